@@ -1,0 +1,450 @@
+"""One connection to NATS: nats-py's, with the fast lane in front of it.
+
+What lives here: connecting, writing, requests with deadlines, subscriptions with sinks, and what
+breaks. What must not: JetStream. This file and no other knows nats-py's insides; the constructor
+checks them and fails loudly when they have changed.
+
+Law: nats-py's errors do not leave this file, and no wait is without a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, cast
+
+from nats.aio.client import Client as NatsPyClient
+from nats.aio.transport import TcpTransport
+from nats.errors import Error as NatsPyError
+
+from natsstream._wire.lane import FastLane, behind
+from natsstream._wire.parser import BlockSink, Frame, FrameParser, FrameSink
+from natsstream._wire.status import StatusCode, parse_status
+from natsstream.errors import (
+    AuthenticationError,
+    ConnectError,
+    ConnectionClosedError,
+    ConnectionLostError,
+    NatsStreamError,
+    NoRespondersError,
+    PayloadTooLargeError,
+    ProtocolError,
+    RequestTimeoutError,
+    TransportError,
+)
+from natsstream.options import ConnectOptions, public_url
+
+# A lost server is tried again five times a second; nats-py's default of 2 s is what users of a
+# rolling restart notice.
+RECONNECT_WAIT_S = 0.2
+# Commands written while there is no connection, kept by nats-py until there is one.
+PENDING_BYTES_MAX = 8 << 20
+_PING_INTERVAL_S = 20
+_CLOSE_TIMEOUT_S = 2.0
+_AUTH_WORDS = ("authorization", "authentication", "user credentials")
+
+
+class _Transport(Protocol):
+    """The two attributes of nats-py's TcpTransport that the lane needs."""
+
+    _io_reader: asyncio.StreamReader
+    _io_writer: asyncio.StreamWriter
+
+
+class _LanedClient(NatsPyClient):
+    """nats-py's client that installs the lane whenever a handshake is done."""
+
+    def __init__(self, parser: FrameParser, on_broken: Callable[[NatsStreamError], None]) -> None:
+        super().__init__()
+        self._natsstream = (parser, on_broken)
+
+    async def _process_connect_init(self) -> None:
+        # The only hook between nats-py's handshake and its first read; nothing has been awaited
+        # since its read task was made, so no byte can have been taken yet.
+        await super()._process_connect_init()
+        if not isinstance(self._transport, TcpTransport):
+            raise ProtocolError("the fast lane needs a TCP connection, not a WebSocket")
+        streams = cast("_Transport", cast("object", self._transport))
+        reader, transport = streams._io_reader, streams._io_writer.transport
+        received = cast("bytearray", cast("Any", reader)._buffer)
+        early = bytes(received)
+        received.clear()
+        lane = FastLane(self._natsstream[0], behind(transport), self._natsstream[1])
+        lane.install(transport, early)
+
+
+class Subscription:
+    """A subject whose frames go to sinks; made by `Client.subscribe`."""
+
+    def __init__(self, client: Client, sid: bytes, subject: str) -> None:
+        self._client = client
+        self.sid = sid
+        self.subject = subject
+
+    def read_blocks(self, sink: BlockSink | None) -> None:
+        """Hand runs of messages to a block sink; None ends that."""
+        blocks = self._client.parser.blocks
+        if sink is None:
+            blocks.pop(self.sid, None)
+        else:
+            blocks[self.sid] = sink
+
+    def close(self) -> None:
+        """Stop the subscription here and on the server; closing twice is fine."""
+        self._client.unsubscribe(self.sid)
+
+
+class Client:
+    """A connection that reconnects; use `Client.connect`.
+
+    Attributes:
+        options: What it was opened with.
+        parser: The sinks of its subscriptions.
+        connections: How many connections were made; a change means that a break lies between.
+    """
+
+    def __init__(self, options: ConnectOptions) -> None:
+        self.options = options
+        self.parser = FrameParser()
+        self.connections = 0
+        self._nats: Any = None
+        self._is_up = asyncio.Event()
+        self._is_closed = False
+        self._broken: NatsStreamError | None = None
+        self._watchers: set[Callable[[], None]] = set()
+        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
+        self._replies: dict[bytes, asyncio.Future[Frame]] = {}
+        self._requests = 0
+        self._last_error = ""
+
+    @classmethod
+    async def connect(cls, options: ConnectOptions) -> Client:
+        """Connect to the first of the servers that answers.
+
+        Raises:
+            ConnectError: None could be reached within `connect_timeout` each.
+            AuthenticationError: A server refused the credentials.
+        """
+        client = cls(options)
+        failures: list[str] = []
+        for url in options.servers:
+            try:
+                await client._open(url)
+            except AuthenticationError:
+                raise
+            except (OSError, TransportError, NatsPyError) as error:
+                failures.append(f"{public_url(url)}: {_cause(error)}")
+                continue
+            client._nats.set_server_pool(list(options.servers))
+            await client.subscribe(f"{client._inbox}.*", client._resolve)
+            return client
+        raise ConnectError(
+            f"no server answered at {', '.join(map(public_url, options.servers))}",
+            detail="; ".join(failures),
+            hint="is nats-server running there? Start one with: nats-server -js",
+        )
+
+    async def _open(self, url: str) -> None:
+        options = self.options
+        nats = _LanedClient(self.parser, self._on_broken)
+        try:
+            # nats-py bounds each step of the handshake; this bounds all of them.
+            async with asyncio.timeout(2 * options.connect_timeout):
+                await nats.connect(
+                    servers=[url],
+                    name=options.name,
+                    user=options.user,
+                    password=options.password,
+                    token=options.token,
+                    user_credentials=str(options.creds) if options.creds else None,
+                    connect_timeout=cast("int", options.connect_timeout),
+                    allow_reconnect=False,
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=cast("int", RECONNECT_WAIT_S),
+                    ping_interval=_PING_INTERVAL_S,
+                    pending_size=PENDING_BYTES_MAX,
+                    error_cb=self._on_error,
+                    disconnected_cb=self._on_disconnected,
+                    reconnected_cb=self._on_connected,
+                    closed_cb=self._on_closed,
+                )
+        except TimeoutError:
+            await self._discard(nats)
+            raise RequestTimeoutError(
+                f"no NATS handshake within {options.connect_timeout:g} s"
+            ) from None
+        except NatsPyError as error:
+            await self._discard(nats)
+            text = _cause(error)
+            # The server says only in words that it is about credentials.
+            if any(word in text.lower() for word in _AUTH_WORDS):
+                raise AuthenticationError(
+                    f"{public_url(url)} refused the credentials",
+                    detail=text,
+                    hint="check user, token or creds, and that the account may connect",
+                ) from error
+            raise
+        nats.options["allow_reconnect"] = True
+        nats.options["max_reconnect_attempts"] = -1
+        self._nats = nats
+        await self._on_connected()
+
+    async def _discard(self, nats: NatsPyClient) -> None:
+        with suppress(Exception, TimeoutError):  # It never was a connection.
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await nats.close()
+
+    # What nats-py tells.
+
+    async def _on_error(self, error: Exception) -> None:
+        self._last_error = _cause(error)
+
+    async def _on_connected(self) -> None:
+        self.connections += 1
+        self._is_up.set()
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    async def _on_disconnected(self) -> None:
+        self._is_up.clear()
+        lost = ConnectionLostError(
+            "connection lost before the answer came", detail=self._last_error, retryable=True
+        )
+        for future in self._replies.values():
+            if not future.done():
+                future.set_exception(lost)
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    async def _on_closed(self) -> None:
+        self._is_closed = True
+        # Those who wait for a connection must wake to learn that none will come.
+        self._is_up.set()
+        for watcher in tuple(self._watchers):
+            watcher()
+
+    def _on_broken(self, error: NatsStreamError) -> None:
+        self._broken = error
+
+    # State.
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+        return self._is_up.is_set() and not self._is_closed
+
+    @property
+    def server_info(self) -> dict[str, object]:
+        """What the connected server said in its INFO."""
+        return cast("dict[str, object]", self._nats._server_info)
+
+    @property
+    def max_payload_bytes(self) -> int:
+        """Largest message (headers and payload) that the server takes."""
+        return cast("int", self._nats.max_payload)
+
+    @property
+    def url(self) -> str:
+        """The connected server, without secrets."""
+        connected = self._nats.connected_url
+        return public_url(connected.geturl()) if connected else "no server"
+
+    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever the connection breaks, returns or closes; returns how to stop."""
+        self._watchers.add(watcher)
+        return lambda: self._watchers.discard(watcher)
+
+    async def wait_connected(self, timeout: float) -> None:
+        """Wait until a server is connected.
+
+        Raises:
+            ConnectionLostError: None was within `timeout` seconds.
+            ConnectionClosedError: The connection was closed.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                await self._is_up.wait()
+        except TimeoutError:
+            raise ConnectionLostError(
+                f"no server came back within {timeout:g} s",
+                detail=self._last_error,
+                hint="raise reconnect_timeout, or look at the servers",
+                retryable=True,
+            ) from None
+        self._check_open()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConnectionClosedError(
+                "the connection is closed",
+                detail=self._broken.message if self._broken else self._last_error,
+                hint="open a new one with natsstream.connect()",
+            )
+
+    # Writing.
+
+    def write(self, commands: bytes) -> None:
+        """Send protocol bytes, in order, now or after a reconnect.
+
+        Raises:
+            ConnectionClosedError: The connection was closed.
+            ConnectionLostError: There is no connection and 8 MiB wait for one already.
+        """
+        self._check_open()
+        nats = self._nats
+        if self._is_up.is_set() and not nats._pending and nats.is_connected:
+            # nats-py's own way costs a task switch; the transport keeps the order.
+            nats._transport._io_writer.transport.write(commands)
+            return
+        if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
+            raise ConnectionLostError(
+                "not connected, and the buffer for writes is full", retryable=True
+            )
+        nats._pending.append(commands)
+        nats._pending_data_size += len(commands)
+        if nats.is_connected and nats._flush_queue.empty():
+            nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+
+    async def drain(self) -> None:
+        """Wait until the socket has room, at most `request_timeout`."""
+        if not self.is_connected:
+            return
+        with suppress(OSError):  # A broken connection shows itself by its own event.
+            try:
+                async with asyncio.timeout(self.options.request_timeout):
+                    await self._nats._transport.drain()
+            except TimeoutError:
+                raise ConnectionLostError(
+                    "the server reads nothing", hint="is it paused or overloaded?", retryable=True
+                ) from None
+
+    def publish_command(
+        self, subject: str, reply: str, headers: bytes, payload: bytes | memoryview
+    ) -> bytes:
+        """Return the bytes that publish one message.
+
+        Raises:
+            PayloadTooLargeError: It exceeds the server's max_payload.
+        """
+        size = len(headers) + len(payload)
+        if size > self.max_payload_bytes:
+            raise PayloadTooLargeError(
+                f"message to {subject} has {size} bytes, the server takes {self.max_payload_bytes}",
+                hint="split it, or raise max_payload in the server's configuration",
+            )
+        if headers:
+            line = f"HPUB {subject} {reply} {len(headers)} {size}\r\n"
+            return b"%b%b%b\r\n" % (line.encode(), headers, payload)
+        return b"%b%b\r\n" % (f"PUB {subject} {reply} {size}\r\n".encode(), payload)
+
+    # Requests: one subscription for all answers.
+
+    def _resolve(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            future = self._replies.get(frame[0])
+            if future is not None and not future.done():
+                future.set_result(frame)
+
+    def expect_reply(self) -> tuple[str, asyncio.Future[Frame]]:
+        """Return a reply subject and the future that its frame settles.
+
+        The caller waits with a deadline and calls `forget_reply`.
+        """
+        self._requests += 1
+        reply = f"{self._inbox}.{self._requests:x}"
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._replies[reply.encode()] = future
+        return reply, future
+
+    def forget_reply(self, reply: str) -> None:
+        """Drop a reply subject; an answer that comes later is ignored."""
+        self._replies.pop(reply.encode(), None)
+
+    async def request(
+        self, subject: str, payload: bytes = b"", *, headers: bytes = b"", timeout: float
+    ) -> Frame:
+        """Send a request and return its answer.
+
+        Raises:
+            RequestTimeoutError: No answer within `timeout` seconds.
+            NoRespondersError: Nobody listens on the subject.
+            ConnectionLostError: The connection broke before the answer came.
+        """
+        reply, future = self.expect_reply()
+        try:
+            self.write(self.publish_command(subject, reply, headers, payload))
+            async with asyncio.timeout(timeout):
+                frame = await future
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"no answer on {subject} within {timeout:g} s",
+                hint="raise request_timeout, or look at the server's health",
+                retryable=True,
+            ) from None
+        finally:
+            self.forget_reply(reply)
+        check_responders(frame, subject)
+        return frame
+
+    # Subscriptions.
+
+    def new_inbox(self) -> str:
+        """Return a subject that nobody else uses."""
+        return f"_INBOX.{secrets.token_hex(11)}"
+
+    async def subscribe(self, subject: str, sink: FrameSink) -> Subscription:
+        """Hand every frame of a subject to a sink, across reconnects."""
+        self._check_open()
+        # The sink must be there before the server can answer: nats-py numbers in order.
+        sid = str(self._nats._sid + 1).encode()
+        self.parser.sinks[sid] = sink
+        try:
+            made = await self._nats.subscribe(subject)
+        except NatsPyError as error:
+            self.parser.sinks.pop(sid, None)
+            raise ProtocolError(f"can not subscribe to {subject}", detail=_cause(error)) from error
+        if str(made._id).encode() != sid:
+            raise ProtocolError("nats-py numbers subscriptions in a new way; use nats-py 2.16")
+        return Subscription(self, sid, subject)
+
+    def unsubscribe(self, sid: bytes) -> None:
+        """End a subscription here and on the server."""
+        if self.parser.sinks.pop(sid, None) is None:
+            return
+        self.parser.blocks.pop(sid, None)
+        self._nats._remove_sub(int(sid))
+        if self.is_connected:
+            with suppress(NatsStreamError):
+                self.write(b"UNSUB %b\r\n" % sid)
+
+    async def close(self) -> None:
+        """Send what is written, then leave; closing twice is fine."""
+        if self._nats is None or self._is_closed:
+            return
+        with suppress(Exception):  # Whatever nats-py meets while it closes, we are done with it.
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await self._nats.close()
+        self._is_closed = True
+        self._is_up.set()
+        for future in self._replies.values():
+            if not future.done():
+                future.set_exception(ConnectionClosedError("the connection is closed"))
+        self._replies.clear()
+
+
+def check_responders(frame: Frame, subject: str) -> None:
+    """Raise NoRespondersError when a frame is the server's 503."""
+    if not frame[3] and frame[2]:
+        status = parse_status(frame[2])
+        if status is not None and status.code == StatusCode.NO_RESPONDERS:
+            raise NoRespondersError(
+                f"nobody listens on {subject}",
+                hint="does a stream with this subject exist, and is JetStream on?",
+                retryable=True,
+            )
+
+
+def _cause(error: BaseException) -> str:
+    return str(error).removeprefix("nats: ") or type(error).__name__

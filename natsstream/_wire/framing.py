@@ -1,0 +1,319 @@
+"""Cuts a received block into the messages of one consumer with numpy: positions, not copies.
+
+What lives here: where subject, headers and payload of each message stand in the block, and the
+numbers of its ack subject. What must not: Arrow (`columns.py`), sockets.
+
+How it is proved right: every line that looks like a message's first line is a candidate; its last
+field says where the next frame must start. The first start is true, so each candidate that stands
+where its true predecessor ends is true as well. A payload that contains protocol text only makes
+candidates that nothing points at.
+
+Law: the result equals `cut_in_order`, which reads one frame after another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from natsstream._wire.acks import ack_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Ints: TypeAlias = "NDArray[np.int64]"
+Bytes: TypeAlias = "NDArray[np.uint8]"
+
+_LF, _SPACE, _ZERO = 10, 32, 48
+_TIME_DIGITS = 19  # Unix nanoseconds have 19 digits from 2001 to 2286.
+_TIME_POWERS = 10 ** np.arange(_TIME_DIGITS - 1, -1, -1, dtype=np.int64)
+_ACK_V1_TOKENS, _ACK_V2_TOKENS = 9, 11
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBlock:
+    """Messages that stand one after another in a block; all arrays have one entry a message.
+
+    Attributes:
+        data: The block. Positions are offsets into it; nothing is copied.
+        stop: Offset after the last message.
+        subject_start: First byte of the subject.
+        subject_stop: Offset after it.
+        header_start: First byte of the header block; equals `payload_start` where there is none.
+        payload_start: First byte of the payload.
+        payload_stop: Offset after it.
+        sequence: Sequence in the stream.
+        consumer_sequence: Sequence of delivery by the consumer.
+        time_ns: Unix nanoseconds at which the stream stored the message.
+        pending: Messages that the consumer still had after the last one.
+    """
+
+    data: bytes
+    stop: int
+    subject_start: Ints
+    subject_stop: Ints
+    header_start: Ints
+    payload_start: Ints
+    payload_stop: Ints
+    sequence: Ints
+    consumer_sequence: Ints
+    time_ns: Ints
+    pending: int
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+
+def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
+    """Cut the whole messages of one consumer's subscription that stand at `start`.
+
+    Args:
+        data: Received bytes; may end within a frame.
+        start: Offset of a frame's first byte.
+        sid: The subscription id in ASCII.
+
+    Returns:
+        The messages up to the first frame that is something else (another subscription, a status,
+        a ping) or is not whole, or None when the first frame already is.
+
+    Cost: about 0.5 microseconds a message at 256 bytes and blocks of 1 MiB.
+    """
+    tail = _ack_tail(data, start, sid)
+    if tail is None:
+        return None
+    if tail.suffix_tokens:
+        return cut_in_order(data, start, sid)
+    array = np.frombuffer(data, np.uint8)[start:]
+    frames = _chain(array)
+    if not len(frames.start):
+        return None
+    pending_stop = frames.reply_stop
+    pending_length = _count_digits(array, pending_stop)
+    time_stop = pending_stop - pending_length - 1
+    consumer_stop = time_stop - _TIME_DIGITS - 1
+    consumer_sequence, length = _number_before(array, consumer_stop)
+    sequence_stop = consumer_stop - length - 1
+    sequence, length = _number_before(array, sequence_stop)
+    glue_start = sequence_stop - length - len(tail.glue)
+    whole = _matching_prefix(array, glue_start, tail.glue)
+    if whole < len(sequence):
+        if not whole:
+            return None
+        frames = frames.head(whole)
+    time_ns = _gather(array, time_stop[:whole] - _TIME_DIGITS, _TIME_DIGITS)
+    last_stop = int(pending_stop[whole - 1])
+    pending = bytes(array[last_stop - int(pending_length[whole - 1]) : last_stop])
+    return FrameBlock(
+        data,
+        start + int(frames.payload_stop[-1]) + 2,
+        frames.subject_start + start,
+        glue_start[:whole] + start,
+        frames.header_start + start,
+        frames.payload_start + start,
+        frames.payload_stop + start,
+        sequence[:whole],
+        consumer_sequence[:whole],
+        (time_ns.astype(np.int64) - _ZERO) @ _TIME_POWERS,
+        int(pending),
+    )
+
+
+def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
+    """Do what `cut_block` does, one frame after another, in plain Python.
+
+    It serves the rare ack subjects with tokens after the numbers, and it is what the tests compare
+    `cut_block` with.
+    """
+    rows: list[tuple[int, ...]] = []
+    pending = 0
+    position = start
+    while (line_end := data.find(b"\r\n", position)) >= 0:
+        has_headers = data.startswith(b"HMSG ", position)
+        if not has_headers and not data.startswith(b"MSG ", position):
+            break
+        subject_start = position + (5 if has_headers else 4)
+        fields = data[subject_start:line_end].split(b" ")
+        if len(fields) != (5 if has_headers else 4) or fields[1] != sid:
+            break
+        stop = line_end + 2 + int(fields[-1])
+        if stop + 2 > len(data):
+            break
+        try:
+            sequence, consumer_sequence, time_ns, pending_now = ack_numbers(fields[2])
+        except ValueError:
+            break
+        pending = pending_now
+        header_start = line_end + 2
+        payload_start = header_start + (int(fields[3]) if has_headers else 0)
+        subject_stop = subject_start + len(fields[0])
+        rows.append(
+            (subject_start, subject_stop, header_start, payload_start, stop)
+            + (sequence, consumer_sequence, time_ns)
+        )
+        position = stop + 2
+    if not rows:
+        return None
+    return FrameBlock(data, position, *np.array(rows, np.int64).T.copy(), pending)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """What stands between the subject and the ack subject's numbers, the same for each message."""
+
+    glue: bytes
+    suffix_tokens: int
+
+
+def _ack_tail(data: bytes, start: int, sid: bytes) -> _Tail | None:
+    line_end = data.find(b"\r\n", start)
+    fields = data[start:line_end].split(b" ")
+    if fields[0] not in (b"MSG", b"HMSG") or len(fields) != 5 + (fields[0] == b"HMSG"):
+        return None
+    tokens = fields[3].split(b".")
+    if tokens[:2] != [b"$JS", b"ACK"] or fields[2] != sid or len(tokens) < _ACK_V1_TOKENS:
+        return None
+    is_v1 = len(tokens) == _ACK_V1_TOKENS
+    numbers = (_ACK_V1_TOKENS if is_v1 else _ACK_V2_TOKENS) - 4
+    prefix = b".".join(tokens[:numbers]) + b"."
+    suffix = 0 if is_v1 else len(tokens) - _ACK_V2_TOKENS
+    return _Tail(b" " + sid + b" " + prefix, suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """Whole frames in a row; offsets, one entry a frame."""
+
+    start: Ints
+    subject_start: Ints
+    reply_stop: Ints
+    header_start: Ints
+    payload_start: Ints
+    payload_stop: Ints
+
+    def head(self, count: int) -> _Frames:
+        return _Frames(
+            self.start[:count],
+            self.subject_start[:count],
+            self.reply_stop[:count],
+            self.header_start[:count],
+            self.payload_start[:count],
+            self.payload_stop[:count],
+        )
+
+
+def _chain(array: Bytes) -> _Frames:
+    """Find the frames that follow each other from offset 0."""
+    feeds = np.flatnonzero(array == _LF)
+    # A candidate begins the block or follows a line feed, and has a whole first line.
+    starts = np.empty(len(feeds), np.int64)
+    starts[0] = 0
+    starts[1:] = feeds[:-1] + 1
+    first = array[starts]
+    has_headers = first == ord("H")
+    if has_headers.any():
+        looks = has_headers | (first == ord("M"))
+        starts, ends, has_headers = starts[looks], feeds[looks], has_headers[looks]
+        verb = starts + has_headers
+    else:
+        looks = first == ord("M")
+        starts, ends = starts[looks], feeds[looks]
+        has_headers = None
+        verb = starts
+    fits = verb + 4 <= ends
+    looks = fits & _equals(array, np.where(fits, verb, 0), b"MSG ")
+    starts, ends, verb = starts[looks], ends[looks], verb[looks]
+    size, length = _number_before(array, ends - 1)
+    reply_stop = ends - 2 - length
+    header_start = ends + 1
+    payload_start = header_start
+    if has_headers is not None:
+        has_headers = has_headers[looks]
+        header_size, length = _number_before(array, reply_stop)
+        payload_start = header_start + np.where(has_headers, header_size, 0)
+        reply_stop = np.where(has_headers, reply_stop - length - 1, reply_stop)
+    payload_stop = header_start + size
+    kept = _linked(starts, payload_stop + 2, len(array))
+    return _Frames(
+        starts[kept],
+        verb[kept] + 4,
+        reply_stop[kept],
+        header_start[kept],
+        payload_start[kept],
+        payload_stop[kept],
+    )
+
+
+def _linked(starts: Ints, nexts: Ints, length: int) -> slice | Ints:
+    """Return the candidates that are frames: each stands where the one before it ends."""
+    # Sizes of false candidates may be anything; they are never followed.
+    joined = nexts[:-1] == starts[1:]
+    whole = int(np.searchsorted(nexts, length, side="right")) if joined.all() else -1
+    if whole >= 0:
+        return slice(0, whole)
+    runs: list[Ints] = []
+    breaks = np.append(np.flatnonzero(~joined), len(starts) - 1)
+    index = 0
+    # Bounded by the number of breaks: every turn moves `index` past one.
+    while index < len(starts) and (index or starts[0] == 0):
+        last = int(breaks[np.searchsorted(breaks, index)])
+        runs.append(np.arange(index, last + 1))
+        follower = int(np.searchsorted(starts, nexts[last]))
+        if follower >= len(starts) or starts[follower] != nexts[last] or follower <= last:
+            break
+        index = follower
+    kept = np.concatenate(runs) if runs else np.empty(0, np.int64)
+    return kept[nexts[kept] <= length]
+
+
+def _count_digits(array: Bytes, stops: Ints) -> Ints:
+    """Count the digits that end before each offset."""
+    return _number_before(array, stops)[1]
+
+
+def _number_before(array: Bytes, stops: Ints) -> tuple[Ints, Ints]:
+    """Read the decimal number that ends before each offset: its value and how many digits it has.
+
+    At most 18 digits are read, so that a value always fits.
+    """
+    values = np.zeros(len(stops), np.int64)
+    lengths = np.zeros(len(stops), np.int64)
+    power = 1
+    position = stops - 1
+    alive = np.ones(len(stops), np.bool_)
+    for _ in range(18):
+        digit = array[np.maximum(position, 0)].astype(np.int64) - _ZERO
+        alive = alive & (digit >= 0) & (digit <= 9) & (position >= 0)
+        if not alive.any():
+            break
+        values += np.where(alive, digit * power, 0)
+        lengths += alive
+        power *= 10
+        position = position - 1
+    return values, lengths
+
+
+def _gather(array: Bytes, starts: Ints, width: int) -> Bytes:
+    """Copy `width` bytes from each offset: an array of (len(starts), width)."""
+    if len(array) < width:
+        return np.zeros((len(starts), width), np.uint8)
+    # A view with one overlapping item an offset: taking items copies them with memcpy.
+    windows = np.ndarray((len(array) - width + 1,), f"V{width}", array.data, strides=(1,))
+    items = windows[np.clip(starts, 0, len(array) - width)]
+    return items.view(np.uint8).reshape(len(starts), width)
+
+
+def _equals(array: Bytes, starts: Ints, text: bytes) -> NDArray[np.bool_]:
+    """Tell for each offset whether `text` stands there."""
+    wanted = np.frombuffer(text, np.uint8)
+    return (_gather(array, starts, len(text)) == wanted).all(axis=1)
+
+
+def _matching_prefix(array: Bytes, starts: Ints, text: bytes) -> int:
+    """Count how many offsets, from the first on, have `text` at them."""
+    found = _gather(array, starts, len(text))
+    if found.tobytes() == text * len(starts) and (starts >= 0).all():
+        return len(starts)
+    equal = (found == np.frombuffer(text, np.uint8)).all(axis=1) & (starts >= 0)
+    return int(np.argmin(equal)) if not equal.all() else len(starts)

@@ -1,0 +1,183 @@
+"""Arrow columns over the bytes of received messages.
+
+What lives here: the table's schema, and arrays built from positions in a block. What must not: how
+the positions were found (`_wire/framing.py`), reading, waiting.
+
+Law: a column holds exactly the stored bytes; text that is not UTF-8 is replaced visibly (U+FFFD),
+never passed on as broken Arrow.
+
+Needs the extra `arrow` (pyarrow, numpy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from natsstream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Ints: TypeAlias = "NDArray[np.int64]"
+ParseHeaders: TypeAlias = Callable[[bytes], Iterable[tuple[str, str]]]
+
+COLUMNS = ("stream", "subject", "sequence", "time", "headers", "data")
+"""Every column that a message has, in the order of the table."""
+
+# Spaces around a header value are trimmed in this many vector steps; longer runs go the plain way.
+_TRIM_STEPS = 4
+_LF, _CR, _COLON, _SPACE, _TAB = 10, 13, 58, 32, 9
+
+_HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]))
+
+
+def message_schema(
+    columns: Sequence[str] = COLUMNS, *, time_unit: Literal["ns", "us"] = "ns"
+) -> pa.Schema:
+    """Return the Arrow schema of messages.
+
+    Args:
+        columns: Names out of `COLUMNS`, in the order wanted.
+        time_unit: Unit of `time`; Spark takes "us" only.
+
+    Returns:
+        `stream` string, `subject` string, `sequence` int64, `time` timestamp in UTC, `headers`
+        list of struct (key, value) in wire order, `data` binary.
+
+    Raises:
+        ConfigError: A name is no column.
+    """
+    types: dict[str, pa.DataType] = {
+        "stream": pa.string(),
+        "subject": pa.string(),
+        "sequence": pa.int64(),
+        "time": pa.timestamp(time_unit, tz="UTC"),
+        "headers": _HEADERS,
+        "data": pa.binary(),
+    }
+    for name in columns:
+        if name not in types:
+            raise ConfigError(f"no column {name!r}", hint=f"columns are {', '.join(COLUMNS)}")
+    return pa.schema([pa.field(name, types[name]) for name in columns])
+
+
+def binary_column(data: bytes, starts: Ints, stops: Ints) -> pa.Array:
+    """Return the bytes between each pair of positions, which must not overlap and must ascend."""
+    return _between(data, starts, stops, pa.binary())
+
+
+def text_column(data: bytes, starts: Ints, stops: Ints) -> pa.Array:
+    """Return the text between each pair of positions; what is not UTF-8 becomes U+FFFD."""
+    raw = _between(data, starts, stops, pa.binary())
+    values = raw.buffers()[2]
+    if values is None or not len(raw) or np.frombuffer(values, np.uint8).max(initial=0) < 0x80:
+        return raw.view(pa.string())
+    texts = [item.as_py().decode("utf-8", "replace") for item in raw]
+    return pa.array(texts, pa.string())
+
+
+def time_column(time_ns: Ints, time_unit: Literal["ns", "us"]) -> pa.Array:
+    """Return Unix nanoseconds as UTC timestamps; microseconds are cut, not rounded."""
+    values = time_ns if time_unit == "ns" else time_ns // 1000
+    return pa.array(values, pa.int64()).view(pa.timestamp(time_unit, tz="UTC"))
+
+
+def headers_column(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) -> pa.Array:
+    """Return each message's headers as a list of (key, value) in wire order.
+
+    Args:
+        data: The block.
+        starts: First byte of each header block.
+        stops: Offset after it; equal to the start where the message has no headers.
+        parse: Reads one header block the plain way, for blocks with lines that are unusual.
+    """
+    has = stops > starts
+    if not has.any():
+        lists = np.zeros(len(starts) + 1, np.int32)
+        return _list_of_pairs(lists, pa.array([], pa.string()), pa.array([], pa.string()))
+    lines = _header_lines(data, starts[has], stops[has])
+    if lines is None:
+        return _headers_in_order(data, starts, stops, parse)
+    owner, key_start, key_stop, value_start, value_stop = lines
+    counts = np.zeros(len(starts), np.int32)
+    counts[has] = np.bincount(owner, minlength=int(has.sum()))
+    lists = np.zeros(len(starts) + 1, np.int32)
+    np.cumsum(counts, out=lists[1:])
+    keys = text_column(data, key_start, key_stop)
+    return _list_of_pairs(lists, keys, text_column(data, value_start, value_stop))
+
+
+def _between(data: bytes, starts: Ints, stops: Ints, kind: pa.DataType) -> pa.Array:
+    # One Arrow array over the block whose every other item is wanted; `take` copies those in C.
+    count = len(starts)
+    if not count:
+        return pa.array([], kind)
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = stops
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    spread = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
+    return spread.take(pa.array(np.arange(0, 2 * count - 1, 2, dtype=np.int32)))
+
+
+def _list_of_pairs(offsets: NDArray[np.int32], keys: pa.Array, values: pa.Array) -> pa.Array:
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADERS.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=_HEADERS)
+
+
+def _headers_in_order(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) -> pa.Array:
+    rows: list[list[dict[str, str]]] = []
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        pairs = parse(data[start:stop]) if stop > start else ()
+        rows.append([{"key": _clean(key), "value": _clean(value)} for key, value in pairs])
+    return pa.array(rows, _HEADERS)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _header_lines(
+    data: bytes, starts: Ints, stops: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
+    """Find owner, key and value of each header line; None where the plain way is needed."""
+    array = np.frombuffer(data, np.uint8)[: int(stops[-1])]
+    feeds = np.flatnonzero(array == _LF)
+    owner = np.searchsorted(starts, feeds, side="right") - 1
+    inside = (owner >= 0) & (feeds < stops[np.maximum(owner, 0)])
+    feeds, owner = feeds[inside], owner[inside]
+    follows = np.empty(len(feeds), np.bool_)
+    follows[:1] = False
+    follows[1:] = owner[1:] == owner[:-1]  # Not the status line, which is the first.
+    begin = np.empty(len(feeds), np.int64)
+    begin[1:] = feeds[:-1] + 1
+    kept = follows & (feeds - begin > 1)  # Not the empty line at the end.
+    owner, begin, end = owner[kept], begin[kept], feeds[kept] - 1
+    colons = np.append(np.flatnonzero(array == _COLON), len(array))
+    colon = colons[np.searchsorted(colons, begin)]
+    if (array[end] != _CR).any() or (colon >= end).any():
+        return None
+    value_start, value_stop, is_tight = _trim(array, colon + 1, end)
+    key_start, key_stop, has_tight_key = _trim(array, begin, colon)
+    if not (is_tight and has_tight_key) or (key_start == key_stop).any():
+        return None
+    return owner, key_start, key_stop, value_start, value_stop
+
+
+def _trim(array: NDArray[np.uint8], starts: Ints, stops: Ints) -> tuple[Ints, Ints, bool]:
+    """Move both ends over blanks, a few steps; tell whether none is left."""
+    for _ in range(_TRIM_STEPS):
+        leads = (starts < stops) & _is_blank(array[np.minimum(starts, len(array) - 1)])
+        trails = (starts < stops - leads) & _is_blank(array[stops - 1])
+        if not (leads.any() or trails.any()):
+            return starts, stops, True
+        starts, stops = starts + leads, stops - trails
+    return starts, stops, False
+
+
+def _is_blank(values: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    return (values == _SPACE) | (values == _TAB)

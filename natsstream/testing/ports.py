@@ -1,0 +1,57 @@
+"""The ports of a server: which it chose, whether it answers, and keeping one while it is down.
+
+What must not live here: choosing a port. nats-server does that, since any other way is a race.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+PROBE_TIMEOUT_S = 1.0
+
+
+def read_ports(ports_dir: Path, pid: int) -> dict[str, list[str]] | None:
+    """Return the addresses of the server with this pid, by service; None while it has not told."""
+    for path in ports_dir.glob(f"*_{pid}.ports"):
+        try:
+            # nats-server writes {"nats": ["nats://127.0.0.1:4222"], "monitoring": ["http://..."]}.
+            ports = cast("dict[str, list[str]]", json.loads(path.read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError):
+            return None  # Half written.
+        return ports if ports.get("nats") else None
+    return None
+
+
+def says_info(port: int) -> bool:
+    """Tell whether a NATS server greets on the port."""
+    with contextlib.suppress(OSError):
+        probe = socket.create_connection((HOST, port), PROBE_TIMEOUT_S)
+        with probe, probe.makefile("rb") as greeting:
+            return greeting.read(5) == b"INFO "
+    return False
+
+
+def reserve_port(port: int) -> socket.socket | None:
+    """Bind a port without listening: clients are refused, and nobody else is given it.
+
+    Without this a connection of any local program may get the port as its own end while the server
+    is down, since the port is one of those that the kernel hands out.
+
+    Returns:
+        The socket to close before the server starts, or None when the port is taken already.
+    """
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        reservation.bind((HOST, port))
+    except OSError:
+        reservation.close()
+        return None
+    return reservation

@@ -1,0 +1,438 @@
+"""Real nats-server processes, started and ended from Python.
+
+What lives here: one server, its folder and its life. What must not: pytest, nats-py and asyncio; a
+program that only wants a server for a minute uses this file as well.
+Its law: two servers never run on one store, only what was started here is ended, every wait ends.
+
+The folder of a server (`store_dir`, or a temporary one) holds:
+
+    jetstream/      the store, written by nats-server
+    server.conf     the generated configuration
+    server.lock     locked by the Python process that owns the server; holds its pid
+    server.log      what nats-server prints
+    server.pid      written by nats-server: the next owner finds a server that lost its parent
+    ports/          written by nats-server: the ports that it chose
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from natsstream.errors import NatsStreamError, UsageError
+from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
+from natsstream.testing.claims import end_orphan, lock_folder
+from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
+from natsstream.testing.processes import POLL_S, is_frozen, poll_until
+
+if TYPE_CHECKING:
+    import socket
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
+
+# SIGKILL ends a process at once, except where it waits for a disk that does not answer.
+KILL_WAIT_S = 10.0
+ERROR_LOG_LINES = 20
+# Some 2,000 lines: enough for a test report, and never the whole log of a long run.
+LOG_TAIL_BYTES_MAX = 256 * 1024
+
+
+class NatsServer:
+    """One nats-server that listens on 127.0.0.1 only, with JetStream on a file store.
+
+    It lives until `stop()`, the end of its `with` block, or the normal end of the Python process.
+    When Python is ended by a signal the server goes on; the next `NatsServer` on the same
+    `store_dir` ends it before it starts its own. Not for use by several threads at once.
+
+    Attributes:
+        name: The server's name, as it tells clients.
+    """
+
+    def __init__(
+        self,
+        *,
+        store_dir: Path | None = None,
+        port: int | None = None,
+        jetstream: bool = True,
+        max_payload_bytes: int | None = None,
+        config: str = "",
+        binary: Path | None = None,
+        name: str | None = None,
+        log_file: Path | None = None,
+    ) -> None:
+        """Describe a server; nothing is started or written yet.
+
+        Args:
+            store_dir: Folder for the store and the files listed above, made when missing and never
+                removed. None makes a temporary folder, which `stop()` removes.
+            port: Port for clients, 1 to 65535. None lets nats-server choose a free one at the first
+                start; it stays the same after that.
+            jetstream: Whether JetStream is on.
+            max_payload_bytes: Largest message, at most 64 MiB; None is the server's default, 1 MiB.
+            config: Text in nats-server's configuration format, put at the end of the generated
+                file. Address, ports, name and store are given as flags, and flags win.
+            binary: The program to run; None takes what `find_nats_server()` finds.
+            name: Server name; None makes a unique one.
+            log_file: Where the server's output is appended; None is `server.log` in the folder.
+
+        Raises:
+            UsageError: A value that can not work.
+        """
+        if port is not None and not 0 < port < 65536:
+            message = f"port {port} is not between 1 and 65535"
+            raise UsageError(message, hint="leave port out: nats-server then chooses a free one")
+        if max_payload_bytes is not None and max_payload_bytes <= 0:
+            message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
+            raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
+        self.name = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
+        self._store_dir = store_dir
+        self._port = port
+        self._jetstream = jetstream
+        self._max_payload_bytes = max_payload_bytes
+        self._config = config
+        self._binary = binary
+        self._log_file = log_file
+        self._log_start = 0
+        self._last_log = ""
+        self._folder: Path | None = None
+        self._lock_fd: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_pid = 0
+        self._monitor_urls: list[str] = []
+        self._reservation: socket.socket | None = None
+
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}" if self.is_running else "not running"
+        return f"<NatsServer {self.name} {state}, port {self._port}>"
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives; a paused one does."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the running server.
+
+        Raises:
+            UsageError: The server is not running.
+        """
+        return self._running().pid
+
+    @property
+    def port(self) -> int:
+        """Port for clients, the same for the life of this object once it is known.
+
+        Raises:
+            UsageError: The port was left to the server, which has not started yet.
+        """
+        if self._port is None:
+            message = f"{self.name} has no port yet: nats-server chooses it at the first start"
+            raise UsageError(message, hint="call start() first, or pass port=")
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """Address for clients, `nats://127.0.0.1:<port>`.
+
+        Raises:
+            UsageError: The port was left to the server, which has not started yet.
+        """
+        return f"nats://{HOST}:{self.port}"
+
+    @property
+    def monitor_url(self) -> str:
+        """Address of the monitoring pages (`/varz`, `/jsz`, `/healthz`); new after each start.
+
+        Raises:
+            UsageError: The server is not running.
+        """
+        self._running()
+        return self._monitor_urls[0]
+
+    @property
+    def version(self) -> str:
+        """Version of the program, such as `2.15.1`; needs no running server.
+
+        Raises:
+            ServerStartError: There is no program, or it does not run.
+        """
+        return version_of(find_nats_server(self._binary))
+
+    def start(self, *, deadline_s: float = 10.0) -> Self:
+        """Start the server and return it when it answers clients; a running one stays as it is.
+
+        A server that an earlier, killed owner left running on the same folder is ended first.
+
+        Args:
+            deadline_s: Seconds from the start of the process until it answers. Ending an orphan
+                comes before that and takes at most 20 s.
+
+        Raises:
+            ServerStartError: No program, port taken, folder in use, bad configuration, or not ready
+                in time. `detail` holds the last log lines. What the call made is removed again.
+        """
+        if self.is_running:
+            return self
+        has_folder = self._folder is not None
+        try:
+            binary = find_nats_server(self._binary)
+            folder = self._take_folder()
+            end_orphan(folder / "server.pid", binary)
+            process = self._launch(binary, folder)
+            self._wait_until_ready(process, folder, deadline_s)
+        except OSError as error:
+            self._clean_up_failed_start(has_folder=has_folder)
+            message = f"{self.name} can not be started: {error}"
+            hint = "check the folder, the log file and the program"
+            raise ServerStartError(message, hint=hint) from error
+        except BaseException:
+            self._clean_up_failed_start(has_folder=has_folder)
+            raise
+        return self
+
+    def stop(self, *, deadline_s: float = 10.0, keep_store: bool = False) -> None:
+        """End the server in good order and free its port; does nothing on a stopped one.
+
+        A paused server is resumed first, so that it can end. After the deadline it is killed.
+
+        Args:
+            deadline_s: Seconds that the server has to end by itself after SIGTERM.
+            keep_store: Keep the temporary folder, the claim to the folder and the port, so that
+                `start()` goes on with the same data. A folder given as `store_dir` is always kept.
+
+        Raises:
+            NatsStreamError: The process does not end, not even after SIGKILL.
+        """
+        if self._process is not None and self.is_running:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(deadline_s)
+        self.kill()
+        if not keep_store:
+            self._let_go()
+
+    def kill(self) -> None:
+        """End the server with SIGKILL, as a crash would, paused or not.
+
+        Folder and port are kept: `start()` goes on with the same data, `stop()` gives them up.
+
+        Raises:
+            NatsStreamError: The process does not end.
+        """
+        if self._process is None:
+            return
+        self._process.kill()
+        try:
+            self._process.wait(KILL_WAIT_S)
+        except subprocess.TimeoutExpired as error:
+            message = f"nats-server with pid {self._process.pid} does not end after SIGKILL"
+            raise NatsStreamError(message, hint="its disk may hang: see dmesg") from error
+        self._process = None
+        if self._port is not None and self._reservation is None:
+            self._reservation = reserve_port(self._port)
+
+    def pause(self) -> None:
+        """Freeze the server: its connections stay open and nothing answers.
+
+        Returns when it is frozen.
+
+        Raises:
+            UsageError: The server is not running.
+            NatsStreamError: The process does not stop.
+        """
+        process = self._running()
+        process.send_signal(signal.SIGSTOP)
+        if not poll_until(lambda: is_frozen(process.pid), KILL_WAIT_S):
+            message = f"nats-server with pid {process.pid} does not stop after SIGSTOP"
+            raise NatsStreamError(message)
+
+    def resume(self) -> None:
+        """Let a paused server go on; does nothing on one that is not paused.
+
+        Raises:
+            UsageError: The server is not running.
+        """
+        self._running().send_signal(signal.SIGCONT)
+
+    def restart(self, *, deadline_s: float = 10.0) -> Self:
+        """End the server in good order and start it on the same data and port.
+
+        Args:
+            deadline_s: As for `start()`.
+
+        Raises:
+            ServerStartError: As for `start()`; the data are kept.
+        """
+        self.stop(keep_store=True)
+        return self.start(deadline_s=deadline_s)
+
+    def log_tail(self, n_lines: int = 50) -> str:
+        """Return the last lines of the log, at most 256 KiB; they outlive `stop()`.
+
+        Args:
+            n_lines: Number of lines.
+        """
+        lines = self._read_log().splitlines()
+        return "\n".join(lines[-n_lines:] if n_lines > 0 else [])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or not self.is_running:
+            message = f"{self.name} is not running"
+            raise UsageError(message, hint="call start(), or use the server in a with statement")
+        return self._process
+
+    def _take_folder(self) -> Path:
+        """Return the folder of this server, made and claimed for this process."""
+        if self._folder is None:
+            if self._store_dir is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="natsstream-")).resolve()
+            else:
+                self._store_dir.mkdir(parents=True, exist_ok=True)
+                self._folder = self._store_dir.resolve()
+            self._owner_pid = os.getpid()
+            # A program that forgets stop(), or ends on an error, must leave no server behind.
+            atexit.register(self._stop_at_exit)
+        if self._lock_fd is None:
+            self._lock_fd = lock_folder(self._folder)
+        return self._folder
+
+    def _launch(self, binary: Path, folder: Path) -> subprocess.Popen[bytes]:
+        ports_dir = folder / "ports"
+        # A ports file of an earlier server could bear the pid that the new one gets.
+        shutil.rmtree(ports_dir, ignore_errors=True)
+        ports_dir.mkdir()
+        pid_file = folder / "server.pid"
+        pid_file.unlink(missing_ok=True)
+        config_file = folder / "server.conf"
+        config_file.touch(mode=0o600)  # It may hold passwords.
+        config_file.write_text(self._config_text(), encoding="utf-8")
+        # `-P` comes first: claims.py recognises an orphan by it.
+        command = [str(binary), "-P", str(pid_file), "-c", str(config_file), "-n", self.name]
+        command += ["-a", HOST, "-p", str(self._port or -1), "-m", "-1"]
+        command += ["--ports_file_dir", str(ports_dir)]
+        if self._jetstream:
+            command += ["-js", "-sd", str(folder)]
+        log_path = self._log_path(folder)
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        self._release_port()
+        with log_path.open("ab") as log:
+            self._log_start = log.tell()
+            # A session of its own: Ctrl-C must not end the server before its owner is done with it.
+            self._process = subprocess.Popen(  # noqa: S603 - No shell; the caller's program.
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return self._process
+
+    def _config_text(self) -> str:
+        lines = ["# Written by natsstream.testing at each start; changes are lost."]
+        if self._max_payload_bytes is not None:
+            lines.append(f"max_payload: {self._max_payload_bytes}")
+        return "\n".join([*lines, self._config, ""])
+
+    def _wait_until_ready(
+        self, process: subprocess.Popen[bytes], folder: Path, deadline_s: float
+    ) -> None:
+        deadline = time.monotonic() + deadline_s
+        while True:
+            # The ports file bears the pid: a foreign server on a wanted port is not taken for ours.
+            ports = read_ports(folder / "ports", process.pid)
+            if ports is not None:
+                port = int(ports["nats"][0].rpartition(":")[2])
+                if says_info(port):
+                    self._port = port
+                    self._monitor_urls = ports["monitoring"]
+                    return
+            if process.poll() is not None:
+                message = f"nats-server ended with code {process.returncode} before it was ready"
+                raise self._start_error(message)
+            if time.monotonic() >= deadline:
+                raise self._start_error(f"nats-server was not ready within {deadline_s} s")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_S)
+
+    def _start_error(self, message: str) -> ServerStartError:
+        log = self._read_log(from_offset=self._log_start)
+        detail = "\n".join(log.splitlines()[-ERROR_LOG_LINES:])
+        if self._port is not None and f":{self._port}: bind: address already in use" in log:
+            message = f"port {self._port} on {HOST} is taken by another program"
+            hint = "leave port out: nats-server then chooses a free one"
+        else:
+            hint = "check config= against the log lines above; log_file= keeps the whole log"
+        return ServerStartError(message, detail=detail, hint=hint)
+
+    def _clean_up_failed_start(self, *, has_folder: bool) -> None:
+        self.kill()
+        # A restart that fails must not cost the data of the earlier run.
+        if not has_folder:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Give up folder, claim and reservation; the next start begins anew."""
+        self._release_port()
+        atexit.unregister(self._stop_at_exit)
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            self._last_log = _tail_of(self._log_path(folder))
+            if self._store_dir is None:
+                # The process is gone; what can fail here is a folder that the user removed already.
+                shutil.rmtree(folder, ignore_errors=True)
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def _stop_at_exit(self) -> None:
+        # A forked child inherits the exit handlers, but not the server.
+        if os.getpid() == self._owner_pid:
+            self.stop()
+
+    def _log_path(self, folder: Path) -> Path:
+        return self._log_file if self._log_file is not None else folder / "server.log"
+
+    def _read_log(self, *, from_offset: int = 0) -> str:
+        if self._folder is None:
+            return self._last_log
+        return _tail_of(self._log_path(self._folder), from_offset=from_offset)
+
+    def _release_port(self) -> None:
+        if self._reservation is not None:
+            self._reservation.close()
+            self._reservation = None
+
+
+def _tail_of(path: Path, *, from_offset: int = 0) -> str:
+    """Return the end of a file: from the offset, at most 256 KiB; empty when there is no file."""
+    try:
+        with path.open("rb") as log:
+            size = log.seek(0, os.SEEK_END)
+            log.seek(max(from_offset, size - LOG_TAIL_BYTES_MAX))
+            return log.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,89 @@
+"""Durations and times: what users write, and the integer nanoseconds that everything inside uses.
+
+Law: times inside are Unix nanoseconds as `int`; a `datetime` exists only at the surface, always
+with a time zone.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from natsstream.errors import ConfigError
+
+NS_PER_SECOND = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC3339 = re.compile(
+    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"
+)
+
+
+def duration_ns(value: float | timedelta) -> int:
+    """Return a duration in nanoseconds.
+
+    Args:
+        value: Seconds, or a timedelta.
+
+    Raises:
+        ConfigError: It is negative or not finite.
+    """
+    if isinstance(value, timedelta):
+        microseconds = value // timedelta(microseconds=1)
+        nanoseconds = microseconds * 1000
+    else:
+        try:
+            nanoseconds = round(value * NS_PER_SECOND)
+        except (OverflowError, ValueError):
+            raise ConfigError(f"duration {value!r} is not a finite number of seconds") from None
+    if nanoseconds < 0:
+        raise ConfigError(f"duration {value!r} is negative", hint="give seconds >= 0")
+    return nanoseconds
+
+
+def time_from_ns(time_ns: int) -> datetime:
+    """Return Unix nanoseconds as a UTC datetime; digits below a microsecond are cut."""
+    return _EPOCH + timedelta(microseconds=time_ns // 1000)
+
+
+def time_to_ns(value: datetime | int) -> int:
+    """Return a moment in Unix nanoseconds.
+
+    Args:
+        value: A datetime with a time zone, or Unix nanoseconds.
+
+    Raises:
+        ConfigError: The datetime has no time zone, so it names no moment.
+    """
+    if isinstance(value, int):
+        return value
+    if value.tzinfo is None:
+        raise ConfigError(
+            f"time {value.isoformat()} has no time zone", hint="use datetime.now(UTC) or tzinfo=UTC"
+        )
+    return (value - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def parse_rfc3339(text: str) -> int:
+    """Return the Unix nanoseconds of an RFC 3339 time such as the server writes.
+
+    Raises:
+        ConfigError: The text is no such time.
+    """
+    found = _RFC3339.fullmatch(text.strip())
+    if found is None:
+        raise ConfigError(
+            f"time {text!r} is not RFC 3339", hint="write it like 2026-11-21T05:00:00Z"
+        )
+    day, clock, fraction, zone = found.groups()
+    zone = "+00:00" if zone in "Zz" else zone
+    try:
+        whole = datetime.fromisoformat(f"{day}T{clock}{zone}")
+    except ValueError as error:
+        raise ConfigError(f"time {text!r} is not on the calendar") from error
+    return time_to_ns(whole) + int((fraction or "").ljust(9, "0"))
+
+
+def format_rfc3339(time_ns: int) -> str:
+    """Return Unix nanoseconds as RFC 3339 in UTC with all nine digits."""
+    seconds, fraction = divmod(time_ns, NS_PER_SECOND)
+    return f"{(_EPOCH + timedelta(seconds=seconds)):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"

