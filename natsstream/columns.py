@@ -74,10 +74,10 @@ def text_column(data: bytes, starts: Ints, stops: Ints) -> pa.Array:
     """Return the text between each pair of positions; what is not UTF-8 becomes U+FFFD."""
     raw = _between(data, starts, stops, pa.binary())
     values = raw.buffers()[2]
-    if values is None or not len(raw) or np.frombuffer(values, np.uint8).max(initial=0) < 0x80:
+    if not len(raw) or values is None or memoryview(values).tobytes().isascii():
         return raw.view(pa.string())
-    texts = [item.as_py().decode("utf-8", "replace") for item in raw]
-    return pa.array(texts, pa.string())
+    texts: list[bytes] = raw.to_pylist()
+    return pa.array([text.decode("utf-8", "replace") for text in texts], pa.string())
 
 
 def time_column(time_ns: Ints, time_unit: Literal["ns", "us"]) -> pa.Array:
@@ -109,6 +109,31 @@ def headers_column(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) 
     np.cumsum(counts, out=lists[1:])
     keys = text_column(data, key_start, key_stop)
     return _list_of_pairs(lists, keys, text_column(data, value_start, value_stop))
+
+
+def integer_column(values: Ints) -> pa.Array:
+    """Return integers as they are."""
+    return pa.array(values, pa.int64())
+
+
+def constant_column(text: str, count: int) -> pa.Array:
+    """Return one text repeated."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns as one record batch."""
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches of one schema as one; a single one is not copied."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def table(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Return batches as a table."""
+    return pa.Table.from_batches(batches, schema=schema)
 
 
 def _between(data: bytes, starts: Ints, stops: Ints, kind: pa.DataType) -> pa.Array:

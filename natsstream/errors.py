@@ -1,7 +1,7 @@
 """Every error that natsstream raises, in one tree.
 
-What lives here: the classes and what they carry. What must not: the mapping from a server's answer to
-a class (`_wire/errors_map.py`) and anything that waits.
+What lives here: the classes and what they carry. What must not: the mapping from a server's answer
+to a class (`_wire/errors_map.py`) and anything that waits.
 
 ```
 NatsStreamError
@@ -188,7 +188,8 @@ class WrongLastSequenceError(ConflictError):
     """An expected last sequence did not hold when the message reached the stream.
 
     Attributes:
-        last_seq: The sequence that the server found, None where it does not tell (replicated streams).
+        last_seq: The sequence that the server found; None where it does not tell, on replicated
+            streams, where `retryable` is True: another write to the subject is under way.
     """
 
     last_seq: int | None = None

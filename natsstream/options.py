@@ -54,7 +54,8 @@ class ConnectOptions:
                 raise ConfigError(f"{field} must be above 0 seconds, got {getattr(self, field)!r}")
         if self.creds is not None and not Path(self.creds).expanduser().is_file():
             raise ConfigError(
-                f"credentials file {self.creds} does not exist", hint="give the path of a .creds file"
+                f"credentials file {self.creds} does not exist",
+                hint="give the path of a .creds file",
             )
 
     def __repr__(self) -> str:

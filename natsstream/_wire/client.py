@@ -1,10 +1,9 @@
 """One connection to NATS: nats-py's, with the fast lane in front of it.
 
 What lives here: connecting, writing, requests with deadlines, subscriptions with sinks, and what
-breaks. What must not: JetStream. This file and no other knows nats-py's insides; the constructor
-checks them and fails loudly when they have changed.
+breaks. What must not: JetStream, and how a connection is made (`nats_py.py`).
 
-Law: nats-py's errors do not leave this file, and no wait is without a deadline.
+Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 """
 
 from __future__ import annotations
@@ -13,13 +12,8 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-from nats.aio.client import Client as NatsPyClient
-from nats.aio.transport import TcpTransport
-from nats.errors import Error as NatsPyError
-
-from natsstream._wire.lane import FastLane, behind
 from natsstream._wire.parser import BlockSink, Frame, FrameParser, FrameSink
 from natsstream._wire.status import StatusCode, parse_status
 from natsstream.errors import (
@@ -36,43 +30,9 @@ from natsstream.errors import (
 )
 from natsstream.options import ConnectOptions, public_url
 
-# A lost server is tried again five times a second; nats-py's default of 2 s is what users of a
-# rolling restart notice.
-RECONNECT_WAIT_S = 0.2
 # Commands written while there is no connection, kept by nats-py until there is one.
 PENDING_BYTES_MAX = 8 << 20
-_PING_INTERVAL_S = 20
 _CLOSE_TIMEOUT_S = 2.0
-_AUTH_WORDS = ("authorization", "authentication", "user credentials")
-
-
-class _Transport(Protocol):
-    """The two attributes of nats-py's TcpTransport that the lane needs."""
-
-    _io_reader: asyncio.StreamReader
-    _io_writer: asyncio.StreamWriter
-
-
-class _LanedClient(NatsPyClient):
-    """nats-py's client that installs the lane whenever a handshake is done."""
-
-    def __init__(self, parser: FrameParser, on_broken: Callable[[NatsStreamError], None]) -> None:
-        super().__init__()
-        self._natsstream = (parser, on_broken)
-
-    async def _process_connect_init(self) -> None:
-        # The only hook between nats-py's handshake and its first read; nothing has been awaited
-        # since its read task was made, so no byte can have been taken yet.
-        await super()._process_connect_init()
-        if not isinstance(self._transport, TcpTransport):
-            raise ProtocolError("the fast lane needs a TCP connection, not a WebSocket")
-        streams = cast("_Transport", cast("object", self._transport))
-        reader, transport = streams._io_reader, streams._io_writer.transport
-        received = cast("bytearray", cast("Any", reader)._buffer)
-        early = bytes(received)
-        received.clear()
-        lane = FastLane(self._natsstream[0], behind(transport), self._natsstream[1])
-        lane.install(transport, early)
 
 
 class Subscription:
@@ -134,10 +94,9 @@ class Client:
                 await client._open(url)
             except AuthenticationError:
                 raise
-            except (OSError, TransportError, NatsPyError) as error:
-                failures.append(f"{public_url(url)}: {_cause(error)}")
+            except TransportError as error:
+                failures.append(f"{public_url(url)}: {error.detail or error.message}")
                 continue
-            client._nats.set_server_pool(list(options.servers))
             await client.subscribe(f"{client._inbox}.*", client._resolve)
             return client
         raise ConnectError(
@@ -147,59 +106,23 @@ class Client:
         )
 
     async def _open(self, url: str) -> None:
-        options = self.options
-        nats = _LanedClient(self.parser, self._on_broken)
-        try:
-            # nats-py bounds each step of the handshake; this bounds all of them.
-            async with asyncio.timeout(2 * options.connect_timeout):
-                await nats.connect(
-                    servers=[url],
-                    name=options.name,
-                    user=options.user,
-                    password=options.password,
-                    token=options.token,
-                    user_credentials=str(options.creds) if options.creds else None,
-                    connect_timeout=cast("int", options.connect_timeout),
-                    allow_reconnect=False,
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=cast("int", RECONNECT_WAIT_S),
-                    ping_interval=_PING_INTERVAL_S,
-                    pending_size=PENDING_BYTES_MAX,
-                    error_cb=self._on_error,
-                    disconnected_cb=self._on_disconnected,
-                    reconnected_cb=self._on_connected,
-                    closed_cb=self._on_closed,
-                )
-        except TimeoutError:
-            await self._discard(nats)
-            raise RequestTimeoutError(
-                f"no NATS handshake within {options.connect_timeout:g} s"
-            ) from None
-        except NatsPyError as error:
-            await self._discard(nats)
-            text = _cause(error)
-            # The server says only in words that it is about credentials.
-            if any(word in text.lower() for word in _AUTH_WORDS):
-                raise AuthenticationError(
-                    f"{public_url(url)} refused the credentials",
-                    detail=text,
-                    hint="check user, token or creds, and that the account may connect",
-                ) from error
-            raise
-        nats.options["allow_reconnect"] = True
-        nats.options["max_reconnect_attempts"] = -1
-        self._nats = nats
-        await self._on_connected()
+        # Here and not at the top: nats-py costs most of a second to import.
+        from natsstream._wire.nats_py import Callbacks, open_nats  # noqa: PLC0415
 
-    async def _discard(self, nats: NatsPyClient) -> None:
-        with suppress(Exception, TimeoutError):  # It never was a connection.
-            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                await nats.close()
+        callbacks = Callbacks(
+            self._on_error,
+            self._on_connected,
+            self._on_disconnected,
+            self._on_closed,
+            self._on_broken,
+        )
+        self._nats = await open_nats(url, self.options, self.parser, callbacks)
+        await self._on_connected()
 
     # What nats-py tells.
 
     async def _on_error(self, error: Exception) -> None:
-        self._last_error = _cause(error)
+        self._last_error = str(error) or type(error).__name__
 
     async def _on_connected(self) -> None:
         self.connections += 1
@@ -402,9 +325,9 @@ class Client:
         self.parser.sinks[sid] = sink
         try:
             made = await self._nats.subscribe(subject)
-        except NatsPyError as error:
+        except Exception as error:
             self.parser.sinks.pop(sid, None)
-            raise ProtocolError(f"can not subscribe to {subject}", detail=_cause(error)) from error
+            raise ProtocolError(f"can not subscribe to {subject}", detail=repr(error)) from error
         if str(made._id).encode() != sid:
             raise ProtocolError("nats-py numbers subscriptions in a new way; use nats-py 2.16")
         return Subscription(self, sid, subject)
@@ -444,7 +367,3 @@ def check_responders(frame: Frame, subject: str) -> None:
                 hint="does a stream with this subject exist, and is JetStream on?",
                 retryable=True,
             )
-
-
-def _cause(error: BaseException) -> str:
-    return str(error).removeprefix("nats: ") or type(error).__name__

@@ -149,13 +149,29 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
         payload_start = header_start + (int(fields[3]) if has_headers else 0)
         subject_stop = subject_start + len(fields[0])
         rows.append(
-            (subject_start, subject_stop, header_start, payload_start, stop)
-            + (sequence, consumer_sequence, time_ns)
+            (
+                *(subject_start, subject_stop, header_start, payload_start, stop),
+                *(sequence, consumer_sequence, time_ns),
+            )
         )
         position = stop + 2
     if not rows:
         return None
-    return FrameBlock(data, position, *np.array(rows, np.int64).T.copy(), pending)
+    columns = np.array(rows, np.int64).T.copy()
+    subject_start, subject_stop, header_start, payload_start, payload_stop = columns[:5]
+    return FrameBlock(
+        data,
+        position,
+        subject_start,
+        subject_stop,
+        header_start,
+        payload_start,
+        payload_stop,
+        columns[5],
+        columns[6],
+        columns[7],
+        pending,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +315,8 @@ def _gather(array: Bytes, starts: Ints, width: int) -> Bytes:
     if len(array) < width:
         return np.zeros((len(starts), width), np.uint8)
     # A view with one overlapping item an offset: taking items copies them with memcpy.
-    windows = np.ndarray((len(array) - width + 1,), f"V{width}", array.data, strides=(1,))
+    shape = (len(array) - width + 1,)
+    windows: NDArray[np.void] = np.ndarray(shape, f"V{width}", array.data, strides=(1,))
     items = windows[np.clip(starts, 0, len(array) - width)]
     return items.view(np.uint8).reshape(len(starts), width)
 

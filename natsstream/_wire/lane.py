@@ -4,8 +4,8 @@ What lives here: the receive buffer and the decision when to parse it. What must
 (`parser.py`), and anything that knows JetStream.
 
 nats-py opens the connection, speaks TLS and CONNECT, and reconnects. Once it is connected the lane
-takes the transport's protocol over: frames of subscriptions with a sink go straight to the sink, all
-other bytes go to nats-py's own stream reader as if the lane were not there.
+takes the transport's protocol over: frames of subscriptions with a sink go straight to the sink,
+all other bytes go to nats-py's own stream reader as if the lane were not there.
 
 Law: one copy from the socket's buffer, no task and no future for a message.
 """

@@ -25,8 +25,8 @@ LINE_BYTES_MAX = 1 << 20
 Frame: TypeAlias = tuple[bytes, bytes, bytes, bytes]
 """One message as it stood on the wire: (subject, reply, header block, payload).
 
-Reply and header block are empty when there are none. A plain tuple, because making a named one costs
-as much as cutting the frame.
+Reply and header block are empty when there are none. A plain tuple, because making a named one
+costs as much as cutting the frame.
 """
 
 FrameSink: TypeAlias = Callable[[list[Frame]], None]

@@ -1,0 +1,134 @@
+"""Opens nats-py connections with the fast lane in front; the only file that imports nats-py.
+
+What lives here: what is particular to nats-py 2.16, private names included. What must not: anything
+that outlives a change of client library.
+
+Law: nats-py's errors do not leave this file. `tests/unit/wire/test_nats_py.py` fails when one of
+the private names that are used here has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from nats.aio.client import Client as NatsPyClient
+from nats.aio.transport import TcpTransport
+from nats.errors import Error as NatsPyError
+
+from natsstream._wire.lane import FastLane, behind
+from natsstream._wire.parser import FrameParser
+from natsstream.errors import (
+    AuthenticationError,
+    ConnectError,
+    NatsStreamError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from natsstream.options import ConnectOptions, public_url
+
+# A lost server is tried again five times a second; nats-py's default of 2 s is what users of a
+# rolling restart notice.
+RECONNECT_WAIT_S = 0.2
+PENDING_BYTES_MAX = 8 << 20
+_PING_INTERVAL_S = 20
+_CLOSE_TIMEOUT_S = 2.0
+_AUTH_WORDS = ("authorization", "authentication", "user credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class Callbacks:
+    """Whom to tell what happens to the connection."""
+
+    on_error: Callable[[Exception], Awaitable[None]]
+    on_connected: Callable[[], Awaitable[None]]
+    on_disconnected: Callable[[], Awaitable[None]]
+    on_closed: Callable[[], Awaitable[None]]
+    on_broken: Callable[[NatsStreamError], None]
+
+
+class LanedClient(NatsPyClient):
+    """nats-py's client that installs the lane whenever a handshake is done."""
+
+    def __init__(self, parser: FrameParser, on_broken: Callable[[NatsStreamError], None]) -> None:
+        super().__init__()
+        self._natsstream = (parser, on_broken)
+
+    async def _process_connect_init(self) -> None:
+        # The only hook between nats-py's handshake and its first read; nothing has been awaited
+        # since its read task was made, so no byte can have been taken yet.
+        await super()._process_connect_init()
+        if not isinstance(self._transport, TcpTransport):
+            raise ProtocolError("the fast lane needs a TCP connection, not a WebSocket")
+        streams = cast("Any", self._transport)
+        transport = cast("asyncio.Transport", streams._io_writer.transport)
+        received = cast("bytearray", streams._io_reader._buffer)
+        early = bytes(received)
+        received.clear()
+        lane = FastLane(self._natsstream[0], behind(transport), self._natsstream[1])
+        lane.install(transport, early)
+
+
+async def open_nats(
+    url: str, options: ConnectOptions, parser: FrameParser, callbacks: Callbacks
+) -> Any:
+    """Connect to one server, once; later breaks are followed by reconnects to any of them.
+
+    Raises:
+        ConnectError: It can not be reached, or is no NATS server.
+        AuthenticationError: It refused the credentials.
+        RequestTimeoutError: The handshake took too long.
+    """
+    nats = LanedClient(parser, callbacks.on_broken)
+    try:
+        # nats-py bounds each step of the handshake; this bounds all of them.
+        async with asyncio.timeout(2 * options.connect_timeout):
+            await nats.connect(
+                servers=[url],
+                name=options.name,
+                user=options.user,
+                password=options.password,
+                token=options.token,
+                user_credentials=str(options.creds) if options.creds else None,
+                connect_timeout=cast("int", options.connect_timeout),
+                # The first connection is tried once: a wrong address shall be told at once.
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=cast("int", RECONNECT_WAIT_S),
+                ping_interval=_PING_INTERVAL_S,
+                pending_size=PENDING_BYTES_MAX,
+                error_cb=callbacks.on_error,
+                disconnected_cb=callbacks.on_disconnected,
+                reconnected_cb=callbacks.on_connected,
+                closed_cb=callbacks.on_closed,
+            )
+    except TimeoutError:
+        await _discard(nats)
+        raise RequestTimeoutError(
+            f"no NATS handshake with {public_url(url)} within {options.connect_timeout:g} s"
+        ) from None
+    except (NatsPyError, OSError) as error:
+        text = str(nats.last_error or error).removeprefix("nats: ")
+        await _discard(nats)
+        # The server says only in words that it is about credentials.
+        if any(word in text.lower() for word in _AUTH_WORDS):
+            raise AuthenticationError(
+                f"{public_url(url)} refused the credentials",
+                detail=text,
+                hint="check user, token or creds, and that the account may connect",
+            ) from error
+        raise ConnectError(f"no NATS server at {public_url(url)}", detail=text) from error
+    nats.options["allow_reconnect"] = True
+    nats.options["max_reconnect_attempts"] = -1
+    nats.set_server_pool(list(options.servers))
+    return nats
+
+
+async def _discard(nats: NatsPyClient) -> None:
+    # It never was a connection: what it meets while it closes concerns nobody.
+    with suppress(Exception, TimeoutError):
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            await nats.close()

@@ -1,0 +1,1 @@
+"""Streams: configuration, publishing, and ordered bulk reads over a JetStream server."""

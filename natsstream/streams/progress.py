@@ -1,0 +1,169 @@
+"""How far a bounded read has come, and which sequences are missing; pure rules.
+
+Law: every sequence of the range is delivered once and in order, or stands in a gap. A consumer
+numbers its deliveries without a hole, so a hole there is ours and not the stream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+GAPS_KEPT_MAX = 1_000
+"""Gaps told one by one; a stream with a million single holes must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Sequences of the range that hold no message.
+
+    Attributes:
+        first: First missing sequence.
+        last: Last missing sequence, inclusive.
+        reason: "deleted": the stream removed them by a rule or on request. "lost": the stream
+            had them and can not say where they went.
+    """
+
+    first: int
+    last: int
+    reason: Literal["deleted", "lost"]
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """What a read has done so far.
+
+    Attributes:
+        messages: Messages handed over.
+        deleted: Sequences of the range that are gone by a rule or on request. Not counted where
+            filters are set: a filter hides what is missing.
+        lost: Sequences that the stream had and lost.
+        gaps: The first 1,000 gaps, in the order in which they were met.
+        gaps_dropped: Gaps beyond those.
+        resumes: How often the read went on after a break.
+    """
+
+    messages: int = 0
+    deleted: int = 0
+    lost: int = 0
+    gaps: list[Gap] = field(default_factory=list[Gap])
+    gaps_dropped: int = 0
+    resumes: int = 0
+
+    def add_gap(self, gap: Gap) -> None:
+        """Count a gap, and keep it while there is room."""
+        if gap.reason == "lost":
+            self.lost += len(gap)
+        else:
+            self.deleted += len(gap)
+        if len(self.gaps) < GAPS_KEPT_MAX:
+            self.gaps.append(gap)
+        else:
+            self.gaps_dropped += 1
+
+
+class OutOfOrderError(Exception):
+    """Deliveries have a hole or go backwards; the reader begins again. Never leaves `streams`."""
+
+
+class Progress:
+    """The state of one read.
+
+    Args:
+        first: First sequence wanted.
+        last: Last sequence wanted, inclusive.
+        has_filters: True when filters hide some sequences, so that holes tell nothing.
+        lost: Sequences that the server reports as lost.
+    """
+
+    def __init__(self, first: int, last: int, *, has_filters: bool, lost: Iterable[int]) -> None:
+        self.next_seq = first
+        self.last = last
+        self.report = ReadReport()
+        self._has_filters = has_filters
+        self._lost = frozenset(lost)
+        self._next_delivery = 1
+
+    @property
+    def is_done(self) -> bool:
+        """True when no sequence of the range is left."""
+        return self.next_seq > self.last
+
+    def begin(self) -> None:
+        """Start with a new consumer, which numbers its deliveries from 1."""
+        self._next_delivery = 1
+
+    def accept(
+        self, sequences: Iterable[int], *, first: int, last: int, first_delivery: int, count: int
+    ) -> None:
+        """Take over one delivered run of messages.
+
+        Args:
+            sequences: All of its sequences; read only when the run has holes.
+            first: First of them.
+            last: Last of them, at most the range's last.
+            first_delivery: The consumer's number of the first.
+            count: Number of messages.
+
+        Raises:
+            OutOfOrderError: A delivery is missing, repeated or goes backwards; nothing was taken.
+        """
+        if (
+            first_delivery != self._next_delivery
+            or first < self.next_seq
+            or last - first + 1 < count
+        ):
+            raise OutOfOrderError
+        self._next_delivery += count
+        if not self._has_filters:
+            if last - first + 1 == count:
+                self._skip(first)
+            else:
+                for sequence in sequences:
+                    self._skip(sequence)
+                    self.next_seq = sequence + 1
+        self.next_seq = last + 1
+        self.report.messages += count
+
+    def finish(self, *, held_last: int) -> None:
+        """Count the end of the range as missing.
+
+        Args:
+            held_last: Last sequence that the stream has given out; what lies beyond is lost.
+        """
+        end = self.last + 1
+        if held_last < self.last:
+            lost_from = max(self.next_seq, held_last + 1)
+            self._skip(lost_from)
+            self.report.add_gap(Gap(lost_from, self.last, "lost"))
+            self.next_seq = end
+        elif not self._has_filters:
+            self._skip(end)
+        self.next_seq = end
+
+    def lose_until(self, first_held: int) -> None:
+        """Count what lies before a sequence as lost."""
+        stop = min(first_held, self.last + 1)
+        if stop > self.next_seq:
+            self.report.add_gap(Gap(self.next_seq, stop - 1, "lost"))
+            self.next_seq = stop
+
+    def _skip(self, sequence: int) -> None:
+        """Count the sequences from the next wanted one up to (not including) `sequence`."""
+        while self.next_seq < sequence:
+            reason = self._reason(self.next_seq)
+            stop = sequence
+            if self._lost:
+                stop = next(
+                    (at for at in range(self.next_seq, sequence) if self._reason(at) != reason),
+                    sequence,
+                )
+            self.report.add_gap(Gap(self.next_seq, stop - 1, reason))
+            self.next_seq = stop
+
+    def _reason(self, sequence: int) -> Literal["deleted", "lost"]:
+        return "lost" if sequence in self._lost else "deleted"

@@ -1,0 +1,294 @@
+"""Reads a bounded range in order, across breaks: the engine under `Stream.read`.
+
+What lives here: resolving the range, going on after a break, deciding that the end is the end. What
+must not: the consumer's pulls (`session.py`), what a hole means (`progress.py`).
+
+Law: a message is handed over once, in order; after a break the read goes on at the next sequence
+with a new consumer, or ends with a typed error that says where to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
+
+from natsstream._wire import api as subjects
+from natsstream.errors import (
+    ConnectionLostError,
+    MessageNotFoundError,
+    MessagesLostError,
+    NatsStreamError,
+    SequenceRangeError,
+    ServerError,
+    StreamRecreatedError,
+    TransportError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.progress import OutOfOrderError, Progress, ReadReport
+from natsstream.streams.session import ReadSession, Run, SessionBrokenError
+from natsstream.units import format_rfc3339
+
+if TYPE_CHECKING:
+    from natsstream._wire.framing import FrameBlock
+
+Item = TypeVar("Item")
+
+_RESUME_WAIT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeSpec:
+    """What to read; see `Stream.read` for the meaning of each field."""
+
+    stream: str
+    first: int | None = None
+    last: int | None = None
+    filters: Sequence[str] = ()
+    start_time_ns: int | None = None
+    end_time_ns: int | None = None
+    created_ns: int | None = None
+    on_loss: Literal["raise", "report"] = "raise"
+    eviction_is_loss: bool = False
+
+
+class RangeReader(Generic[Item]):
+    """One read of one range.
+
+    Args:
+        api: The connection.
+        spec: What to read.
+        clip: Cuts a run's items after a number of messages, at the range's end.
+        convert: Makes columns of a block; None for messages.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        spec: RangeSpec,
+        *,
+        clip: Callable[[Item, int], Item],
+        convert: Callable[[FrameBlock], Item] | None = None,
+    ) -> None:
+        self._api = api
+        self._spec = spec
+        self._clip = clip
+        self._convert = convert
+        self._progress: Progress | None = None
+        self._created_ns = 0
+        self._message_bytes = 1
+
+    @property
+    def report(self) -> ReadReport:
+        """What was read so far."""
+        return self._progress.report if self._progress else ReadReport()
+
+    async def runs(self) -> AsyncGenerator[Item]:
+        """Yield the range's messages in order, as they arrive.
+
+        Raises:
+            SequenceRangeError: The stream does not hold the range.
+            StreamRecreatedError: The stream was made anew before or during the read.
+            MessagesLostError: Messages of the range are lost (unless `on_loss="report"`).
+            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+        """
+        self._progress = progress = await self._begin()
+        deadline = 0.0
+        loop = asyncio.get_running_loop()
+        while not progress.is_done:
+            try:
+                async with aclosing(self._session(progress)) as items:
+                    async for item in items:
+                        deadline = 0.0
+                        yield item
+            except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
+                if isinstance(error, NatsStreamError) and not error.retryable:
+                    raise
+                limit_s = self._api.client.options.reconnect_timeout
+                deadline = deadline or loop.time() + limit_s
+                await self._resume(progress, deadline - loop.time(), error)
+
+    async def _begin(self) -> Progress:
+        spec = self._spec
+        info = await self._info()
+        self._created_ns = spec.created_ns or info.created_ns
+        self._check_identity(info)
+        state = info.state
+        self._message_bytes = state.bytes // max(state.messages, 1)
+        first = state.first_seq if spec.first is None else spec.first
+        last = state.last_seq if spec.last is None else spec.last
+        if spec.start_time_ns is not None:
+            first = max(first, await self._sequence_at(spec.start_time_ns, state.last_seq + 1))
+        if spec.end_time_ns is not None:
+            last = min(last, await self._sequence_at(spec.end_time_ns, state.last_seq + 1) - 1)
+        self._check_range(info, spec)
+        lost = state.lost
+        progress = Progress(max(first, 1), last, has_filters=bool(spec.filters), lost=lost)
+        if spec.eviction_is_loss:
+            self._lose_until(progress, state.first_seq)
+        return progress
+
+    def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
+        first, last, state = spec.first, spec.last, info.state
+        problem = ""
+        if first is not None and first < 1:
+            problem = "sequences begin at 1"
+        elif first is not None and last is not None and first > last + 1:
+            problem = "the first sequence is after the last"
+        elif first is not None and first > state.last_seq + 1:
+            problem = "the stream has not come that far"
+        elif last is not None and last > state.last_seq:
+            problem = "the stream ends earlier"
+        if problem:
+            raise SequenceRangeError(
+                f"range {first or state.first_seq} to {last or state.last_seq} of stream "
+                f"{spec.stream}: {problem}; it holds {state.first_seq} to {state.last_seq}",
+                first_seq=state.first_seq,
+                last_seq=state.last_seq,
+                hint="leave out first or last to take what the stream holds",
+            )
+
+    async def _session(self, progress: Progress) -> AsyncGenerator[Item]:
+        """Read with one consumer until the range ends or something breaks."""
+        session = ReadSession[Item](
+            self._api,
+            self._spec.stream,
+            first=progress.next_seq,
+            last=progress.last,
+            filters=self._spec.filters,
+            message_bytes=self._message_bytes,
+            convert=self._convert,
+        )
+        progress.begin()
+        try:
+            pending = await session.open()
+            while pending and not progress.is_done:
+                run = await session.next_run()
+                pending = run.pending
+                if run.first > progress.last:
+                    pending = 0
+                else:
+                    yield self._accept(progress, run)
+        finally:
+            await session.close()
+        if not progress.is_done:
+            await self._end(progress)
+
+    def _accept(self, progress: Progress, run: Run[Item]) -> Item:
+        items, count, last = run.items, run.count, run.last
+        sequences = run.sequences
+        if last > progress.last:
+            kept = [sequence for sequence in run.sequences() if sequence <= progress.last]
+            items, count, last = self._clip(items, len(kept)), len(kept), kept[-1]
+            sequences = lambda: kept  # noqa: E731 - the same callable as above, over less.
+        progress.accept(
+            sequences() if last - run.first + 1 > count else (),
+            first=run.first,
+            last=last,
+            first_delivery=run.first_delivery,
+            count=count,
+        )
+        # With filters the last match may be far before the range's end.
+        if run.last > progress.last:
+            progress.finish(held_last=progress.last)
+        return items
+
+    async def _end(self, progress: Progress) -> None:
+        """The consumer has no more: believe it only when the leader says the same."""
+        found = await self._next_held(progress.next_seq)
+        if found is not None and found <= progress.last:
+            # A replica that lags behind told the consumer; the leader has more.
+            raise SessionBrokenError(f"the consumer has not seen sequence {found} yet")
+        info = await self._info()
+        self._check_identity(info)
+        if self._spec.eviction_is_loss:
+            self._lose_until(progress, info.state.first_seq)
+        if not progress.is_done:
+            self._finish(progress, info)
+
+    def _finish(self, progress: Progress, info: StreamInfo) -> None:
+        lost = progress.report.lost
+        first = max(progress.next_seq, info.state.last_seq + 1)
+        progress.finish(held_last=info.state.last_seq)
+        if progress.report.lost > lost:
+            self._lost(first, progress.last)
+
+    async def _resume(self, progress: Progress, left_s: float, error: Exception) -> None:
+        """Get ready for another session after a break, or raise when the time is over."""
+        if left_s <= 0:
+            raise ConnectionLostError(
+                f"read of stream {self._spec.stream} broke and could not go on within "
+                f"{self._api.client.options.reconnect_timeout:g} s",
+                detail=str(error),
+                hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
+                retryable=True,
+            ) from error
+        progress.report.resumes += 1
+        await self._api.client.wait_connected(left_s)
+        await asyncio.sleep(_RESUME_WAIT_S)
+        try:
+            info = await self._info(timeout=left_s)
+        except (TransportError, ServerError) as again:
+            if not again.retryable:
+                raise
+            return
+        self._check_identity(info)
+        if self._spec.eviction_is_loss:
+            self._lose_until(progress, info.state.first_seq)
+        if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
+            self._finish(progress, info)
+
+    def _check_identity(self, info: StreamInfo) -> None:
+        if info.created_ns != self._created_ns:
+            raise StreamRecreatedError(
+                f"stream {self._spec.stream} was created at {format_rfc3339(info.created_ns)}, "
+                f"not at {format_rfc3339(self._created_ns)}: it was deleted and made again",
+                hint="its sequences mean other messages now: start from the beginning",
+            )
+
+    def _lose_until(self, progress: Progress, first_held: int) -> None:
+        start = progress.next_seq
+        progress.lose_until(first_held)
+        if progress.next_seq > start:
+            self._lost(start, progress.next_seq - 1)
+
+    def _lost(self, first: int, last: int) -> None:
+        if self._spec.on_loss == "report":
+            return
+        raise MessagesLostError(
+            f"messages {first} to {last} of stream {self._spec.stream} are gone",
+            first_seq=first,
+            last_seq=last,
+            hint='read on with on_loss="report", which counts them in the report',
+        )
+
+    async def _info(self, *, timeout: float | None = None) -> StreamInfo:
+        name = self._spec.stream
+        what = f"stream {name}"
+        answer = await self._api.read(subjects.stream_info(name), None, what=what, timeout=timeout)
+        return StreamInfo.from_json(answer)
+
+    async def _sequence_at(self, time_ns: int, none: int) -> int:
+        """Return the first sequence stored at or after a moment, or `none`."""
+        body: dict[str, object] = {"start_time": format_rfc3339(time_ns), "next_by_subj": ">"}
+        return await self._held(body) or none
+
+    async def _next_held(self, sequence: int) -> int | None:
+        """Ask the leader for the next sequence of the range's subjects that it holds."""
+        found = [
+            await self._held({"seq": sequence, "next_by_subj": subject})
+            for subject in self._spec.filters or (">",)
+        ]
+        return min((each for each in found if each), default=None)
+
+    async def _held(self, body: dict[str, object]) -> int | None:
+        name = self._spec.stream
+        subject = subjects.message_get(name)
+        try:
+            answer = await self._api.read(subject, body, what=f"message of stream {name}")
+        except MessageNotFoundError:
+            return None
+        return cast("dict[str, int]", answer.get("message") or {}).get("seq")

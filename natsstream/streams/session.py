@@ -1,0 +1,336 @@
+"""One ephemeral consumer of a bounded read: made, pulled from, deleted.
+
+What lives here: the pulls and what comes back, as runs of messages or columns. What must not: the
+decision to go on after a break (`reader.py`), and what a hole means (`progress.py`).
+
+The consumer is ack-none, in memory and unreplicated: it costs the server nothing to keep and is
+made again at any sequence. Pulls are bounded by count and bytes, and there are never more messages
+under way than the window, so a slow reader holds memory for one window and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from natsstream._wire import api as subjects
+from natsstream._wire.acks import ack_numbers
+from natsstream._wire.client import Subscription
+from natsstream._wire.headers import HeaderName
+from natsstream._wire.parser import Frame
+from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
+from natsstream.errors import NatsStreamError, ProtocolError, ServerError
+from natsstream.streams.api import Api
+from natsstream.streams.message import Message
+from natsstream.units import duration_ns
+
+if TYPE_CHECKING:
+    from natsstream._wire.framing import FrameBlock
+
+Item = TypeVar("Item")
+
+# Two pulls of 8 MiB: while one is handed over the other is on its way, and the server's own limit
+# of 64 MiB pending for a connection stays far.
+WINDOW_BYTES = 16 << 20
+WINDOW_MESSAGES_MAX = 65_536
+# A delivery's line and ack subject come on top of what the stream counts.
+_WIRE_BYTES = 128
+_PULL_EXPIRES_S = 30.0
+_HEARTBEAT_S = 2.0
+# Two heartbeats missed, and half of one for a busy machine.
+_SILENCE_MAX_S = 2.5 * _HEARTBEAT_S
+# The server deletes the consumer by itself when its reader was killed.
+_INACTIVE_THRESHOLD_S = 60.0
+_CLOSE_TIMEOUT_S = 1.0
+
+
+class SessionBrokenError(Exception):
+    """The consumer or the connection is gone; the reader makes another. Never leaves `streams`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run(Generic[Item]):
+    """Messages that arrived together.
+
+    Attributes:
+        items: The messages or columns.
+        count: Number of messages.
+        first: First sequence.
+        last: Last sequence.
+        first_delivery: The consumer's number of the first.
+        pending: What the consumer still had after the last.
+        sequences: Returns all of the sequences.
+    """
+
+    items: Item
+    count: int
+    first: int
+    last: int
+    first_delivery: int
+    pending: int
+    sequences: Callable[[], Sequence[int]]
+
+
+class ReadSession(Generic[Item]):
+    """A consumer and its pulls.
+
+    Args:
+        api: The connection.
+        stream: Name of the stream.
+        first: Sequence to begin at.
+        last: Sequence to end at; the consumer may deliver later ones, which the reader drops.
+        filters: Subject filters; empty for all.
+        message_bytes: Mean size of a stored message, to turn the window's bytes into a count.
+        convert: Makes columns of a block; None for messages.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        *,
+        first: int,
+        last: int,
+        filters: Sequence[str],
+        message_bytes: int,
+        convert: Callable[[FrameBlock], Item] | None = None,
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._name = f"read-{secrets.token_hex(8)}"
+        self._first = first
+        self._filters = filters
+        self._convert = convert
+        share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
+        self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
+        # A byte limit that any message of the server fits into, subject and headers included.
+        self._pull_bytes = max(WINDOW_BYTES // 2, 2 * api.client.max_payload_bytes + (64 << 10))
+        self._last = last
+        self._left = last - first + 1
+        self._under_way = 0
+        self._buffered = 0
+        self._has_oversized = False
+        self._queue: deque[Run[Item]] = deque()
+        self._wake: asyncio.Future[None] | None = None
+        self._failure: Exception | None = None
+        self._subscription: Subscription | None = None
+        self._unwatch: Callable[[], object] = lambda: None
+        self._is_created = False
+
+    async def open(self) -> int:
+        """Make the consumer and ask for the first messages; returns how many it has to deliver."""
+        client = self._api.client
+        self._unwatch = client.watch(lambda: self._fail(SessionBrokenError("connection changed")))
+        inbox = client.new_inbox()
+        self._subscription = await client.subscribe(inbox, self._on_frames)
+        if self._convert is not None:
+            from natsstream._wire.framing import cut_block  # noqa: PLC0415 - numpy is an extra.
+
+            self._cut = cut_block
+            self._subscription.read_blocks(self)
+        one = self._filters[0] if len(self._filters) == 1 else ""
+        config: dict[str, object] = {
+            "name": self._name,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._first,
+            "ack_policy": "none",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": duration_ns(_INACTIVE_THRESHOLD_S),
+        }
+        if one:
+            config["filter_subject"] = one
+        elif self._filters:
+            config["filter_subjects"] = list(self._filters)
+        self._is_created = True
+        answer = await self._api.change(
+            subjects.consumer_create(self._stream, self._name, one),
+            {"stream_name": self._stream, "config": config, "action": "create"},
+            what=f"read of stream {self._stream}",
+        )
+        pending = answer.get("num_pending", 0)
+        if not isinstance(pending, int):
+            raise ProtocolError("the consumer's info has no num_pending")
+        if pending:
+            self._pull()
+            self._pull()
+        return pending
+
+    async def next_run(self) -> Run[Item]:
+        """Return the next messages.
+
+        Raises:
+            SessionBrokenError: Nothing more will come from this consumer.
+        """
+        while not self._queue:
+            if self._failure is not None:
+                raise self._failure
+            self._wake = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(_SILENCE_MAX_S):
+                    await self._wake
+            except TimeoutError:
+                raise SessionBrokenError("two heartbeats missed") from None
+            finally:
+                self._wake = None
+        run = self._queue.popleft()
+        self._buffered -= run.count
+        self._pull()
+        return run
+
+    async def close(self) -> None:
+        """Free everything here and on the server; closing twice is fine."""
+        self._unwatch()
+        self._queue.clear()
+        if self._subscription is None:
+            return
+        self._subscription.close()
+        self._subscription = None
+        if self._is_created and self._api.client.is_connected:
+            # The server would do it by itself after a minute; nobody waits for the answer.
+            with suppress(NatsStreamError):
+                delete = subjects.consumer_delete(self._stream, self._name)
+                self._api.client.write(self._api.client.publish_command(delete, "", b"", b""))
+
+    # Sinks of the fast lane: they must not wait and must not raise.
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        # A status has no reply; a message's reply is its ack subject.
+        messages = [frame for frame in frames if frame[1]]
+        if messages:
+            self._on_messages(messages)
+        if len(messages) < len(frames):
+            for frame in frames:
+                if not frame[1]:
+                    self._on_status(parse_status(frame[2]))
+            self._notify()
+
+    def _on_messages(self, messages: list[Frame]) -> None:
+        try:
+            first, first_delivery, _, _ = ack_numbers(messages[0][1])
+            last, last_delivery, _, pending = ack_numbers(messages[-1][1])
+        except ValueError:
+            self._fail(ProtocolError("a message came without an ack subject"))
+            return
+        if last_delivery - first_delivery + 1 != len(messages):
+            self._fail(SessionBrokenError("deliveries are missing"))
+            return
+        items = [Message(frame) for frame in messages]
+        self._push(
+            # Item is list[Message] wherever there is no converter.
+            Run(
+                items,  # pyright: ignore[reportArgumentType]
+                len(items),
+                first,
+                last,
+                first_delivery,
+                pending,
+                lambda: [item.sequence for item in items],
+            )
+        )
+
+    def take(self, data: bytes, start: int) -> FrameBlock | None:
+        """Cut a block; called by the parser."""
+        assert self._subscription is not None  # noqa: S101 - it is what the parser calls us by.
+        return self._cut(data, start, self._subscription.sid)
+
+    def put(self, frames: FrameBlock) -> None:
+        """Turn a block into columns; called by the parser."""
+        if self._convert is None or self._failure is not None:
+            return
+        deliveries = frames.consumer_sequence
+        count = len(frames)
+        if int(deliveries[-1]) - int(deliveries[0]) + 1 != count:
+            self._fail(SessionBrokenError("deliveries are missing"))
+            return
+        try:
+            items = self._convert(frames)
+        except Exception as error:  # noqa: BLE001 - handed to the reader, who raises it.
+            self._fail(error)
+            return
+        self._push(
+            Run(
+                items,
+                count,
+                int(frames.sequence[0]),
+                int(frames.sequence[-1]),
+                int(deliveries[0]),
+                frames.pending,
+                frames.sequence.tolist,
+            )
+        )
+
+    def _push(self, run: Run[Item]) -> None:
+        self._has_oversized = False
+        self._under_way -= run.count
+        self._buffered += run.count
+        self._left = self._last - run.last
+        self._queue.append(run)
+        self._notify()
+
+    def _on_status(self, status: Status | None) -> None:
+        if status is None or status.code == StatusCode.CONTROL:
+            return
+        end = status.pull_end
+        returned = status.number(HeaderName.PENDING_MESSAGES)
+        if status.code in (StatusCode.NOT_FOUND, StatusCode.TIMEOUT) or end in (
+            PullEnd.BATCH_COMPLETED,
+            PullEnd.MESSAGE_TOO_LARGE,
+        ):
+            if returned is None:
+                self._fail(SessionBrokenError("a pull ended without saying how much is left"))
+                return
+            self._under_way -= returned
+            unused = status.number(HeaderName.PENDING_BYTES)
+            if end is PullEnd.MESSAGE_TOO_LARGE and unused == self._pull_bytes:
+                # Stored under a larger max_payload than the server has now.
+                self._has_oversized = True
+            self._pull()
+        elif status.code == StatusCode.NO_RESPONDERS or end is not None:
+            self._fail(SessionBrokenError(status.description or "consumer gone"))
+        else:
+            text = f"read of stream {self._stream}: {status.description}"
+            self._fail(ServerError(text, code=status.code, description=status.description))
+
+    def _pull(self) -> None:
+        """Ask for more when half of the window is free and the range has more."""
+        window = 1 if self._has_oversized else self._window
+        room = window - self._under_way - self._buffered
+        share = max(1, window // 2)
+        count = min(share, self._left - self._under_way)
+        if room < share or count <= 0 or self._failure is not None or self._subscription is None:
+            return
+        body: dict[str, object] = {
+            "batch": count,
+            "expires": duration_ns(_PULL_EXPIRES_S),
+            "idle_heartbeat": duration_ns(_HEARTBEAT_S),
+        }
+        if not self._has_oversized:
+            body["max_bytes"] = self._pull_bytes
+        client = self._api.client
+        subject = subjects.consumer_next(self._stream, self._name)
+        try:
+            client.write(
+                client.publish_command(
+                    subject, self._subscription.subject, b"", json.dumps(body).encode()
+                )
+            )
+        except NatsStreamError as error:
+            self._fail(SessionBrokenError(error.message))
+            return
+        self._under_way += count
+
+    def _fail(self, error: Exception) -> None:
+        if self._failure is None:
+            self._failure = error
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)

@@ -1,0 +1,58 @@
+"""A batch read: `spark.read.format("nats")`.
+
+What lives here: the reader that Spark plans with once per DataFrame. What must not: rules
+(`plan.py`), the reading of a range (`executor.py`).
+
+Law: Spark keeps the plan, so `endingOffsets=latest` is fixed when the DataFrame is first used, and
+a second action reads the same ranges even if the stream has grown.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader
+
+from pyspark_natsstream.driver import StreamWatch
+from pyspark_natsstream.executor import read_partition
+from pyspark_natsstream.plan import ranges_between, start_of, stop_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+
+    from pyspark_natsstream.options import NatsOptions
+
+_log = logging.getLogger("pyspark_natsstream")
+
+
+class NatsReader(DataSourceReader):
+    """Reads a stream, or a part of it, once."""
+
+    def __init__(self, options: NatsOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the ranges to read.
+
+        Raises:
+            IntegrityError: `startingOffsets` names messages that are gone.
+            NatsStreamError: No server, no such stream, or one that can not be read.
+        """
+        with closing(StreamWatch(self._options)) as watch:
+            state = watch.state()
+            start = start_of(self._options, state, watch.sequence_at)
+            stop = stop_of(self._options, state, watch.sequence_at)
+        found, warning = ranges_between(start, stop, state, self._options)
+        if warning:
+            _log.warning("%s", warning)
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in order, as Arrow batches."""
+        return read_partition(self._options, self._columns, partition)

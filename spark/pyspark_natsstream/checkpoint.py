@@ -1,0 +1,108 @@
+"""Where a query began, kept beside Spark's checkpoint.
+
+What lives here: `<checkpoint>/natsstream/start.json`, written once and read at each start. What
+must not: offsets of later batches; those are Spark's own, and nobody else writes them.
+
+Law: Spark's checkpoint holds the end of each batch but not the start of the first. A query that is
+killed before its first batch is committed is asked for its start again, and `latest` would then
+skip what came in between. So the start is resolved once, and kept where the checkpoint is: on any
+file system that Spark can write to.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark_natsstream.driver import StreamWatch
+from pyspark_natsstream.offsets import Offset, parse_offset_text
+from pyspark_natsstream.options import NatsOptions, Position
+from pyspark_natsstream.plan import resume, start_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_FILE = "natsstream/start.json"
+
+
+def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> NatsOptions:
+    """Return the options with the start of the query as a sequence, the same at every restart.
+
+    Args:
+        spark: A session with a driver in this process.
+        options: The options as the user gave them; `startingOffsets` counts at the first start.
+        checkpoint: Folder of the checkpoint, as Spark takes it (a path or a URL).
+
+    Raises:
+        OffsetError: The file is of another stream or version.
+        IntegrityError: The stream was created anew before the first batch, and `failOnDataLoss` is
+            true.
+        NatsStreamError: No server, no such stream, or one that can not be read.
+    """
+    folder = _Folder(spark, checkpoint)
+    text = folder.read(START_FILE)
+    if folder.has_entries("offsets"):
+        # From its first batch on the query is where its own offsets say.
+        start = None if text is None else parse_offset_text(text, stream=options.stream)
+    else:
+        start = _resolve(options, text)
+        if start.to_text() != text:
+            folder.write(START_FILE, start.to_text())
+    if start is None:
+        return options
+    return replace(options, starting_offsets=Position("seq", start.next_seq))
+
+
+def _resolve(options: NatsOptions, text: str | None) -> Offset:
+    """Return the start: the one kept, or the one that the options name in the stream as it is."""
+    with closing(StreamWatch(options)) as watch:
+        state = watch.state()
+        if text is None:
+            return start_of(options, state, watch.sequence_at)
+        kept = parse_offset_text(text, stream=options.stream)
+        resumed = resume(kept, state, fail_on_data_loss=options.fail_on_data_loss)
+        return state.offset(resumed.next_seq)
+
+
+class _Folder:
+    """A folder on any file system that Spark knows, through the JVM's Hadoop client."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        # Spark has no public door to file systems. Its objects live in the JVM and have no types.
+        context: Any = spark.sparkContext
+        self._jvm: Any = context._jvm  # noqa: SLF001
+        hadoop: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._folder: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
+        self._files: Any = self._folder.getFileSystem(hadoop)
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file, None when there is none."""
+        path = self._path(name)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file as a whole: a reader finds the old one, the new one, or none."""
+        path, draft = self._path(name), self._path(f"{name}.tmp")
+        stream = self._files.create(draft, True)  # noqa: FBT003 - Java has no names: overwrite.
+        try:
+            stream.write(bytearray(text, "utf-8"))
+        finally:
+            stream.close()
+        self._files.delete(path, False)  # noqa: FBT003 - Not recursive.
+        if not self._files.rename(draft, path):
+            raise OSError(f"{draft.toString()} can not be renamed to {path.toString()}")
+
+    def has_entries(self, name: str) -> bool:
+        """Tell whether a folder exists and holds anything."""
+        path = self._path(name)
+        return bool(self._files.exists(path)) and len(self._files.listStatus(path)) > 0
+
+    def _path(self, name: str) -> Any:  # A Java object.
+        return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)

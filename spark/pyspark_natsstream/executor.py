@@ -1,0 +1,78 @@
+"""One range of messages as Arrow batches: what a Spark task does.
+
+What lives here: reading a partition. What must not: choosing it (`plan.py`).
+
+Law: a task keeps nothing: Spark may run it again, elsewhere, or twice at once. A failed attempt's
+rows are dropped by Spark, so reading a range again is safe.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from natsstream.errors import MessagesLostError, StreamRecreatedError
+from pyspark_natsstream.driver import open_stream
+from pyspark_natsstream.plan import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+
+    from pyspark_natsstream.options import NatsOptions
+
+_HINT = "set failOnDataLoss=false to go on without these messages, with a warning"
+
+_log = logging.getLogger("pyspark_natsstream")
+
+
+def read_partition(
+    options: NatsOptions, columns: Sequence[str], partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """Read a range in order.
+
+    Args:
+        options: The options of the read.
+        columns: The columns to build, in the order of Spark's schema.
+        partition: The range. Spark passes a plain `InputPartition` where a batch has no range at
+            all; that reads nothing.
+
+    Yields:
+        Record batches whose schema is Spark's own for these columns.
+
+    Raises:
+        IntegrityError: The stream is another one now, or does not hold the range any more, and
+            `failOnDataLoss` is true.
+        NatsStreamError: No server within `reconnectTimeout`, or it says no.
+    """
+    if not isinstance(partition, Partition):
+        return
+    fail = options.fail_on_data_loss
+    # The driver has just spoken to the server: if it is away now, it will come back.
+    with open_stream(options, wait_s=options.reconnect_timeout) as stream:
+        reading = stream.read(
+            first=partition.first,
+            last=partition.last,
+            filters=options.subjects,
+            created_ns=partition.created_ns,
+            on_loss="raise" if fail else "report",
+            eviction_is_loss=True,
+        )
+        try:
+            yield from reading.batches(columns, time_unit="us")
+        except StreamRecreatedError as error:
+            message = f"{partition.label}: {error.message}"
+            if fail:
+                raise StreamRecreatedError(message, hint=_HINT) from error
+            _log.warning("%s", message)
+        except MessagesLostError as error:
+            raise MessagesLostError(
+                f"{partition.label}: {error.message}",
+                first_seq=error.first_seq,
+                last_seq=error.last_seq,
+                hint=_HINT,
+            ) from error
+        if reading.report.lost:
+            _log.warning("%s: %s messages are gone", partition.label, reading.report.lost)

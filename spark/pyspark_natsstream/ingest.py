@@ -1,0 +1,158 @@
+"""A stream into a table: the ingest job, as a function and as a command.
+
+What lives here: the query from stream to files, and its command line. What must not: the columns of
+the table (`tables.py`), the session (`session.py`).
+
+Law: exactly once. Ranges are fixed before they are read, the file sink commits a micro-batch as a
+whole, and the start is kept beside the checkpoint; so run it as often as you like, with the same
+checkpoint and the same output, and every message is in the table once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from natsstream import errors
+from natsstream.errors import ConfigError, NatsStreamError
+from pyspark_natsstream.checkpoint import pin_start
+from pyspark_natsstream.offsets import Offset, parse_offset_text
+from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
+from pyspark_natsstream.schema import default_schema
+from pyspark_natsstream.session import local_session
+from pyspark_natsstream.source import FORMAT
+from pyspark_natsstream.tables import DATE, json_fields, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
+
+AVAILABLE_NOW = "available-now"
+POLL_S = 1
+"""Seconds between two looks at a running query; its end is seen at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestReport:
+    """What a run did, up to now or as a whole.
+
+    Attributes:
+        rows: Messages written.
+        batches: Micro-batches that had messages.
+        seconds: Time since the start of the query.
+        end: Where the query stands in the stream; None before its first micro-batch.
+    """
+
+    rows: int
+    batches: int
+    seconds: float
+    end: Offset | None
+
+    def to_json(self) -> str:
+        """Return the report as one line."""
+        end = None if self.end is None else self.end.to_json()
+        shown = {"rows": self.rows, "batches": self.batches, "seconds": round(self.seconds, 3)}
+        return json.dumps({**shown, "end": end})
+
+
+def ingest(
+    spark: SparkSession,
+    *,
+    options: Mapping[str, str],
+    out: str,
+    checkpoint: str,
+    partition_by: Sequence[str] = (DATE,),
+    trigger: str = AVAILABLE_NOW,
+    fmt: FileFormat = "parquet",
+    json_schema: str | None = None,
+    on_progress: Callable[[IngestReport], None] | None = None,
+) -> IngestReport:
+    """Write what a stream holds into a table of files, and return what was written.
+
+    Args:
+        spark: A session with a driver in this process (not Spark Connect).
+        options: The options of `format("nats")`; `startingOffsets` counts at the first run.
+        out: Folder of the table, a path or URL that Spark can write to.
+        checkpoint: Folder of the checkpoint; one for each table, kept as long as the table.
+        partition_by: Columns of the table, `date` (UTC day of `time`) or `token1`, `token2` and so
+            on (tokens of the subject).
+        trigger: `available-now` ends at what the stream holds now; an interval such as `10 seconds`
+            runs until the query is stopped.
+        fmt: Format of the files.
+        json_schema: Columns of JSON messages, such as `origin string, distance int`. They replace
+            `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt`.
+        on_progress: Called about once a second while there is progress.
+
+    Raises:
+        ConfigError: An option, column or trigger that can not be; nothing was started.
+        NatsStreamError: No server, no such stream, or one that can not be read.
+        StreamingQueryException: The query failed; the checkpoint is good for the next run.
+    """
+    asked = NatsOptions.parse(options)
+    asked.check_streaming()
+    fields = None if json_schema is None else json_fields(json_schema)
+    if fmt not in get_args(FileFormat):
+        hint = f"choose from {', '.join(get_args(FileFormat))}"
+        raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
+    pinned = pin_start(spark, asked, checkpoint)
+    schema = default_schema(include_headers=pinned.include_headers)
+    messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
+    rows = table_of(messages, fields=fields, partition_by=partition_by)
+    writer = rows.writeStream.format(fmt).option("checkpointLocation", checkpoint)
+    writer = writer.partitionBy(*partition_by)
+    if trigger == AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=trigger)
+    return _follow(writer.start(out), asked.stream, on_progress)
+
+
+def _follow(
+    query: StreamingQuery, stream: str, on_progress: Callable[[IngestReport], None] | None
+) -> IngestReport:
+    """Wait for the end of a query and add up what it tells; an interrupt stops it."""
+    began_s = time.monotonic()
+    report = IngestReport(rows=0, batches=0, seconds=0.0, end=None)
+    seen: set[str] = set()
+    has_ended = False
+    try:
+        while not has_ended:
+            has_ended = bool(query.awaitTermination(POLL_S))
+            fresh = [each for each in query.recentProgress if each.timestamp not in seen]
+            seen = {each.timestamp for each in query.recentProgress}
+            seconds = time.monotonic() - began_s
+            report = _added(report, fresh, stream=stream, seconds=seconds)
+            if fresh and on_progress is not None:
+                on_progress(report)
+    finally:
+        query.stop()
+    return report
+
+
+def _added(
+    report: IngestReport, fresh: Sequence[StreamingQueryProgress], *, stream: str, seconds: float
+) -> IngestReport:
+    # Idle progress bears no rows, so it adds nothing whatever its batch is.
+    rows = [each.numInputRows or 0 for each in fresh]
+    end = report.end
+    for each in fresh:
+        end = parse_offset_text(each.sources[0].endOffset, stream=stream)
+    return IngestReport(
+        rows=report.rows + sum(rows),
+        batches=report.batches + sum(count > 0 for count in rows),
+        seconds=seconds,
+        end=end,
+    )

@@ -1,0 +1,119 @@
+"""Where a query stands: the offset that Spark keeps in its checkpoint.
+
+What lives here: the offset's JSON form, written and read. What must not: what an offset means for a
+stream as it is now (`plan.py`).
+
+    {"v":1,"streams":{"ORDERS":{"next":124,"created":"2026-11-21T05:00:00.123456789Z"}}}
+
+Law: Spark compares offsets as text, so one place has one text: keys in this order, integers and
+strings only, nine digits in the time. `created` is the stream's identity: the sequences of a stream
+that was deleted and made again mean other messages.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TypeGuard, cast
+
+from natsstream.errors import ConfigError, UsageError
+from natsstream.units import format_rfc3339, parse_rfc3339
+
+VERSION = 1
+# A foreign offset may be anything; this much of it says what it is.
+_DETAIL_CHARS_MAX = 300
+
+
+class OffsetError(UsageError):
+    """The checkpoint holds an offset that this version of the source did not write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offset:
+    """A place in one stream.
+
+    Attributes:
+        stream: Name of the stream.
+        next_seq: Sequence of the next message to read; everything below it was read.
+        created_ns: When the stream was created, in Unix nanoseconds.
+    """
+
+    stream: str
+    next_seq: int
+    created_ns: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the form that Spark stores; equal offsets give equal text."""
+        place = {"next": self.next_seq, "created": format_rfc3339(self.created_ns)}
+        return {"v": VERSION, "streams": {self.stream: place}}
+
+    def to_text(self) -> str:
+        """Return the JSON text, without spaces."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+
+def parse_offset(found: object, *, stream: str) -> Offset:
+    """Read an offset.
+
+    Args:
+        found: The offset as JSON gives it: a dict of str, int and dicts.
+        stream: The stream that the options name.
+
+    Raises:
+        OffsetError: It has another version or another form, or is of another stream.
+    """
+    version = _fields(found).get("v")
+    if not _is_whole(version):
+        raise _refusal(found, "it has no version")
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an unknown"
+        raise _refusal(found, f"it is of {age} version, {version}; this source reads {VERSION}")
+    streams = _fields(_fields(found).get("streams"))
+    if list(streams) != [stream]:
+        names = ", ".join(sorted(streams)) or "no stream"
+        raise _refusal(found, f"it is of {names}, and the option says stream={stream}")
+    place = _fields(streams[stream])
+    next_seq, created = place.get("next"), place.get("created")
+    if not _is_whole(next_seq) or next_seq < 1:
+        raise _refusal(found, f'"next" of {stream} must be 1 or more')
+    if not isinstance(created, str):
+        raise _refusal(found, f'"created" of {stream} must be a time')
+    try:
+        created_ns = parse_rfc3339(created)
+    except ConfigError as error:
+        raise _refusal(found, f'"created" of {stream}: {error.message}') from error
+    return Offset(stream=stream, next_seq=next_seq, created_ns=created_ns)
+
+
+def parse_offset_text(text: str, *, stream: str) -> Offset:
+    """Read an offset from its JSON text.
+
+    Raises:
+        OffsetError: It is not JSON, or not an offset of this stream and version.
+    """
+    try:
+        found: object = json.loads(text)
+    except ValueError as error:
+        raise _refusal(text, "it is not JSON") from error
+    return parse_offset(found, stream=stream)
+
+
+def _fields(found: object) -> dict[str, object]:
+    """Return an object's members; none where JSON has something else there."""
+    if not isinstance(found, dict):
+        return {}
+    # A check by isinstance tells nothing about keys; JSON has only text there.
+    return cast("dict[str, object]", found)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    # JSON's true is an int to Python.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _refusal(found: object, why: str) -> OffsetError:
+    return OffsetError(
+        f"the offset in the checkpoint can not be used: {why}",
+        detail=f"offset: {found!r}"[:_DETAIL_CHARS_MAX],
+        hint="use the checkpoint of this stream, or a new checkpoint folder with startingOffsets",
+    )

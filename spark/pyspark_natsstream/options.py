@@ -1,0 +1,363 @@
+"""The options of `format("nats")`: one dataclass for Spark, Python and the command line.
+
+What lives here: names, defaults, ranges, and text to value and back. What must not: the meaning of
+a position for a stream as it is now (`plan.py`), waiting.
+
+Law: Spark's option names are the field names in camelCase, and case does not matter. An option that
+is not known is an error. Options end up in plans, logs and the web page of Spark, so a secret is
+never an option's value: it is a file, and the option is its path.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
+
+from natsstream.errors import ConfigError
+from natsstream.options import ConnectOptions
+from natsstream.units import format_rfc3339, parse_rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from dataclasses import Field
+
+Anchor: TypeAlias = Literal["earliest", "latest", "seq", "time", "last"]
+
+SECONDS_MAX = 3600.0
+"""Longest wait that an option may ask for: an hour."""
+
+_SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
+
+
+class Position(NamedTuple):
+    """A place in a stream as the user names it.
+
+    Attributes:
+        anchor: What it is counted from.
+        value: The sequence (`seq`), Unix nanoseconds (`time`) or a count of sequences (`last`).
+    """
+
+    anchor: Anchor
+    value: int = 0
+
+    def __str__(self) -> str:
+        if self.anchor in ("earliest", "latest"):
+            return self.anchor
+        shown = format_rfc3339(self.value) if self.anchor == "time" else str(self.value)
+        return f"{self.anchor}:{shown}"
+
+
+EARLIEST = Position("earliest")
+LATEST = Position("latest")
+_STARTS: tuple[Anchor, ...] = ("earliest", "latest", "seq", "time", "last")
+_ENDS: tuple[Anchor, ...] = ("latest", "seq", "time")
+_FORMS = {"seq": "seq:N", "time": "time:RFC3339", "last": "last:N"}
+
+
+class OptionNote(NamedTuple):
+    """What a field tells beside its type.
+
+    Attributes:
+        parse: Reads the value from an option's text; raises ConfigError.
+        doc: What it does, with unit and range.
+    """
+
+    parse: Callable[[str], object]
+    doc: str
+
+
+def _note(parse: Callable[[str], object], doc: str) -> Mapping[str, OptionNote]:
+    return {"note": OptionNote(parse, doc)}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ConfigError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is not a number of seconds") from error
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def parse_position(text: str) -> Position:
+    """Read `earliest`, `latest`, `seq:N`, `time:RFC3339` or `last:N`.
+
+    Raises:
+        ConfigError: It is none of these.
+    """
+    word, colon, rest = text.strip().partition(":")
+    anchor: Anchor | None = next((known for known in _STARTS if known == word.lower()), None)
+    if anchor is None or bool(colon) != (anchor in _FORMS):
+        raise ConfigError(f"{text!r} is not a position", hint=f"write {_forms(_STARTS)}")
+    if not colon:
+        return Position(anchor)
+    return Position(anchor, parse_rfc3339(rest) if anchor == "time" else _whole(rest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NatsOptions:
+    """What to read and how; `option_table()` prints the fields with their notes.
+
+    Raises:
+        ConfigError: A value that can not work; the message names the option and the way out.
+    """
+
+    servers: tuple[str, ...] = field(
+        metadata=_note(_words, "Server URLs, with commas between. Required.")
+    )
+    stream: str = field(metadata=_note(str.strip, "Name of the stream. Required."))
+    subjects: tuple[str, ...] = field(
+        default=(),
+        metadata=_note(
+            _words,
+            "Subject filters such as `a.>,b.*.c`; the server sends only what matches. "
+            "Default: every subject.",
+        ),
+    )
+    starting_offsets: Position = field(
+        default=EARLIEST,
+        metadata=_note(
+            parse_position,
+            "First message of a batch read, or of a query without a checkpoint: `earliest`, "
+            "`latest` (streaming only), `seq:N`, `time:RFC3339` (first message at or after it), "
+            "`last:N` (the last N sequences). Default `earliest`.",
+        ),
+    )
+    ending_offsets: Position = field(
+        default=LATEST,
+        metadata=_note(
+            parse_position,
+            "Batch only. Last message: `latest` as it is when Spark plans the read, `seq:N` (N is "
+            "read), `time:RFC3339` (messages before it). Default `latest`.",
+        ),
+    )
+    max_messages_per_trigger: int | None = field(
+        default=None,
+        metadata=_note(
+            _whole,
+            "Streaming only. Most sequences in one micro-batch, 1 or more. Default: no limit.",
+        ),
+    )
+    max_bytes_per_trigger: int | None = field(
+        default=None,
+        metadata=_note(
+            _whole,
+            "Streaming only. Bytes in one micro-batch, 1 or more, by the mean size of the stored "
+            "messages. Default: no limit.",
+        ),
+    )
+    min_partitions: int = field(
+        default=1,
+        metadata=_note(
+            _whole,
+            "Fewest ranges that a read is split into, 1 or more; each has at least one sequence. "
+            "Default 1.",
+        ),
+    )
+    max_records_per_partition: int | None = field(
+        default=None,
+        metadata=_note(_whole, "Most sequences in one range, 1 or more. Default: no limit."),
+    )
+    fail_on_data_loss: bool = field(
+        default=True,
+        metadata=_note(
+            _flag,
+            "Whether a read fails when messages that it should have read are gone, or the stream "
+            "was created anew; `false` logs a warning and goes on. Default `true`.",
+        ),
+    )
+    include_headers: bool = field(
+        default=False,
+        metadata=_note(_flag, "Whether the default schema has `headers`. Default `false`."),
+    )
+    creds: str | None = field(
+        default=None,
+        metadata=_note(
+            str.strip,
+            "Path of a `.creds` file, the same on driver and executors. Default: none.",
+        ),
+    )
+    request_timeout: float = field(
+        default=5.0,
+        metadata=_note(
+            _seconds, "Seconds that a request waits for its answer, above 0 to 3600. Default 5."
+        ),
+    )
+    reconnect_timeout: float = field(
+        default=30.0,
+        metadata=_note(
+            _seconds,
+            "Seconds that a reader tries to get a lost server back, above 0 to 3600. Default 30.",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ConfigError("servers is empty", hint="give a URL like nats://127.0.0.1:4222")
+        if not self.stream:
+            raise ConfigError("stream is empty", hint='name one: .option("stream", "ORDERS")')
+        _refuse_secrets(self)
+        for name, value in _values(self):
+            if isinstance(value, bool):
+                continue
+            if isinstance(value, int) and value < 1:
+                raise ConfigError(f"{name} is {value}", hint="give 1 or more, or leave it out")
+            if isinstance(value, float) and not 0 < value <= SECONDS_MAX:
+                hint = f"give seconds above 0, at most {SECONDS_MAX:g}"
+                raise ConfigError(f"{name} is {value:g}", hint=hint)
+            if isinstance(value, Position):
+                _check_position(name, value)
+        _ = ConnectOptions(servers=self.servers)  # It checks the URLs.
+
+    def __repr__(self) -> str:
+        shown = {name: text for name, text in self.to_text().items() if name != "creds"}
+        if self.creds is not None:
+            shown["creds"] = "(set)"
+        return f"NatsOptions({', '.join(f'{name}={text!r}' for name, text in shown.items())})"
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> Self:
+        """Read options as Spark hands them over: text by name in any case.
+
+        Raises:
+            ConfigError: An option is not known, missing, given twice, or has no legal value.
+        """
+        known = {spark_name(each.name).lower(): each for each in fields(cls)}
+        values: dict[str, object] = {}
+        for given, text in options.items():
+            found = known.get(given.lower())
+            if found is None:
+                raise _unknown(given, (spark_name(each.name) for each in fields(cls)))
+            name = spark_name(found.name)
+            if found.name in values:
+                raise ConfigError(f"{name} is given twice", hint="the case of names is ignored")
+            try:
+                values[found.name] = _note_of(found).parse(text)
+            except ConfigError as error:
+                raise ConfigError(f"{name}: {error.message}", hint=error.hint) from error
+        for required in ("servers", "stream"):
+            if required not in values:
+                raise ConfigError(
+                    f'format("nats") needs the option {required}',
+                    hint=f'add .option("{required}", ...)',
+                )
+        return cls(**values)  # pyright: ignore[reportArgumentType] - Each parser fits its field.
+
+    def to_text(self) -> dict[str, str]:
+        """Return the options that differ from their default, as Spark takes them."""
+        defaults = {spark_name(each.name): each.default for each in fields(self)}
+        return {name: _show(value) for name, value in _values(self) if value != defaults[name]}
+
+    def check_batch(self) -> None:
+        """Refuse what only a streaming query can do.
+
+        Raises:
+            ConfigError: An option is for streaming queries, or nothing could be read.
+        """
+        if self.starting_offsets == LATEST:
+            hint = "use last:N, seq:N or time:..., or spark.readStream"
+            raise ConfigError("startingOffsets=latest reads nothing in a batch", hint=hint)
+        for name in ("max_messages_per_trigger", "max_bytes_per_trigger"):
+            if getattr(self, name) is not None:
+                message = f"{spark_name(name)} is for streaming queries only"
+                raise ConfigError(message, hint="bound a batch with endingOffsets")
+
+    def check_streaming(self) -> None:
+        """Refuse what only a batch read can do.
+
+        Raises:
+            ConfigError: An option is for batch reads.
+        """
+        if self.ending_offsets != LATEST:
+            hint = "a query that ends: trigger(availableNow=True), or spark.read with endingOffsets"
+            raise ConfigError("endingOffsets is for batch reads only", hint=hint)
+
+
+def spark_name(name: str) -> str:
+    """Return the option name of a field: `max_messages_per_trigger` is `maxMessagesPerTrigger`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def option_notes() -> dict[str, OptionNote]:
+    """Return what is known of each option, by field name."""
+    return {each.name: _note_of(each) for each in fields(NatsOptions)}
+
+
+def option_table() -> str:
+    """Return the options as a Markdown table."""
+    rows = [f"| `{spark_name(name)}` | {note.doc} |" for name, note in option_notes().items()]
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
+
+
+def _note_of(option: Field[object]) -> OptionNote:
+    note: object = option.metadata["note"]
+    if not isinstance(note, OptionNote):
+        raise TypeError(f"field {option.name} has no note")
+    return note
+
+
+def _values(options: NatsOptions) -> list[tuple[str, object]]:
+    return [(spark_name(each.name), getattr(options, each.name)) for each in fields(options)]
+
+
+def _show(value: object) -> str:
+    if isinstance(value, tuple) and not isinstance(value, Position):
+        # A check by isinstance tells nothing about the items; those here are texts.
+        return ",".join(cast("tuple[str, ...]", value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _forms(anchors: Iterable[Anchor]) -> str:
+    return ", ".join(_FORMS.get(anchor, anchor) for anchor in anchors)
+
+
+def _check_position(name: str, position: Position) -> None:
+    legal = _STARTS if name == spark_name("starting_offsets") else _ENDS
+    if position.anchor not in legal:
+        raise ConfigError(f"{name} can not be {position}", hint=f"write {_forms(legal)}")
+    if position.anchor in ("seq", "last") and not 0 < position.value <= _SEQUENCE_MAX:
+        raise ConfigError(f"{name} is {position}", hint="sequences and counts begin at 1")
+
+
+def _refuse_secrets(options: NatsOptions) -> None:
+    """Refuse credentials in the text of options, without repeating them."""
+    for url in options.servers:
+        # Not urlsplit: a URL that it can not read may hold a password all the same.
+        if "@" in url:
+            raise ConfigError(
+                "servers has a URL with a user, password or token in it",
+                hint="options are shown in Spark's plans and logs: put them into a .creds file "
+                "and give its path as creds",
+            )
+    if options.creds is not None and ("\n" in options.creds or "-----" in options.creds):
+        raise ConfigError(
+            "creds holds the credentials themselves", hint="give the path of the .creds file"
+        )
+
+
+def _unknown(given: str, names: Iterable[str]) -> ConfigError:
+    by_lower = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(given.lower(), by_lower, n=1)
+    ask = f"did you mean {by_lower[close[0]]}? " if close else ""
+    if given.lower() == "path":
+        ask = "load() takes no path; the stream is named by the option stream. "
+    return ConfigError(
+        f'unknown option {given!r} for format("nats")',
+        hint=f"{ask}Options: {', '.join(by_lower.values())}",
+    )

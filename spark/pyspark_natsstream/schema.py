@@ -1,0 +1,70 @@
+"""The columns of messages as Spark sees them, and which of them a read builds.
+
+What lives here: the Spark schema and the check of a user's own. What must not: Arrow; the types
+that executors build are `natsstream.columns.message_schema(columns, time_unit="us")`.
+
+Law: Spark does not prune the columns of a Python source, so the schema is the choice: what it does
+not name is not built.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from natsstream.errors import ConfigError
+
+_HEADER = StructType([StructField("key", StringType()), StructField("value", StringType())])
+_TYPES: dict[str, DataType] = {
+    "stream": StringType(),
+    "subject": StringType(),
+    "sequence": LongType(),
+    "time": TimestampType(),
+    "headers": ArrayType(_HEADER),
+    "data": BinaryType(),
+}
+
+
+def default_schema(*, include_headers: bool) -> StructType:
+    """Return the schema of a read that names none: every column, `headers` only on demand."""
+    return StructType(
+        [
+            StructField(name, kind)
+            for name, kind in _TYPES.items()
+            if include_headers or name != "headers"
+        ]
+    )
+
+
+def chosen_columns(schema: StructType) -> tuple[str, ...]:
+    """Return the columns that a schema chooses, in its order.
+
+    Raises:
+        ConfigError: It has no column, an unknown one, one twice, or one of another type.
+    """
+    for chosen in schema.fields:
+        kind = _TYPES.get(chosen.name)
+        if kind is None:
+            raise _refusal(f"no column {chosen.name!r}")
+        if chosen.dataType != kind:
+            wrong = f"column {chosen.name} is {kind.simpleString()}"
+            raise _refusal(f"{wrong}, not {chosen.dataType.simpleString()}")
+        if not chosen.nullable:
+            raise _refusal(f"column {chosen.name} can not be NOT NULL")
+    names = tuple(schema.fieldNames())
+    if not names or len(set(names)) < len(names):
+        raise _refusal("a column stands twice" if names else "no column at all")
+    return names
+
+
+def _refusal(what: str) -> ConfigError:
+    columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in _TYPES.items())
+    return ConfigError(f'schema of format("nats"): {what}', hint=f"choose from {columns}")

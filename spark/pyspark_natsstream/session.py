@@ -1,0 +1,131 @@
+"""A Spark session on this machine that is quiet and finds this package.
+
+What lives here: the check for Java, and the settings of a local session. What must not: jobs.
+
+Law: what is missing is told before Spark is started; without Java, Spark's own words are forty
+lines that do not say what to install.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from natsstream.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+JAVA_MAJOR_MIN = 17
+"""Spark 4 needs this Java or a newer one."""
+
+JAVA_TIMEOUT_S = 30.0
+"""`java -version` takes 0.1 s; a machine that starts for the first time may need longer."""
+
+_INSTALL_JAVA = "apt-get install openjdk-17-jre-headless, or: brew install openjdk@17"
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def local_session(
+    *,
+    master: str = "local[*]",
+    app_name: str = "natsstream",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a session that runs in this process and its children.
+
+    Without web page and log lines below ERROR; with this interpreter for the workers, and this
+    package and natsstream on their path. An existing session of the process is returned as it is.
+
+    Args:
+        master: Spark's master, such as `local[2]`; `local[2,4]` tries a failed task four times.
+        app_name: Name of the application.
+        config: More settings of Spark; they win over those made here.
+
+    Raises:
+        MissingExtraError: There is no Java, or it is too old.
+    """
+    check_java()
+    _share_interpreter()
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        # A query on one machine is not faster with Spark's 200 shuffle partitions.
+        "spark.sql.shuffle.partitions": "4",
+        # Without this an outgoing address is looked up, which fails on machines without network.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+    if _LOGGING.is_file():  # Not so in a zip.
+        settings["spark.driver.extraJavaOptions"] = (
+            f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        )
+    builder = SparkSession.builder.master(master).appName(app_name)
+    for name, value in (settings | dict(config or {})).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def check_java() -> int:
+    """Return the major version of the Java that Spark would start.
+
+    Raises:
+        MissingExtraError: There is none, it does not run, or it is older than 17.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else "java"
+    program = shutil.which(java)
+    if program is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "no java on the PATH"
+        raise MissingExtraError(f"Spark needs Java: {where}", hint=_INSTALL_JAVA)
+    try:
+        said = subprocess.run(  # noqa: S603 - No shell; the program that Spark would start.
+            [program, "-version"],
+            capture_output=True,
+            text=True,
+            timeout=JAVA_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        # macOS has a java that only says that there is none.
+        raise MissingExtraError(
+            f"Spark needs Java: {program} does not run", detail=str(error), hint=_INSTALL_JAVA
+        ) from error
+    major = java_major(said.stderr + said.stdout)
+    if major < JAVA_MAJOR_MIN:
+        raise MissingExtraError(
+            f"Spark needs Java {JAVA_MAJOR_MIN} or newer: {program} is Java {major}",
+            hint=f"{_INSTALL_JAVA}; then set JAVA_HOME to it",
+        )
+    return major
+
+
+def java_major(version_text: str) -> int:
+    """Return the major version in what `java -version` says: 8 for "1.8.0_292", 0 for none."""
+    found = re.search(r'version "(?:1\.)?(\d+)', version_text)
+    return int(found[1]) if found else 0
+
+
+def _share_interpreter() -> None:
+    """Let Spark's Python workers run this interpreter and see this package.
+
+    Workers take both from the environment of the JVM, which is ours at its start.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    import natsstream  # noqa: PLC0415 - Only its place is wanted.
+
+    packages = (Path(__file__).parent, Path(natsstream.__file__).parent)
+    roots = dict.fromkeys(str(package.parent) for package in packages)
+    known = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    # A site folder is on the workers' path anyway; put first, it would hide the standard library.
+    missing = [root for root in roots if root not in known and "site-packages" not in root]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*known, *missing])

@@ -1,0 +1,68 @@
+"""The data source that Spark finds under the name `nats`.
+
+What lives here: the source and its registration. What must not: reading (`batch.py`,
+`streaming.py`), and any import of nats or pyarrow: Spark imports this file to list its sources.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.schema import chosen_columns, default_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+FORMAT = "nats"
+
+
+class DefaultSource(DataSource):
+    """A JetStream stream as a table; `option_table()` in `options.py` prints its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format()`."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the columns of a read that names none.
+
+        Raises:
+            ConfigError: An option is unknown, missing or has no legal value.
+        """
+        options = NatsOptions.parse(self.options)
+        return default_schema(include_headers=options.include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch.
+
+        Raises:
+            ConfigError: An option or a column that can not be.
+        """
+        from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
+
+        options = NatsOptions.parse(self.options)
+        options.check_batch()
+        return NatsReader(options, chosen_columns(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
+        """Return the reader of a streaming query.
+
+        Raises:
+            ConfigError: An option or a column that can not be.
+        """
+        from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
+
+        options = NatsOptions.parse(self.options)
+        options.check_streaming()
+        return NatsStreamReader(options, chosen_columns(schema))
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("nats")` known to a session that does not find it by itself (Spark Connect)."""
+    spark.dataSource.register(DefaultSource)

@@ -1,0 +1,165 @@
+"""A streaming read: `spark.readStream.format("nats")`.
+
+What lives here: the hooks that Spark calls on the driver, in one process for the life of a query,
+and `read`, which runs on executors. What must not: rules (`plan.py`).
+
+Law: the hooks remember nothing that the checkpoint does not, but for three things: where the query
+began (Spark asks twice, and a second answer must not differ), the end of a query that ends, and the
+stream's state for a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from natsstream.errors import ConfigError
+from pyspark_natsstream.driver import STATE_AGE_MAX_S, StreamWatch
+from pyspark_natsstream.executor import read_partition
+from pyspark_natsstream.offsets import Offset, parse_offset
+from pyspark_natsstream.plan import Limit, StreamState, advance, ranges_between, start_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import InputPartition
+
+    from pyspark_natsstream.options import NatsOptions
+
+_log = logging.getLogger("pyspark_natsstream")
+
+
+class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a stream micro-batch by micro-batch; offsets live in Spark's checkpoint only.
+
+    The method names are Spark's.
+    """
+
+    def __init__(self, options: NatsOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = tuple(columns)
+        self._began: Offset | None = None
+        self._target: Offset | None = None
+        # Made at the first question: Spark pickles a second reader that is never asked one.
+        self._watch: StreamWatch | None = None
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802
+        """Return where a query without a checkpoint begins; the same whenever it is asked.
+
+        Raises:
+            SequenceRangeError: `startingOffsets` lies beyond the end of the stream.
+            NatsStreamError: No server, no such stream, or one that can not be read.
+        """
+        if self._began is None:
+            watch = self._watched()
+            self._began = start_of(self._options, watch.state(), watch.sequence_at)
+        return self._began.to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit of the options; Spark knows none with two parts, so bytes come later."""
+        if self._options.max_messages_per_trigger is not None:
+            return ReadMaxRows(self._options.max_messages_per_trigger)
+        if self._options.max_bytes_per_trigger is not None:
+            return ReadMaxBytes(self._options.max_bytes_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of a query that ends: the stream's end now."""
+        state = self._watched().state()
+        self._target = state.offset(state.stop_seq)
+
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, object], limit: ReadLimit
+    ) -> dict[str, object]:
+        """Return where the next micro-batch ends; `start` when there is nothing to read.
+
+        Messages that the server acknowledged in the last tenth of a second may be missing.
+
+        Raises:
+            OffsetError: `start` is not of this source, version or stream.
+            IntegrityError: Messages are gone that should have been read.
+            NatsStreamError: No answer within `reconnectTimeout`, or the server says no.
+        """
+        end, warning = advance(
+            parse_offset(start, stream=self._options.stream),
+            self._state(),
+            self._limit(limit),
+            target=self._target,
+            fail_on_data_loss=self._options.fail_on_data_loss,
+        )
+        _warn(warning)
+        return end.to_json()
+
+    def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
+        """Return the end of the stream, for the query's progress."""
+        state = self._state()
+        return state.offset(state.stop_seq).to_json()
+
+    def partitions(
+        self, start: dict[str, object], end: dict[str, object]
+    ) -> Sequence[InputPartition]:
+        """Return the ranges of a micro-batch.
+
+        Raises:
+            OffsetError: An offset is not of this source, version or stream.
+            IntegrityError: Messages are gone that should have been read.
+            NatsStreamError: No answer within `reconnectTimeout`, or the server says no.
+        """
+        stream = self._options.stream
+        found, warning = ranges_between(
+            parse_offset(start, stream=stream),
+            parse_offset(end, stream=stream),
+            self._watched().state(),
+            self._options,
+        )
+        _warn(warning)
+        return found
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in order, as Arrow batches; on an executor."""
+        return read_partition(self._options, self._columns, partition)
+
+    def stop(self) -> None:
+        """Close the connection. Spark kills the process as often as it calls this."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def _watched(self) -> StreamWatch:
+        if self._watch is None:
+            self._watch = StreamWatch(self._options)
+        return self._watch
+
+    def _state(self) -> StreamState:
+        return self._watched().state(age_max_s=STATE_AGE_MAX_S)
+
+    def _limit(self, limit: ReadLimit) -> Limit:
+        """Return Spark's limit joined with that of the options, which no limit of Spark's holds."""
+        sequences_max = self._options.max_messages_per_trigger
+        bytes_max = self._options.max_bytes_per_trigger
+        match limit:
+            case ReadAllAvailable():
+                return Limit()
+            case ReadMaxRows(max_rows=rows):
+                return Limit(rows, bytes_max)
+            case ReadMaxBytes(max_bytes=size):
+                return Limit(sequences_max, size)
+            case ReadMinRows(min_rows=rows):
+                return Limit(sequences_max, bytes_max, rows)
+            case _:
+                raise ConfigError(f"a stream can not be read by the limit {limit!r}")
+
+
+def _warn(warning: str) -> None:
+    if warning:
+        _log.warning("%s", warning)

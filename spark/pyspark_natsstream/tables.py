@@ -1,0 +1,102 @@
+"""The columns of an ingested table.
+
+What lives here: messages to table rows: decoded JSON, partition columns. What must not: starting
+queries (`ingest.py`).
+
+Law: no message vanishes. One that is not what the schema says keeps its bytes in `_corrupt`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
+from pyspark.sql.types import StringType, StructField, StructType
+
+from natsstream.errors import ConfigError
+from pyspark_natsstream.schema import default_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+CORRUPT = "_corrupt"
+DATE = "date"
+_TOKEN = re.compile(r"token([1-9]\d?)")
+_DAY_S = 86_400
+
+
+def json_fields(ddl: str) -> StructType:
+    """Return the schema of JSON messages from its DDL, such as `origin string, distance int`.
+
+    Raises:
+        ConfigError: It is no DDL of columns, or a column bears a name that the table uses.
+    """
+    hint = "write it like: origin string, distance int"
+    try:
+        found = StructType.fromDDL(ddl)
+    except PySparkException as error:
+        message = f"{ddl!r} is not a list of columns with types"
+        raise ConfigError(message, detail=str(error), hint=hint) from error
+    if not isinstance(found, StructType) or not found.fields:
+        raise ConfigError(f"{ddl!r} has no columns", hint=hint)
+    taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT, DATE}
+    for name in found.fieldNames():
+        if name.lower() in taken or _TOKEN.fullmatch(name.lower()):
+            raise ConfigError(
+                f"a JSON column can not be named {name}: the table has its own {name}"
+            )
+    return found
+
+
+def table_of(
+    messages: DataFrame, *, fields: StructType | None, partition_by: Sequence[str]
+) -> DataFrame:
+    """Return the rows of the table.
+
+    Args:
+        messages: Rows of `format("nats")` with all columns.
+        fields: Schema of the JSON in `data`; its columns then stand in place of `stream` and
+            `data`. None leaves the messages as they are.
+        partition_by: Columns to partition by: columns of the table, `date` (UTC day of `time`), or
+            `token1`, `token2` and so on (tokens of the subject).
+
+    Raises:
+        ConfigError: A column to partition by does not exist.
+    """
+    rows = messages if fields is None else _decoded(messages, fields)
+    for name in partition_by:
+        if name not in rows.columns:
+            rows = rows.withColumn(name, _derived(name, rows))
+    return rows
+
+
+def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
+    told = StructType([*fields.fields, StructField(CORRUPT, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    parsed = F.from_json(F.col("data").cast("string"), told, options)
+    rows = messages.withColumn("_parsed", parsed)
+    # No object at all parses to null, a wrong one to a struct that tells.
+    is_corrupt = F.col("_parsed").isNull() | F.col(f"_parsed.{CORRUPT}").isNotNull()
+    kept = [name for name in messages.columns if name not in ("stream", "data")]
+    return rows.select(
+        *kept,
+        *[F.col(f"_parsed.`{name}`") for name in fields.fieldNames()],
+        F.when(is_corrupt, F.col("data")).alias(CORRUPT),
+    )
+
+
+def _derived(name: str, rows: DataFrame) -> Column:
+    if name == DATE:
+        # From the Unix time: to_date() would give the day of the session's time zone.
+        days = F.floor(F.unix_seconds(F.col("time")) / _DAY_S).cast("int")
+        return F.date_from_unix_date(days)
+    token = _TOKEN.fullmatch(name)
+    if token is None:
+        own = ", ".join(rows.columns)
+        hint = f"choose from {own}, {DATE}, or token1, token2 and so on for tokens of the subject"
+        raise ConfigError(f"no column {name!r} to partition by", hint=hint)
+    return F.get(F.split(F.col("subject"), r"\."), int(token[1]) - 1)

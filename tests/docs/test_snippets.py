@@ -1,0 +1,152 @@
+"""Runs what the pages show: every Python snippet, in order, against a real server.
+
+A snippet is a whole program. Where a block of the language `text` follows, the program must print
+exactly that. The snippets of one page share one server, which is empty when the page begins.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark.structures import ParameterSet
+
+    from natsstream.testing import NatsServer
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "pages"
+URL_ON_PAGES = "nats://127.0.0.1:4222"
+# A Spark session takes about 10 s to start, and the first query in it as much again.
+SNIPPET_TIMEOUT_S = 120.0
+PAGE_TIMEOUT_S = 300.0
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+IMAGE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A program on a page.
+
+    Attributes:
+        line: Line of the page that the program begins on.
+        program: Its text.
+        printed: What it prints; None where the page does not show it.
+    """
+
+    line: int
+    program: str
+    printed: str | None
+
+
+def find_snippets(page: str) -> list[Snippet]:
+    """Return the Python programs of a page, each with the output that is shown for it."""
+    snippets: list[Snippet] = []
+    fences = list(FENCE.finditer(page))
+    for index, fence in enumerate(fences):
+        if fence["language"] != "python":
+            continue
+        printed = None
+        if index + 1 < len(fences):
+            after = fences[index + 1]
+            if after["language"] == "text" and not page[fence.end() : after.start()].strip():
+                printed = without_indent(after)
+        line = page.count("\n", 0, fence.start("body")) + 1
+        snippets.append(Snippet(line, without_indent(fence), printed))
+    return snippets
+
+
+def without_indent(fence: re.Match[str]) -> str:
+    """Return what a fence holds, with the indent of the fence itself taken off."""
+    return re.sub(rf"^{fence['indent']}", "", fence["body"], flags=re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    """Return the README and every page of the site."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def pages_with_snippets() -> list[ParameterSet]:
+    """Return the pages that have programs; those that need Spark bear its marker."""
+    found: list[ParameterSet] = []
+    for page in pages():
+        programs = [snippet.program for snippet in find_snippets(page.read_text())]
+        if programs:
+            needs_spark = any("pyspark" in program for program in programs)
+            marks = [pytest.mark.spark] if needs_spark else []
+            found.append(pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks))
+    return found
+
+
+@pytest.mark.timeout(PAGE_TIMEOUT_S)
+@pytest.mark.parametrize("page", pages_with_snippets())
+def test_snippets_of_page_run_and_print_what_is_shown(
+    page: Path, fresh_server: NatsServer, tmp_path: Path
+) -> None:
+    environment = {
+        **os.environ,
+        "NATS_URL": fresh_server.url,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    for snippet in find_snippets(page.read_text()):
+        file = tmp_path / f"line_{snippet.line}.py"
+        file.write_text(snippet.program.replace(URL_ON_PAGES, fresh_server.url))
+        done = subprocess.run(
+            [sys.executable, str(file)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            timeout=SNIPPET_TIMEOUT_S,
+            check=False,
+        )
+        where = f"{page.relative_to(ROOT)}, line {snippet.line}"
+        assert done.returncode == 0, f"{where} failed:\n{done.stderr}"
+        if snippet.printed is not None:
+            assert done.stdout == snippet.printed, f"{where} printed something else"
+
+
+def test_readme_and_quickstart_have_snippets() -> None:
+    # The collector that finds nothing would let every page pass.
+    ids = {parameter.id for parameter in pages_with_snippets()}
+
+    assert {"README.md", "docs/pages/quickstart.md"} <= ids
+
+
+def test_images_of_pages_exist() -> None:
+    # The site builder checks links to pages, but not images.
+    missing = [
+        f"{page.relative_to(ROOT)}: {image['path']}"
+        for page in pages()
+        for image in IMAGE.finditer(page.read_text())
+        if "://" not in image["path"] and not (page.parent / image["path"]).is_file()
+    ]
+
+    assert missing == []
+
+
+def test_collector_reads_programs_with_their_output() -> None:
+    page = (
+        "a\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n"
+        "```python\nx = 2\n```\nb\n```text\nno\n```\n"
+    )
+
+    assert find_snippets(page) == [Snippet(3, "print(1)\n", "1\n"), Snippet(11, "x = 2\n", None)]
+
+
+def test_collector_takes_the_indent_off_programs_in_lists() -> None:
+    page = "1. a\n\n    ```python\n    if x:\n        y()\n    ```\n"
+
+    assert find_snippets(page) == [Snippet(4, "if x:\n    y()\n", None)]

@@ -1,0 +1,102 @@
+"""What holds for the package as a whole; who may import whom is checked by scripts/check."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+
+import natsstream
+from natsstream import errors
+
+TREE_LINE = re.compile(r"(?P<indent>[│├└─ ]*)(?P<name>[A-Z]\w+Error)(?P<notes>.*)")
+INDENT_COLUMNS = 4
+
+# Each takes 0.1 to 0.7 s to import, which every program and every Spark worker would pay.
+TOUCH_EVERY_NAME = """
+import sys
+import natsstream
+for name in natsstream.__all__:
+    getattr(natsstream, name)
+print(*sorted({"nats", "numpy", "pandas", "pyarrow", "pyspark", "msgpack"} & sys.modules.keys()))
+"""
+
+IMPORT_CONNECTOR = """
+import sys
+sys.modules["nats"] = sys.modules["pyarrow"] = sys.modules["natsstream._wire.client"] = None
+import pyspark_natsstream
+print(pyspark_natsstream.DefaultSource.name())
+"""
+
+
+def test_importing_natsstream_and_each_public_name_loads_nothing_heavy() -> None:
+    assert run_python(TOUCH_EVERY_NAME) == "\n"
+
+
+def test_connector_is_found_where_nats_py_and_pyarrow_are_broken() -> None:
+    # One `pyspark_*` package that fails to import hides every Python source from Spark.
+    assert run_python(IMPORT_CONNECTOR) == "nats\n"
+
+
+def test_public_names_are_sorted_and_resolve() -> None:
+    names = list(natsstream.__all__)
+
+    assert names == sorted(set(names))
+    assert [name for name in names if not hasattr(natsstream, name)] == []
+
+
+def test_error_tree_in_the_docstring_equals_the_classes() -> None:
+    assert parents_in_docstring() == classes_of_errors()
+
+
+def test_errors_noted_as_builtins_in_the_tree_are_builtins() -> None:
+    noted = dict(re.findall(r"(\w+Error) \(also (\w+)\)", errors.__doc__ or ""))
+    inherited = {
+        name: base.__name__
+        for name in classes_of_errors()
+        for base in getattr(errors, name).__bases__
+        if base is not Exception and base.__module__ == "builtins"
+    }
+
+    assert noted == inherited
+
+
+def test_every_error_says_in_a_docstring_when_it_is_raised() -> None:
+    assert [name for name in classes_of_errors() if not getattr(errors, name).__doc__] == []
+
+
+def classes_of_errors() -> dict[str, str]:
+    """Return the parent of each error class; the root's is empty."""
+    classes = [
+        item
+        for _, item in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(item, BaseException)
+    ]
+    return {
+        item.__name__: "".join(base.__name__ for base in item.__bases__ if base in classes)
+        for item in classes
+    }
+
+
+def parents_in_docstring() -> dict[str, str]:
+    """Return the parent of each error drawn in the docstring's tree; the root's is empty."""
+    tree = re.findall(r"```\n(.*?)```", errors.__doc__ or "", re.DOTALL)[0]
+    path: list[str] = []
+    parents: dict[str, str] = {}
+    for line in tree.splitlines():
+        found = TREE_LINE.fullmatch(line)
+        assert found, f"not a line of a tree: {line!r}"
+        depth = len(found["indent"]) // INDENT_COLUMNS
+        parents[found["name"]] = path[depth - 1] if depth else ""
+        path[depth:] = [found["name"]]
+    return parents
+
+
+def run_python(program: str) -> str:
+    """Return what a program prints in a Python process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
