@@ -83,7 +83,7 @@ def text_column(data: bytes, starts: Ints, stops: Ints) -> pa.Array:
 def time_column(time_ns: Ints, time_unit: Literal["ns", "us"]) -> pa.Array:
     """Return Unix nanoseconds as UTC timestamps; microseconds are cut, not rounded."""
     values = time_ns if time_unit == "ns" else time_ns // 1000
-    return pa.array(values, pa.int64()).view(pa.timestamp(time_unit, tz="UTC"))
+    return _numbers(values, pa.timestamp(time_unit, tz="UTC"))
 
 
 def headers_column(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) -> pa.Array:
@@ -98,7 +98,7 @@ def headers_column(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) 
     has = stops > starts
     if not has.any():
         lists = np.zeros(len(starts) + 1, np.int32)
-        return _list_of_pairs(lists, pa.array([], pa.string()), pa.array([], pa.string()))
+        return _list_of_pairs(lists, constant_column("", 0), constant_column("", 0))
     lines = _header_lines(data, starts[has], stops[has])
     if lines is None:
         return _headers_in_order(data, starts, stops, parse)
@@ -113,12 +113,15 @@ def headers_column(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) 
 
 def integer_column(values: Ints) -> pa.Array:
     """Return integers as they are."""
-    return pa.array(values, pa.int64())
+    return _numbers(values, pa.int64())
 
 
 def constant_column(text: str, count: int) -> pa.Array:
     """Return one text repeated."""
-    return pa.repeat(pa.scalar(text, pa.string()), count)
+    data = text.encode()
+    offsets = np.arange(count + 1, dtype=np.int32) * len(data)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
 def record_batch(arrays: Sequence[pa.Array], schema: pa.Schema) -> pa.RecordBatch:
@@ -140,18 +143,25 @@ def _between(data: bytes, starts: Ints, stops: Ints, kind: pa.DataType) -> pa.Ar
     # One Arrow array over the block whose every other item is wanted; `take` copies those in C.
     count = len(starts)
     if not count:
-        return pa.array([], kind)
+        return constant_column("", 0).view(kind)
     offsets = np.empty(2 * count, np.int32)
     offsets[0::2] = starts
     offsets[1::2] = stops
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     spread = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
-    return spread.take(pa.array(np.arange(0, 2 * count - 1, 2, dtype=np.int32)))
+    return spread.take(_numbers(np.arange(0, 2 * count - 1, 2, dtype=np.int32), pa.int32()))
+
+
+def _numbers(values: NDArray[np.int64] | NDArray[np.int32], kind: pa.DataType) -> pa.Array:
+    # Neither `pa.array` of a numpy array nor `pa.scalar`: both import pandas where it is installed,
+    # which costs a process 0.7 s. A test watches that.
+    buffer = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(kind, len(values), [None, buffer])
 
 
 def _list_of_pairs(offsets: NDArray[np.int32], keys: pa.Array, values: pa.Array) -> pa.Array:
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(_HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=_HEADERS)
+    return pa.ListArray.from_arrays(_numbers(offsets, pa.int32()), pairs, type=_HEADERS)
 
 
 def _headers_in_order(data: bytes, starts: Ints, stops: Ints, parse: ParseHeaders) -> pa.Array:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import sys
 import time
 from dataclasses import dataclass
@@ -22,14 +21,20 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from natsstream import errors
-from natsstream.errors import ConfigError, NatsStreamError
+from natsstream.errors import (
+    ConfigError,
+    NatsStreamError,
+    NotFoundError,
+    TransportError,
+    UsageError,
+)
 from pyspark_natsstream.checkpoint import pin_start
+from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
 from pyspark_natsstream.schema import default_schema
 from pyspark_natsstream.session import local_session
-from pyspark_natsstream.source import FORMAT
+from pyspark_natsstream.source import FORMAT, register
 from pyspark_natsstream.tables import DATE, json_fields, table_of
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
 
 AVAILABLE_NOW = "available-now"
+EXIT_INTERRUPTED = 130
 POLL_S = 1
 """Seconds between two looks at a running query; its end is seen at once."""
 
@@ -98,8 +104,9 @@ def ingest(
 
     Raises:
         ConfigError: An option, column or trigger that can not be; nothing was started.
-        NatsStreamError: No server, no such stream, or one that can not be read.
-        StreamingQueryException: The query failed; the checkpoint is good for the next run.
+        NatsStreamError: No server, no such stream, or one that can not be read; also when that
+            made the running query fail. The checkpoint is good for the next run.
+        StreamingQueryException: The query failed for another reason, such as a full disk.
     """
     asked = NatsOptions.parse(options)
     asked.check_streaming()
@@ -107,6 +114,8 @@ def ingest(
     if fmt not in get_args(FileFormat):
         hint = f"choose from {', '.join(get_args(FileFormat))}"
         raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
+    # One broken pyspark_* package would turn off the discovery of this one.
+    register(spark)
     pinned = pin_start(spark, asked, checkpoint)
     schema = default_schema(include_headers=pinned.include_headers)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
@@ -137,6 +146,11 @@ def _follow(
             report = _added(report, fresh, stream=stream, seconds=seconds)
             if fresh and on_progress is not None:
                 on_progress(report)
+    except PySparkException as failure:
+        error = typed_error(failure)
+        if error is None:
+            raise
+        raise error from failure
     finally:
         query.stop()
     return report
@@ -156,3 +170,92 @@ def _added(
         seconds=seconds,
         end=end,
     )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; the report is one JSON line on stdout.
+
+    Args:
+        arguments: Words after the command; None takes the process's own.
+
+    Returns:
+        0 done, 1 failed, 2 wrong usage, 3 not found, 5 no answer, 130 interrupted.
+    """
+    asked = _parser().parse_args(arguments)
+    given: dict[str, str | None] = {name: getattr(asked, name) for name in option_notes()}
+    options = {spark_name(name): text for name, text in given.items() if text is not None}
+    try:
+        NatsOptions.parse(options)  # Before the seconds that Spark takes to start.
+        report = ingest(
+            _session(asked.master),
+            options=options,
+            out=asked.out,
+            checkpoint=asked.checkpoint,
+            partition_by=[name for name in asked.partition_by.split(",") if name],
+            trigger=asked.trigger,
+            fmt=asked.format,
+            json_schema=asked.json_schema,
+            on_progress=lambda now: _say(f"{now.rows} rows in {now.batches} batches"),
+        )
+    except NatsStreamError as error:
+        _say(f"error: {error}")
+        return _exit_code(error)
+    except KeyboardInterrupt:
+        _say("interrupted; run the same command again to go on")
+        return EXIT_INTERRUPTED
+    sys.stdout.write(report.to_json() + "\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ingest", description="Write a JetStream stream into a table, every message once."
+    )
+    parser.add_argument("--out", required=True, help="Folder of the table.")
+    parser.add_argument("--checkpoint", required=True, help="Folder of the checkpoint.")
+    parser.add_argument(
+        "--partition-by",
+        default=DATE,
+        help="Columns with commas between: those of the table, date, token1, token2 and so on. "
+        "Default date; empty for none.",
+    )
+    parser.add_argument(
+        "--trigger",
+        default=AVAILABLE_NOW,
+        help="available-now ends at what the stream holds; '10 seconds' runs until stopped. "
+        "Default available-now.",
+    )
+    parser.add_argument("--format", choices=get_args(FileFormat), default="parquet")
+    parser.add_argument("--json-schema", help="Columns of JSON messages: 'origin string, n int'.")
+    parser.add_argument(
+        "--master", help="Spark's master. Default: local[*], or that of spark-submit."
+    )
+    read = parser.add_argument_group("options of the read")
+    for name, note in option_notes().items():
+        # argparse takes % for its own.
+        read.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
+    return parser
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _session(master: str | None) -> SparkSession:
+    """Return spark-submit's session when it started this process, else one of this machine."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        builder = SparkSession.builder.appName("natsstream-ingest")
+        return builder.getOrCreate() if master is None else builder.master(master).getOrCreate()
+    return local_session(master=master or "local[*]", app_name="natsstream-ingest")
+
+
+def _exit_code(error: NatsStreamError) -> int:
+    if isinstance(error, UsageError):
+        return 2
+    if isinstance(error, NotFoundError):
+        return 3
+    return 5 if isinstance(error, TransportError) else 1
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from natsstream.errors import ConfigError
 from pyspark_natsstream.schema import default_schema
@@ -27,6 +27,13 @@ CORRUPT = "_corrupt"
 DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
+_END = "_natsstream_end"
+# Without the last one, {'a': 1} would be JSON to Spark.
+_JSON_OPTIONS = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": CORRUPT,
+    "allowSingleQuotes": "false",
+}
 
 
 def json_fields(ddl: str) -> StructType:
@@ -43,7 +50,7 @@ def json_fields(ddl: str) -> StructType:
         raise ConfigError(message, detail=str(error), hint=hint) from error
     if not isinstance(found, StructType) or not found.fields:
         raise ConfigError(f"{ddl!r} has no columns", hint=hint)
-    taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT, DATE}
+    taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT, DATE, _END}
     for name in found.fieldNames():
         if name.lower() in taken or _TOKEN.fullmatch(name.lower()):
             raise ConfigError(
@@ -75,17 +82,27 @@ def table_of(
 
 
 def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
-    told = StructType([*fields.fields, StructField(CORRUPT, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    parsed = F.from_json(F.col("data").cast("string"), told, options)
-    rows = messages.withColumn("_parsed", parsed)
-    # No object at all parses to null, a wrong one to a struct that tells.
-    is_corrupt = F.col("_parsed").isNull() | F.col(f"_parsed.{CORRUPT}").isNotNull()
+    # from_json stops after the first value and does not mind what follows it. So each message is
+    # read as the first of two items, and only where the second comes out too was all of it read.
+    item = StructType([*fields.fields, StructField(_END, BooleanType())])
+    told = StructType([StructField("items", ArrayType(item)), StructField(CORRUPT, StringType())])
+    text = F.col("data").cast("string")
+    wrapped = F.concat(F.lit('{"items":['), text, F.lit(f',{{"{_END}":true}}]}}'))
+    rows = messages.withColumn("_parsed", F.from_json(wrapped, told, _JSON_OPTIONS))
+    items = F.col("_parsed.items")
+    message = F.get(items, 0)
+    is_whole = (
+        F.col(f"_parsed.{CORRUPT}").isNull()
+        & message.isNotNull()
+        & (F.size(items) == F.lit(2))
+        & F.get(items, 1).getField(_END)
+        & F.is_valid_utf8(text)  # Else bytes would be replaced, unseen.
+    )
     kept = [name for name in messages.columns if name not in ("stream", "data")]
     return rows.select(
         *kept,
-        *[F.col(f"_parsed.`{name}`") for name in fields.fieldNames()],
-        F.when(is_corrupt, F.col("data")).alias(CORRUPT),
+        *[message.getField(name).alias(name) for name in fields.fieldNames()],
+        F.when(~F.coalesce(is_whole, F.lit(False)), F.col("data")).alias(CORRUPT),  # noqa: FBT003
     )
 
 

@@ -98,6 +98,7 @@ def test_snippets_of_page_run_and_print_what_is_shown(
         **os.environ,
         "NATS_URL": fresh_server.url,
         "PYSPARK_PYTHON": sys.executable,
+        "PYTHONWARNINGS": "error",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     for snippet in find_snippets(page.read_text()):

@@ -1,0 +1,1 @@
+"""Benchmarks: each subject in a process of its own, rounds interleaved, ratios inside a round."""

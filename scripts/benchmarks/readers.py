@@ -1,0 +1,160 @@
+"""The readers that are compared; `python -m scripts.benchmarks.readers NAME URL STREAM COUNT`.
+
+Each reads a whole stream and prints one JSON line with what it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from scripts.benchmarks.rounds import Figure
+
+_RECEIVE_BYTES = 1 << 20
+_DEADLINE_S = 240.0
+
+
+class Stopwatch:
+    """Measures wall and CPU time from `start` on."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
+
+    def stop(self, messages: int) -> Figure:
+        """Return what was taken."""
+        seconds = time.perf_counter() - self._wall
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return Figure(messages, seconds, time.process_time() - self._cpu, peak)
+
+
+async def messages(url: str, stream: str, count: int) -> Figure:
+    """Ours, a message object each."""
+    import natsstream as ns
+
+    async with ns.connect(url) as js:
+        source = await js.streams.get(stream)
+        watch, seen = Stopwatch(), 0
+        watch.start()
+        async for _ in source.read(last=count):
+            seen += 1
+        return watch.stop(seen)
+
+
+async def arrow(url: str, stream: str, count: int) -> Figure:
+    """Ours, Arrow record batches with every column."""
+    # What a process pays once is not what a message costs.
+    import natsstream as ns
+    import natsstream._wire.framing
+    import natsstream.columns  # noqa: F401
+
+    async with ns.connect(url) as js:
+        source = await js.streams.get(stream)
+        watch, seen = Stopwatch(), 0
+        watch.start()
+        async for batch in source.read(last=count).batches():
+            seen += batch.num_rows
+        return watch.stop(seen)
+
+
+async def nats_py_fetch(url: str, stream: str, count: int) -> Figure:
+    """nats-py, `fetch(1000)` of an ack-none pull consumer."""
+    import nats
+    from nats.js.api import AckPolicy, ConsumerConfig
+
+    client = await nats.connect(url)
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True)
+    consumer = await client.jetstream().pull_subscribe("", stream=stream, config=config)
+    watch, seen = Stopwatch(), 0
+    watch.start()
+    while seen < count:
+        seen += len(await consumer.fetch(min(1000, count - seen), timeout=5))
+    figure = watch.stop(seen)
+    await client.close()
+    return figure
+
+
+async def natsrpy_fetch(url: str, stream: str, count: int) -> Figure:
+    """natsrpy (Rust), `fetch(1000)` of an ack-none pull consumer."""
+    from natsrpy import Nats
+    from natsrpy.js import AckPolicy, PullConsumerConfig
+
+    client = Nats(addrs=[url])
+    await client.startup()
+    jetstream = await client.jetstream()
+    source = await jetstream.streams.get(stream)
+    config = PullConsumerConfig(name=f"bench{time.time_ns()}", ack_policy=AckPolicy.NONE)
+    consumer = await source.consumers.create(config)
+    watch, seen = Stopwatch(), 0
+    watch.start()
+    while seen < count:
+        seen += len(await consumer.fetch(max_messages=min(1000, count - seen)))
+    return watch.stop(seen)
+
+
+async def socket_reader(url: str, stream: str, count: int) -> Figure:
+    """A socket that does nothing with the bytes: the bound for every client."""
+    return await asyncio.to_thread(_read_socket, url, stream, count)
+
+
+def _read_socket(url: str, stream: str, count: int) -> Figure:
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 4222), 30) as connection:
+        buffer = bytearray(_RECEIVE_BYTES)
+        connection.recv_into(buffer)  # INFO
+        config = {"ack_policy": "none", "deliver_policy": "all", "mem_storage": True}
+        body = json.dumps({"stream_name": stream, "config": config}).encode()
+        connection.sendall(
+            b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB in.* 1\r\n'
+            + b"PUB $JS.API.CONSUMER.CREATE.%b in.1 %d\r\n%b\r\n"
+            % (stream.encode(), len(body), body)
+        )
+        size = connection.recv_into(buffer)
+        consumer = json.loads(bytes(buffer[:size]).split(b"\r\n")[1])["name"]
+        pull = json.dumps({"batch": count, "expires": 60_000_000_000}).encode()
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        # The last message's ack subject has its sequence twice: stream's and consumer's.
+        end = b".%d.%d." % (count, count)
+        view, tail = memoryview(buffer), b""
+        watch = Stopwatch()
+        watch.start()
+        connection.sendall(b"PUB %b in.2 %d\r\n%b\r\n" % (subject.encode(), len(pull), pull))
+        while True:
+            size = connection.recv_into(buffer)
+            tail = (tail + bytes(view[max(0, size - 1024) : size]))[-1024:]
+            if end in tail:
+                return watch.stop(count)
+
+
+READERS: dict[str, Callable[[str, str, int], Awaitable[Figure]]] = {
+    "socket": socket_reader,
+    "messages": messages,
+    "arrow": arrow,
+    "natsrpy fetch": natsrpy_fetch,
+    "nats-py fetch": nats_py_fetch,
+}
+
+
+def main() -> None:
+    """Run one reader and print its figure."""
+    name, url, stream, count = sys.argv[1:]
+    with suppress(KeyboardInterrupt):
+        figure = asyncio.run(asyncio.wait_for(_run(name, url, stream, int(count)), _DEADLINE_S))
+        fields = ("messages", "seconds", "cpu_seconds", "peak_bytes")
+        print(json.dumps({field: getattr(figure, field) for field in fields}))  # noqa: T201
+
+
+async def _run(name: str, url: str, stream: str, count: int) -> Figure:
+    return await READERS[name](url, stream, count)
+
+
+if __name__ == "__main__":
+    main()

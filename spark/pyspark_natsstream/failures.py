@@ -1,0 +1,47 @@
+"""From Spark's words back to the error that was raised in one of its Python processes.
+
+What lives here: reading the error out of the text that Spark keeps of it. What must not: handling.
+
+Law: an error that can not be read back stays Spark's own; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+
+from natsstream import errors
+from natsstream.errors import MessagesLostError, NatsStreamError, SequenceRangeError
+from pyspark_natsstream.offsets import OffsetError
+
+# Python's traceback ends with the error, Spark goes on with its own marks.
+_ERROR = re.compile(
+    r"^(?:natsstream\.errors|pyspark_natsstream\.offsets)\.(?P<name>\w+Error): (?P<message>.*)"
+    r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
+    re.MULTILINE,
+)
+_RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
+
+
+def typed_error(error: Exception) -> NatsStreamError | None:
+    """Return the error of ours that made a Spark call fail, None when it was none of ours.
+
+    Args:
+        error: What Spark raised; of several errors in it the last one counts, as in a traceback.
+    """
+    if isinstance(error, NatsStreamError):
+        return error
+    found = list(_ERROR.finditer(str(error)))
+    if not found:
+        return None
+    name, message, detail, hint = found[-1].group("name", "message", "detail", "hint")
+    kind: object = OffsetError if name == "OffsetError" else getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, NatsStreamError)):
+        return None
+    if issubclass(kind, MessagesLostError):
+        lost = _RANGE.search(message)
+        if lost is None:
+            return None
+        return kind(message, first_seq=int(lost[1]), last_seq=int(lost[2]), hint=hint or "")
+    if issubclass(kind, SequenceRangeError):
+        return None
+    return kind(message, detail=detail or "", hint=hint or "")

@@ -1,0 +1,112 @@
+"""Fixtures of the Spark tests: one session for all, and a feeder that changes streams."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import nats
+import pytest
+from nats.js.api import StreamConfig
+
+from tests.support.spark_session import shared_spark
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+    from nats.aio.client import Client
+    from pyspark.sql import SparkSession
+
+    from natsstream.testing import NatsServer
+
+TIMEOUT_S = 180
+"""The first query of a session takes ten seconds on a quiet machine."""
+
+ACK_EACH = 500
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session of the whole run."""
+    with shared_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+class Feeder:
+    """Another client (nats-py) of one server; each call is a connection of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def create(self, name: str, **config: Any) -> None:
+        """Make a stream that captures `name.>`; fields of nats-py's StreamConfig may be given."""
+        self._run(
+            lambda client: client.jetstream().add_stream(
+                StreamConfig(name=name, subjects=[f"{name}.>"], **config)
+            )
+        )
+
+    def publish(
+        self,
+        subjects: Iterable[str],
+        data: Callable[[int], bytes] = lambda index: b"%d" % index,
+        headers: Callable[[int], Mapping[str, str] | None] = lambda _: None,
+    ) -> None:
+        """Publish one message on each subject, in order; returns when the last is stored."""
+
+        async def publish(client: Client) -> None:
+            context, listed = client.jetstream(), list(subjects)
+            for index, subject in enumerate(listed):
+                told = headers(index)
+                extra = None if told is None else dict(told)
+                # An ack now and then keeps the server from dropping what comes too fast.
+                if (index + 1) % ACK_EACH == 0 or index + 1 == len(listed):
+                    await context.publish(subject, data(index), headers=extra)
+                else:
+                    await client.publish(subject, data(index), headers=extra)
+
+        self._run(publish)
+
+    def delete(self, name: str, sequences: Iterable[int]) -> None:
+        """Delete single messages."""
+
+        async def delete(client: Client) -> None:
+            for sequence in sequences:
+                await client.jetstream().delete_msg(name, sequence)
+
+        self._run(delete)
+
+    def purge(self, name: str, *, before: int | None = None) -> None:
+        """Remove every message, or those before a sequence."""
+        self._run(lambda client: client.jetstream().purge_stream(name, seq=before))
+
+    def drop(self, name: str) -> None:
+        """Delete the stream."""
+        self._run(lambda client: client.jetstream().delete_stream(name))
+
+    def _run(self, act: Callable[[Client], Awaitable[object]]) -> None:
+        async def run() -> None:
+            client = await nats.connect(self._url)
+            try:
+                await act(client)
+            finally:
+                await client.close()
+
+        asyncio.run(run())
+
+
+@pytest.fixture
+def feed(server: NatsServer) -> Feeder:
+    """A feeder of the shared server."""
+    return Feeder(server.url)

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark_natsstream.options import (
+    EARLIEST,
+    LATEST,
+    NatsOptions,
+    Position,
+    option_notes,
+    option_table,
+    parse_position,
+    spark_name,
+)
+
+from natsstream.errors import ConfigError
+
+GIVEN = {"servers": "nats://h:4222", "stream": "ORDERS"}
+SECRET = "s3cr3t"  # noqa: S105 - What must not be shown.
+
+positions = st.one_of(
+    st.sampled_from([EARLIEST, LATEST]),
+    st.builds(Position, st.sampled_from(["seq", "last"]), st.integers(1, 2**63 - 1)),
+    st.builds(Position, st.just("time"), st.integers(0, 4 * 10**18)),
+)
+counts = st.integers(1, 10**12)
+seconds = st.floats(0.001, 3600)
+options_made = st.builds(
+    NatsOptions,
+    servers=st.just(("nats://a:1", "tls://b:2")),
+    stream=st.just("ORDERS"),
+    subjects=st.lists(st.sampled_from(["a.>", "b.*.c"]), unique=True).map(tuple),
+    starting_offsets=positions,
+    ending_offsets=positions.filter(lambda each: each.anchor in ("latest", "seq", "time")),
+    max_messages_per_trigger=st.none() | counts,
+    max_bytes_per_trigger=st.none() | counts,
+    min_partitions=counts,
+    max_records_per_partition=st.none() | counts,
+    fail_on_data_loss=st.booleans(),
+    include_headers=st.booleans(),
+    creds=st.none() | st.just("/etc/nats/user.creds"),
+    request_timeout=seconds,
+    reconnect_timeout=seconds,
+)
+
+
+def parse(**options: str) -> NatsOptions:
+    return NatsOptions.parse(GIVEN | options)
+
+
+@given(options_made)
+def test_options_come_back_from_their_text_as_they_were(options: NatsOptions) -> None:
+    assert NatsOptions.parse(options.to_text()) == options
+
+
+def test_options_that_are_left_out_have_the_documented_defaults() -> None:
+    options = parse()
+
+    assert options == NatsOptions(servers=("nats://h:4222",), stream="ORDERS")
+    assert options.starting_offsets == EARLIEST
+    assert options.ending_offsets == LATEST
+    assert options.fail_on_data_loss
+    assert not options.include_headers
+
+
+def test_option_names_are_field_names_in_camel_case() -> None:
+    assert spark_name("max_messages_per_trigger") == "maxMessagesPerTrigger"
+    assert spark_name("stream") == "stream"
+
+
+def test_option_names_ignore_case() -> None:
+    """Spark's own dictionary hands over lower-case names."""
+    assert parse(startingoffsets="seq:7").starting_offsets == Position("seq", 7)
+    assert parse(STARTINGOFFSETS="seq:7").starting_offsets == Position("seq", 7)
+
+
+def test_option_given_twice_in_different_case_is_refused() -> None:
+    with pytest.raises(ConfigError, match="includeHeaders is given twice"):
+        parse(includeheaders="true", includeHeaders="false")
+
+
+def test_lists_are_split_at_commas_and_trimmed() -> None:
+    options = parse(servers="nats://a:1, nats://b:2", subjects=" a.> ,b.*.c,")
+
+    assert options.servers == ("nats://a:1", "nats://b:2")
+    assert options.subjects == ("a.>", "b.*.c")
+
+
+def test_unknown_option_is_refused_with_the_closest_name_and_the_list() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(startSequence="5")
+
+    assert "'startSequence'" in refused.value.message
+    assert all(spark_name(name) in refused.value.hint for name in option_notes())
+
+    with pytest.raises(ConfigError, match="did you mean startingOffsets"):
+        parse(startingOffset="seq:5")
+
+
+def test_path_of_load_is_refused_with_the_option_that_names_the_stream() -> None:
+    with pytest.raises(ConfigError, match="stream is named by the option stream"):
+        parse(path="ORDERS")
+
+
+@pytest.mark.parametrize("name", ["servers", "stream"])
+def test_required_option_that_is_missing_is_named(name: str) -> None:
+    given_options = {key: value for key, value in GIVEN.items() if key != name}
+
+    with pytest.raises(ConfigError, match=f"needs the option {name}"):
+        NatsOptions.parse(given_options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("servers", ""),
+        ("servers", "http://h:1"),
+        ("servers", "nats://h:notaport"),
+        ("stream", "  "),
+        ("startingOffsets", "first"),
+        ("startingOffsets", "seq"),
+        ("startingOffsets", "earliest:1"),
+        ("startingOffsets", "seq:0"),
+        ("startingOffsets", "seq:-1"),
+        ("startingOffsets", "seq:1_000"),
+        ("startingOffsets", "seq:٣"),  # An Arabic digit, which int() takes.
+        ("startingOffsets", "seq:9223372036854775808"),
+        ("startingOffsets", "last:0"),
+        ("startingOffsets", "time:yesterday"),
+        ("startingOffsets", "time:2026-11-21T05:00:00"),
+        ("endingOffsets", "earliest"),
+        ("endingOffsets", "last:5"),
+        ("maxMessagesPerTrigger", "0"),
+        ("maxBytesPerTrigger", "1.5"),
+        ("minPartitions", "-2"),
+        ("maxRecordsPerPartition", "many"),
+        ("failOnDataLoss", "yes"),
+        ("includeHeaders", ""),
+        ("requestTimeout", "0"),
+        ("requestTimeout", "nan"),
+        ("reconnectTimeout", "3601"),
+        ("reconnectTimeout", "inf"),
+        ("reconnectTimeout", "soon"),
+    ],
+)
+def test_value_that_can_not_work_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError):
+        parse(**{name: value})
+
+
+def test_refused_value_names_its_option() -> None:
+    with pytest.raises(ConfigError, match=r"^maxMessagesPerTrigger: 'x' is not a whole number"):
+        parse(maxMessagesPerTrigger="x")
+    with pytest.raises(ConfigError, match=r"^maxMessagesPerTrigger is 0"):
+        parse(maxMessagesPerTrigger="0")
+
+
+def test_zero_made_in_python_is_refused_like_its_text() -> None:
+    with pytest.raises(ConfigError, match="minPartitions is 0"):
+        NatsOptions(servers=("nats://h:1",), stream="ORDERS", min_partitions=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("earliest", EARLIEST),
+        ("LATEST", LATEST),
+        ("seq:124", Position("seq", 124)),
+        (" last:10 ", Position("last", 10)),
+        ("time:1970-01-01T00:00:01.5Z", Position("time", 1_500_000_000)),
+        ("time:1970-01-01T01:00:00.000000001+01:00", Position("time", 1)),
+    ],
+)
+def test_position_is_read_from_each_documented_form(text: str, position: Position) -> None:
+    assert parse_position(text) == position
+
+
+@given(positions)
+def test_position_comes_back_from_its_text_as_it_was(position: Position) -> None:
+    assert parse_position(str(position)) == position
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("servers", f"nats://user:{SECRET}@h:4222"),
+        ("servers", f"nats://{SECRET}@h:4222"),
+        ("servers", f"user:{SECRET}@[h"),
+        ("creds", f"-----BEGIN NATS USER JWT-----\n{SECRET}"),
+    ],
+)
+def test_secret_in_the_text_of_an_option_is_refused_and_not_repeated(name: str, value: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(**{name: value})
+
+    assert SECRET not in str(refused.value)
+    assert ".creds file" in refused.value.hint
+
+
+def test_repr_hides_where_the_credentials_are() -> None:
+    shown = repr(parse(creds="/home/ann/ann.creds", startingOffsets="seq:5"))
+
+    assert "ann.creds" not in shown
+    assert "startingOffsets='seq:5'" in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"startingOffsets": "latest"},
+        {"maxMessagesPerTrigger": "5"},
+        {"maxBytesPerTrigger": "5"},
+    ],
+)
+def test_batch_refuses_options_of_streaming_queries(options: dict[str, str]) -> None:
+    with pytest.raises(ConfigError):
+        parse(**options).check_batch()
+
+
+def test_streaming_refuses_an_end() -> None:
+    with pytest.raises(ConfigError, match="endingOffsets is for batch reads only"):
+        parse(endingOffsets="seq:5").check_streaming()
+
+
+def test_option_table_has_a_row_with_default_or_need_for_each_field() -> None:
+    rows = option_table().splitlines()[2:]
+
+    assert len(rows) == len(dataclasses.fields(NatsOptions))
+    for row, field in zip(rows, dataclasses.fields(NatsOptions), strict=True):
+        assert row.startswith(f"| `{spark_name(field.name)}` |")
+        assert "Required" in row or "Default" in row
