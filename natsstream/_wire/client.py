@@ -66,9 +66,9 @@ class Client:
     """
 
     def __init__(self, options: ConnectOptions) -> None:
-        self.options = options
-        self.parser = FrameParser()
-        self.connections = 0
+        self.options: ConnectOptions = options
+        self.parser: FrameParser = FrameParser()
+        self.connections: int = 0
         self._nats: Any = None
         self._is_up = asyncio.Event()
         self._is_closed = False

@@ -100,7 +100,8 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
     whole = _matching_prefix(array, glue_start, tail.glue)
     if whole < len(sequence):
         if not whole:
-            return None
+            # A number of 19 digits: more than `_number_before` reads.
+            return cut_in_order(data, start, sid)
         frames = frames.head(whole)
     time_ns = _gather(array, time_stop[:whole] - _TIME_DIGITS, _TIME_DIGITS)
     last_stop = int(pending_stop[whole - 1])
@@ -116,7 +117,7 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
         sequence[:whole],
         consumer_sequence[:whole],
         (time_ns.astype(np.int64) - _ZERO) @ _TIME_POWERS,
-        int(pending),
+        int(pending or b"0"),
     )
 
 
@@ -126,6 +127,9 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
     It serves the rare ack subjects with tokens after the numbers, and it is what the tests compare
     `cut_block` with.
     """
+    tail = _ack_tail(data, start, sid)
+    if tail is None:
+        return None
     rows: list[tuple[int, ...]] = []
     pending = 0
     position = start
@@ -135,19 +139,19 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
             break
         subject_start = position + (5 if has_headers else 4)
         fields = data[subject_start:line_end].split(b" ")
-        if len(fields) != (5 if has_headers else 4) or fields[1] != sid:
-            break
-        stop = line_end + 2 + int(fields[-1])
-        if stop + 2 > len(data):
+        subject_stop = subject_start + len(fields[0])
+        if len(fields) != (5 if has_headers else 4) or not tail.fits(data, subject_stop, fields[2]):
             break
         try:
             sequence, consumer_sequence, time_ns, pending_now = ack_numbers(fields[2])
+            header_start = line_end + 2
+            payload_start = header_start + (int(fields[3]) if has_headers else 0)
+            stop = header_start + int(fields[-1])
         except ValueError:
             break
+        if not payload_start <= stop <= len(data) - 2:
+            break
         pending = pending_now
-        header_start = line_end + 2
-        payload_start = header_start + (int(fields[3]) if has_headers else 0)
-        subject_stop = subject_start + len(fields[0])
         rows.append(
             (
                 *(subject_start, subject_stop, header_start, payload_start, stop),
@@ -179,11 +183,18 @@ class _Tail:
     """What stands between the subject and the ack subject's numbers, the same for each message."""
 
     glue: bytes
+    tokens: int
     suffix_tokens: int
+
+    def fits(self, data: bytes, subject_stop: int, reply: bytes) -> bool:
+        """Tell whether a message with this reply is of the same consumer and delivery."""
+        return data.startswith(self.glue, subject_stop) and reply.count(b".") + 1 == self.tokens
 
 
 def _ack_tail(data: bytes, start: int, sid: bytes) -> _Tail | None:
     line_end = data.find(b"\r\n", start)
+    if line_end < 0:
+        return None
     fields = data[start:line_end].split(b" ")
     if fields[0] not in (b"MSG", b"HMSG") or len(fields) != 5 + (fields[0] == b"HMSG"):
         return None
@@ -194,7 +205,7 @@ def _ack_tail(data: bytes, start: int, sid: bytes) -> _Tail | None:
     numbers = (_ACK_V1_TOKENS if is_v1 else _ACK_V2_TOKENS) - 4
     prefix = b".".join(tokens[:numbers]) + b"."
     suffix = 0 if is_v1 else len(tokens) - _ACK_V2_TOKENS
-    return _Tail(b" " + sid + b" " + prefix, suffix)
+    return _Tail(b" " + sid + b" " + prefix, len(tokens), suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +280,7 @@ def _linked(starts: Ints, nexts: Ints, length: int) -> slice | Ints:
     if whole >= 0:
         return slice(0, whole)
     runs: list[Ints] = []
-    breaks = np.append(np.flatnonzero(~joined), len(starts) - 1)
+    breaks: Ints = np.append(np.flatnonzero(~joined), len(starts) - 1)
     index = 0
     # Bounded by the number of breaks: every turn moves `index` past one.
     while index < len(starts) and (index or starts[0] == 0):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import cast
 
 from natsstream._wire.parser import FrameParser
-from natsstream.errors import NatsStreamError
+from natsstream.errors import NatsStreamError, ProtocolError
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +100,10 @@ class FastLane(asyncio.BufferedProtocol):
         except NatsStreamError as error:
             self._break(error)
             return
+        except Exception as error:  # noqa: BLE001 - told to the client, who reconnects.
+            # A sink failed, and some frames of `data` may have been handed out: never twice.
+            self._break(ProtocolError("a frame could not be handled", detail=repr(error)))
+            return
         rest = self._filled - consumed
         self._view[:rest] = self._view[consumed : self._filled]
         self._filled = rest
@@ -117,7 +121,7 @@ class FastLane(asyncio.BufferedProtocol):
 
     def _break(self, error: NatsStreamError) -> None:
         self._is_broken = True
-        _log.error("connection aborted: %s", error.message)
+        _log.error("connection aborted: %s", error)
         self._on_broken(error)
         if self._transport is not None:
             self._transport.abort()

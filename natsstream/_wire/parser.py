@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 # nats-server's default max_control_line is 4 KiB and INFO may be longer in large clusters; a line
 # beyond 1 MiB without an end is no NATS server.
 LINE_BYTES_MAX = 1 << 20
+# The server's max_payload is at most its max_pending, 64 MiB unless somebody raised it: no frame
+# has a size of ten digits, which would make the lane ask for that much memory.
+_SIZE_DIGITS_MAX = 9
 
 
 Frame: TypeAlias = tuple[bytes, bytes, bytes, bytes]
@@ -97,14 +100,17 @@ class FrameParser:
             if verb == b"MSG ":
                 fields = data[position + 4 : line_end].split(b" ")
             elif verb == b"HMSG":
-                fields = data[position + 5 : line_end].split(b" ")
-                header_length = _length(fields, -2, data, position, line_end)
-                del fields[-2]
+                fields = data[position + 4 : line_end].split(b" ")
+                header_length = _header_length(fields)
             else:
                 passed.append(data[position : line_end + 2])
                 position = line_end + 2
                 continue
-            size = _length(fields, -1, data, position, line_end)
+            digits = fields[-1]
+            is_legal = digits.isdigit() and len(digits) <= _SIZE_DIGITS_MAX
+            size = int(digits) if is_legal else -1
+            if not 0 <= header_length <= size or not 3 <= len(fields) <= 4:
+                raise ProtocolError(f"malformed frame {data[position:line_end][:80]!r}")
             start = line_end + 2
             stop = start + size
             if stop + 2 > length:
@@ -153,13 +159,13 @@ def _deliver(batches: dict[bytes, list[Frame]], sinks: dict[bytes, FrameSink]) -
             sink(frames)
 
 
-def _length(fields: list[bytes], index: int, data: bytes, position: int, line_end: int) -> int:
-    try:
-        if not 3 <= len(fields) <= 5:
-            raise ValueError
-        value = int(fields[index])
-        if value < 0:
-            raise ValueError
-    except ValueError:
-        raise ProtocolError(f"malformed frame {data[position:line_end][:80]!r}") from None
-    return value
+def _header_length(fields: list[bytes]) -> int:
+    """Take the header's size out of the fields of a line from after `HMSG` on.
+
+    Returns:
+        The size, or -1 when no server would write such a line.
+    """
+    if len(fields) < 4 or fields.pop(0):
+        return -1
+    digits = fields.pop(-2)
+    return int(digits) if digits.isdigit() and len(digits) <= _SIZE_DIGITS_MAX else -1

@@ -26,7 +26,7 @@ class JetStream:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._api = Api(client)
-        self.streams = StreamManager(self._api)
+        self.streams: StreamManager = StreamManager(self._api)
 
     @property
     def url(self) -> str:

@@ -81,9 +81,9 @@ class Progress:
     """
 
     def __init__(self, first: int, last: int, *, has_filters: bool, lost: Iterable[int]) -> None:
-        self.next_seq = first
-        self.last = last
-        self.report = ReadReport()
+        self.next_seq: int = first
+        self.last: int = last
+        self.report: ReadReport = ReadReport()
         self._has_filters = has_filters
         self._lost = frozenset(lost)
         self._next_delivery = 1

@@ -219,15 +219,12 @@ class RangeReader(Generic[Item]):
     async def _resume(self, progress: Progress, left_s: float, error: Exception) -> None:
         """Get ready for another session after a break, or raise when the time is over."""
         if left_s <= 0:
-            raise ConnectionLostError(
-                f"read of stream {self._spec.stream} broke and could not go on within "
-                f"{self._api.client.options.reconnect_timeout:g} s",
-                detail=str(error),
-                hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
-                retryable=True,
-            ) from error
+            raise self._gave_up(progress, error) from error
         progress.report.resumes += 1
-        await self._api.client.wait_connected(left_s)
+        try:
+            await self._api.client.wait_connected(left_s)
+        except ConnectionLostError as lost:
+            raise self._gave_up(progress, lost) from error
         await asyncio.sleep(_RESUME_WAIT_S)
         try:
             info = await self._info(timeout=left_s)
@@ -240,6 +237,16 @@ class RangeReader(Generic[Item]):
             self._lose_until(progress, info.state.first_seq)
         if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
             self._finish(progress, info)
+
+    def _gave_up(self, progress: Progress, error: Exception) -> ConnectionLostError:
+        limit_s = self._api.client.options.reconnect_timeout
+        cause = error.detail or error.message if isinstance(error, NatsStreamError) else str(error)
+        return ConnectionLostError(
+            f"read of stream {self._spec.stream} broke and could not go on within {limit_s:g} s",
+            detail=cause,
+            hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
+            retryable=True,
+        )
 
     def _check_identity(self, info: StreamInfo) -> None:
         if info.created_ns != self._created_ns:

@@ -43,6 +43,7 @@ WINDOW_MESSAGES_MAX = 65_536
 _WIRE_BYTES = 128
 _PULL_EXPIRES_S = 30.0
 _HEARTBEAT_S = 2.0
+_IDLE_HEARTBEATS_MAX = 2
 # Two heartbeats missed, and half of one for a busy machine.
 _SILENCE_MAX_S = 2.5 * _HEARTBEAT_S
 # The server deletes the consumer by itself when its reader was killed.
@@ -116,6 +117,7 @@ class ReadSession(Generic[Item]):
         self._under_way = 0
         self._buffered = 0
         self._has_oversized = False
+        self._idle_heartbeats = 0
         self._queue: deque[Run[Item]] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
@@ -268,6 +270,7 @@ class ReadSession(Generic[Item]):
 
     def _push(self, run: Run[Item]) -> None:
         self._has_oversized = False
+        self._idle_heartbeats = 0
         self._under_way -= run.count
         self._buffered += run.count
         self._left = self._last - run.last
@@ -275,7 +278,14 @@ class ReadSession(Generic[Item]):
         self._notify()
 
     def _on_status(self, status: Status | None) -> None:
-        if status is None or status.code == StatusCode.CONTROL:
+        if status is None:
+            return
+        if status.code == StatusCode.CONTROL:
+            # The range exists, so a server that idles with a pull open has nothing to send: what it
+            # counted as pending was deleted meanwhile. A new consumer counts again.
+            self._idle_heartbeats += 1
+            if self._idle_heartbeats >= _IDLE_HEARTBEATS_MAX:
+                self._fail(SessionBrokenError("the consumer has nothing to send"))
             return
         end = status.pull_end
         returned = status.number(HeaderName.PENDING_MESSAGES)

@@ -29,8 +29,8 @@ class Stream:
 
     def __init__(self, api: Api, cached: StreamInfo) -> None:
         self._api = api
-        self.cached = cached
-        self.name = cached.name
+        self.cached: StreamInfo = cached
+        self.name: str = cached.name
 
     async def info(self) -> StreamInfo:
         """Return the stream's configuration and state now.

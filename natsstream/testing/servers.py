@@ -95,7 +95,7 @@ class NatsServer:
         if max_payload_bytes is not None and max_payload_bytes <= 0:
             message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
             raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
-        self.name = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
+        self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
         self._store_dir = store_dir
         self._port = port
         self._jetstream = jetstream

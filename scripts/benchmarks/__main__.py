@@ -63,7 +63,8 @@ def memory(url: str, rounds: int) -> list[dict[str, object]]:
         for number in range(rounds):
             sizes = [_reader(url, "MEMORY", reader, count).peak_bytes for count in (few, many)]
             growth.append(sizes[1] / sizes[0])
-            _tell(f"round {number + 1}/{rounds}  {reader:<18} {sizes[0] >> 20} MiB, {sizes[1] >> 20} MiB")
+            told = f"{sizes[0] >> 20} MiB, {sizes[1] >> 20} MiB"
+            _tell(f"round {number + 1}/{rounds}  {reader:<18} {told}")
         spread = Spread.of(growth)
         rows.append(_row(f"{reader}: peak size, {many:,} against {few:,}", spread, at_most=1.25))
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import nats
 import pytest
@@ -15,7 +15,6 @@ from tests.support.spark_session import shared_spark
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
-    from nats.aio.client import Client
     from pyspark.sql import SparkSession
 
     from natsstream.testing import NatsServer
@@ -24,6 +23,9 @@ TIMEOUT_S = 180
 """The first query of a session takes ten seconds on a quiet machine."""
 
 ACK_EACH = 500
+
+# nats-py's client; its options have no types.
+Act: TypeAlias = "Callable[[Any], Awaitable[object]]"
 
 HERE = Path(__file__).parent
 
@@ -65,7 +67,7 @@ class Feeder:
     ) -> None:
         """Publish one message on each subject, in order; returns when the last is stored."""
 
-        async def publish(client: Client) -> None:
+        async def publish(client: Any) -> None:
             context, listed = client.jetstream(), list(subjects)
             for index, subject in enumerate(listed):
                 told = headers(index)
@@ -81,7 +83,7 @@ class Feeder:
     def delete(self, name: str, sequences: Iterable[int]) -> None:
         """Delete single messages."""
 
-        async def delete(client: Client) -> None:
+        async def delete(client: Any) -> None:
             for sequence in sequences:
                 await client.jetstream().delete_msg(name, sequence)
 
@@ -95,9 +97,11 @@ class Feeder:
         """Delete the stream."""
         self._run(lambda client: client.jetstream().delete_stream(name))
 
-    def _run(self, act: Callable[[Client], Awaitable[object]]) -> None:
+    def _run(self, act: Act) -> None:
+        library: Any = nats
+
         async def run() -> None:
-            client = await nats.connect(self._url)
+            client: Any = await library.connect(self._url)
             try:
                 await act(client)
             finally:
@@ -110,3 +114,9 @@ class Feeder:
 def feed(server: NatsServer) -> Feeder:
     """A feeder of the shared server."""
     return Feeder(server.url)
+
+
+@pytest.fixture
+def fresh_feed(fresh_server: NatsServer) -> Feeder:
+    """A feeder of the test's own server."""
+    return Feeder(fresh_server.url)

@@ -20,7 +20,6 @@ from pyspark_natsstream.options import NatsOptions
 from pyspark_natsstream.plan import Partition
 
 from natsstream.errors import MessagesLostError, StreamRecreatedError
-from tests.spark.conftest import Feeder
 from tests.support.eventually import eventually
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from natsstream.errors import NatsStreamError
     from natsstream.testing import NatsServer
+    from tests.spark.conftest import Feeder
 
 ANSWER_WITHIN_S = 20
 """Spark's own planning may take seconds; a wait of ours would add its 30."""
@@ -362,13 +362,12 @@ def test_stream_that_acks_drive_is_refused_with_the_way_out(
 
 
 def test_range_is_read_whole_when_the_server_is_killed_in_the_middle(
-    fresh_server: NatsServer, stream_name: str
+    fresh_server: NatsServer, fresh_feed: Feeder, stream_name: str
 ) -> None:
     """Without Spark, so that the kill falls between the first batch and the rest."""
     count = 100_000
-    feed = Feeder(fresh_server.url)
-    feed.create(stream_name)
-    feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0400d" % index)
+    fresh_feed.create(stream_name)
+    fresh_feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0400d" % index)
     options = NatsOptions.parse({"servers": fresh_server.url, "stream": stream_name})
     partition = Partition(stream=stream_name, first=1, last=count, created_ns=created_ns(options))
     reading = read_partition(options, ("sequence", "data"), partition)
@@ -384,13 +383,12 @@ def test_range_is_read_whole_when_the_server_is_killed_in_the_middle(
 
 
 def test_spark_job_is_exact_when_the_server_is_killed_in_the_middle(
-    spark: SparkSession, fresh_server: NatsServer, stream_name: str
+    spark: SparkSession, fresh_server: NatsServer, fresh_feed: Feeder, stream_name: str
 ) -> None:
     """The session tries a task once: what survives is the read, not Spark's retry."""
     count = 300_000
-    feed = Feeder(fresh_server.url)
-    feed.create(stream_name)
-    feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0200d" % index)
+    fresh_feed.create(stream_name)
+    fresh_feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0200d" % index)
     frame = load(spark, fresh_server, stream_name, ddl="sequence bigint", minPartitions="2")
     counts = frame.selectExpr("count(*)", "count(distinct sequence)", "max(sequence)")
     counted: list[tuple[object, ...]] = []

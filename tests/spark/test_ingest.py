@@ -1,0 +1,429 @@
+"""The ingest job: from a stream to a table, exactly once, as a function and as a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark_natsstream import ingest as job
+from pyspark_natsstream.checkpoint import START_FILE, pin_start
+from pyspark_natsstream.ingest import ingest
+from pyspark_natsstream.options import NatsOptions, Position
+
+from natsstream.errors import (
+    ConfigError,
+    SequenceRangeError,
+    StreamNotFoundError,
+    StreamRecreatedError,
+)
+from tests.support.eventually import eventually
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from natsstream.testing import NatsServer
+    from tests.spark.conftest import Feeder
+
+ROOT = Path(__file__).parents[2]
+SUBMIT_TIMEOUT_S = 150
+
+# Payload, what the columns "origin string, distance int" must hold, and whether bytes are kept.
+JSON_CASES: list[tuple[bytes, str | None, int | None, bool]] = [
+    (b'{"origin": "EWR", "distance": 1400}', "EWR", 1400, False),
+    (b' {"distance": 5, "origin": "J\\u00c9K", "more": [1]}\n', "JÉK", 5, False),
+    (b"{}", None, None, False),
+    (b'{"origin": null}', None, None, False),
+    (b'{"origin": "a"},{"origin": "b"}', "a", None, True),
+    (b'{"origin": "EWR", "distance": "far"}', "EWR", None, True),
+    (b'{"distance": 99999999999}', None, None, True),
+    (b'{"origin": "EWR"', None, None, True),
+    (b'{"origin": "EWR"} and more', None, None, True),
+    (b'{"origin": "a"}{"origin": "b"}', None, None, True),
+    (b'{"origin": "a"}]} x', "a", None, True),
+    (b'{"origin": "\xff"}', "�", None, True),
+    (b"{'origin': 'EWR'}", None, None, True),
+    (b"[]", None, None, True),
+    (b'[{"origin": "EWR"}]', None, None, True),
+    (b"null", None, None, True),
+    (b"17", None, None, True),
+    (b"", None, None, True),
+    (b"\x00\xff\xfe", None, None, True),
+]
+
+
+class Table:
+    """Where a test's job writes, and what is there."""
+
+    def __init__(self, spark: SparkSession, folder: Path, options: dict[str, str]) -> None:
+        self.options = options
+        self.out = str(folder / "out")
+        self.checkpoint = str(folder / "checkpoint")
+        self._spark = spark
+
+    def frame(self) -> DataFrame:
+        """The table as Spark reads it back."""
+        return self._spark.read.parquet(self.out)
+
+    def rows(self) -> list[Row]:
+        """The rows in order of sequence."""
+        return self.frame().orderBy("sequence").collect()
+
+    def sequences(self) -> list[int]:
+        """The sequences in order; a message that came twice stands there twice."""
+        return [row.sequence for row in self.rows()]
+
+
+@pytest.fixture
+def table(spark: SparkSession, server: NatsServer, stream_name: str, tmp_path: Path) -> Table:
+    """A table of the test's own stream."""
+    return Table(spark, tmp_path, {"servers": server.url, "stream": stream_name})
+
+
+@pytest.fixture
+def interpreter_kept() -> Iterator[None]:
+    """Undo what a session of its own sets in the environment."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def run(spark: SparkSession, table: Table, **options: str) -> job.IngestReport:
+    return ingest(
+        spark, options=table.options | options, out=table.out, checkpoint=table.checkpoint
+    )
+
+
+def test_ingest_writes_every_message_and_reports_it(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 50)
+
+    report = run(spark, table, maxMessagesPerTrigger="20")
+
+    assert (report.rows, report.batches) == (50, 3)
+    assert report.seconds > 0
+    assert report.end is not None
+    assert report.end.next_seq == 51
+    assert table.sequences() == list(range(1, 51))
+    assert [bytes(row.data) for row in table.rows()] == [b"%d" % index for index in range(50)]
+
+
+def test_ingest_run_again_writes_only_what_came_since(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 50)
+    run(spark, table)
+
+    again = run(spark, table)
+    feed.publish([f"{stream_name}.a"] * 7)
+    later = run(spark, table)
+
+    assert (again.rows, later.rows) == (0, 7)
+    assert table.sequences() == list(range(1, 58))
+
+
+def test_progress_is_told_with_the_rows_so_far(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 30)
+    told: list[job.IngestReport] = []
+
+    report = ingest(
+        spark,
+        options=table.options | {"maxMessagesPerTrigger": "10"},
+        out=table.out,
+        checkpoint=table.checkpoint,
+        on_progress=told.append,
+    )
+
+    assert told[-1] == report
+    assert [each.rows for each in told] == sorted(each.rows for each in told)
+
+
+def test_table_is_partitioned_by_utc_day_and_subject_token(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    """Also when the session lives in another time zone."""
+    feed.create(stream_name)
+    day_before = datetime.now(UTC).date()
+    feed.publish([f"{stream_name}.{name}" for name in ("eu.1", "us.1", "eu.2")])
+    day_after = datetime.now(UTC).date()
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")  # UTC+14.
+    try:
+        ingest(
+            spark,
+            options=table.options,
+            out=table.out,
+            checkpoint=table.checkpoint,
+            partition_by=["date", "token2"],
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+    folders = {
+        str(path.parent.relative_to(table.out)) for path in Path(table.out).rglob("*.parquet")
+    }
+    days = {day_before, day_after}
+    assert {Path(folder).parts[1] for folder in folders} == {"token2=eu", "token2=us"}
+    assert {date.fromisoformat(row.date.isoformat()) for row in table.rows()} <= days
+    assert [row.token2 for row in table.rows()] == ["eu", "us", "eu"]
+
+
+def test_json_becomes_columns_and_what_does_not_fit_keeps_its_bytes(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * len(JSON_CASES), lambda index: JSON_CASES[index][0])
+
+    report = ingest(
+        spark,
+        options=table.options,
+        out=table.out,
+        checkpoint=table.checkpoint,
+        json_schema="origin string, distance int",
+    )
+
+    rows = table.rows()
+    assert report.rows == len(JSON_CASES)
+    assert table.frame().columns == [
+        "subject",
+        "sequence",
+        "time",
+        "origin",
+        "distance",
+        "_corrupt",
+        "date",
+    ]
+    found = [
+        (row.origin, row.distance, None if row._corrupt is None else bytes(row._corrupt))
+        for row in rows
+    ]
+    assert found == [
+        (origin, distance, payload if is_corrupt else None)
+        for payload, origin, distance, is_corrupt in JSON_CASES
+    ]
+
+
+def test_headers_are_in_the_table_on_demand(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"], lambda _: b"{}", headers=lambda _: {"Trace": "t1"})
+
+    ingest(
+        spark,
+        options=table.options | {"includeHeaders": "true"},
+        out=table.out,
+        checkpoint=table.checkpoint,
+        json_schema="origin string",
+    )
+
+    assert [(pair.key, pair.value) for pair in table.rows()[0].headers] == [("Trace", "t1")]
+
+
+# The start.
+
+
+def test_start_is_kept_beside_the_checkpoint_and_counts_once(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    """A job that is killed before its first batch must not skip what came in between."""
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    options = NatsOptions.parse(table.options | {"startingOffsets": "latest"})
+    pinned = pin_start(spark, options, table.checkpoint)
+    feed.publish([f"{stream_name}.a"] * 3)
+
+    again = pin_start(spark, options, table.checkpoint)
+    report = run(spark, table, startingOffsets="latest")
+
+    assert pinned.starting_offsets == again.starting_offsets == Position("seq", 6)
+    kept = json.loads((Path(table.checkpoint) / START_FILE).read_text())
+    assert kept["streams"][stream_name]["next"] == 6
+    assert report.rows == 3
+    assert table.sequences() == [6, 7, 8]
+
+
+def test_start_in_a_stream_created_anew_before_the_first_batch_is_an_error(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    options = NatsOptions.parse(table.options | {"startingOffsets": "latest"})
+    pin_start(spark, options, table.checkpoint)
+    feed.drop(stream_name)
+    feed.create(stream_name)
+
+    with pytest.raises(StreamRecreatedError):
+        pin_start(spark, options, table.checkpoint)
+
+
+def test_start_beyond_the_end_is_refused_before_anything_is_written(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+
+    with pytest.raises(SequenceRangeError):
+        run(spark, table, startingOffsets="seq:5")
+
+    assert not (Path(table.checkpoint) / START_FILE).exists()
+
+
+# Errors.
+
+
+def test_query_that_fails_raises_the_error_that_made_it_fail(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    run(spark, table)
+    feed.drop(stream_name)
+    feed.create(stream_name)
+
+    with pytest.raises(StreamRecreatedError, match=stream_name):
+        run(spark, table)
+
+
+def test_missing_stream_is_a_typed_error(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(StreamNotFoundError):
+        run(spark, table)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"partition_by": ["day"]}, "no column 'day'"),
+        ({"fmt": "csv"}, "'csv' is not a format"),
+        ({"json_schema": "origin"}, "not a list of columns"),
+        ({"json_schema": "sequence int"}, "can not be named sequence"),
+        ({"json_schema": "Date date"}, "can not be named Date"),
+        ({"options": {"stream": "ORDERS"}}, "needs the option servers"),
+    ],
+)
+def test_argument_that_can_not_be_is_refused(
+    spark: SparkSession,
+    feed: Feeder,
+    stream_name: str,
+    table: Table,
+    arguments: dict[str, object],
+    complaint: str,
+) -> None:
+    feed.create(stream_name)
+    given: dict[str, object] = {
+        "options": table.options,
+        "out": table.out,
+        "checkpoint": table.checkpoint,
+    }
+
+    with pytest.raises(ConfigError, match=complaint):
+        ingest(spark, **(given | arguments))  # pyright: ignore[reportArgumentType] - On purpose.
+
+
+# The command.
+
+
+def command(table: Table, **options: str) -> list[str]:
+    words = {**table.options, "out": table.out, "checkpoint": table.checkpoint, **options}
+    return [word for name, value in words.items() for word in (f"--{name}", value)]
+
+
+@pytest.mark.usefixtures("spark", "interpreter_kept")
+def test_command_prints_the_report_as_one_json_line(
+    feed: Feeder, stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It finds the session of the run and uses it."""
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+
+    code = job.main(command(table, **{"max-messages-per-trigger": "2"}))
+
+    report = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert (report["rows"], report["batches"]) == (5, 3)
+    assert report["end"]["streams"][stream_name]["next"] == 6
+
+
+@pytest.mark.usefixtures("spark", "interpreter_kept")
+def test_command_tells_a_missing_stream_by_message_hint_and_exit_code(
+    stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = job.main(command(table))
+
+    told = capsys.readouterr()
+    assert code == 3
+    assert told.out == ""
+    assert stream_name in told.err
+    assert "hint: " in told.err
+
+
+def test_command_refuses_a_wrong_option_before_spark_starts(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = job.main(command(table, **{"starting-offsets": "first"}))
+
+    assert code == 2
+    assert "startingOffsets: 'first' is not a position" in capsys.readouterr().err
+
+
+def test_spark_submit_runs_the_job(feed: Feeder, stream_name: str, table: Table) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+
+    done = subprocess.run(
+        [submit, "--master", "local[1]", str(ROOT / "spark/jobs/ingest.py"), *command(table)],
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_TIMEOUT_S,
+        check=False,
+        env=environment,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 5
+    assert table.sequences() == [1, 2, 3, 4, 5]
+
+
+def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
+    feed: Feeder, stream_name: str, table: Table
+) -> None:
+    """SIGKILL for driver and JVM at once, in the middle of the micro-batches."""
+    count = 20_000
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * count)
+    words = command(table, **{"max-messages-per-trigger": "1000", "master": "local[2]"})
+    killed = subprocess.Popen(
+        [sys.executable, str(ROOT / "spark/jobs/ingest.py"), *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    commits = Path(table.checkpoint) / "commits"
+    try:
+        eventually((commits / "2").exists, within_s=SUBMIT_TIMEOUT_S / 2)
+    finally:
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait(10)
+    n_committed = len(list(commits.glob("[0-9]*")))
+
+    code = job.main(command(table))
+
+    assert 2 < n_committed < count / 1000
+    assert code == 0
+    assert table.sequences() == list(range(1, count + 1))

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.offsets import OffsetError
+
+from natsstream.errors import (
+    ConnectError,
+    MessagesLostError,
+    NatsStreamError,
+    StreamNotFoundError,
+    StreamRecreatedError,
+)
+
+HEAD = """[PYTHON_DATA_SOURCE_ERROR] Failed to do something: Traceback (most recent call last):
+  File "driver.py", line 60, in open_stream
+    raise
+"""
+TAIL = "\n SQLSTATE: 38000"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StreamNotFoundError("stream A: not found [10059]", hint="list them"),
+        ConnectError("no server", detail="refused", hint="start one"),
+        StreamRecreatedError("stream A was created anew"),
+        OffsetError("not ours", detail="offset: 1", hint="use another"),
+    ],
+)
+def test_error_comes_back_from_the_words_of_spark(error: NatsStreamError) -> None:
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+
+    found = typed_error(RuntimeError(f"{HEAD}{name}: {error}{TAIL}"))
+
+    assert type(found) is type(error)
+    assert str(found) == str(error)
+
+
+def test_loss_comes_back_with_its_range() -> None:
+    text = "natsstream.errors.MessagesLostError: messages 5 to 9 of stream A are gone"
+
+    found = typed_error(RuntimeError(f"{HEAD}{text}{TAIL}"))
+
+    assert isinstance(found, MessagesLostError)
+    assert (found.first_seq, found.last_seq) == (5, 9)
+
+
+def test_last_of_several_errors_counts() -> None:
+    """A traceback shows the cause first."""
+    text = (
+        f"{HEAD}natsstream.errors.ConnectError: no server\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        f"natsstream.errors.StreamRecreatedError: other stream{TAIL}"
+    )
+
+    assert isinstance(typed_error(RuntimeError(text)), StreamRecreatedError)
+
+
+@pytest.mark.parametrize(
+    "text", ["disk full", "natsstream.errors.NoSuchError: x", "ValueError: natsstream.errors"]
+)
+def test_error_of_others_stays_theirs(text: str) -> None:
+    assert typed_error(RuntimeError(text)) is None
+
+
+def test_error_of_ours_is_returned_as_it_is() -> None:
+    error = ConnectError("no server")
+
+    assert typed_error(error) is error

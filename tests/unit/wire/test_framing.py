@@ -1,0 +1,257 @@
+"""Cutting with numpy: the result equals reading one frame after another, whatever payloads say."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natsstream._wire import framing
+from natsstream._wire.framing import FrameBlock, cut_block, cut_in_order
+from tests.support.frames import NASTY, ack, headers, hmsg, msg, payloads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+SID = b"7"
+V1 = b"$JS.ACK.ORDERS.read-0123456789abcdef.1"
+V2 = b"$JS.ACK.hub.jWkaCHBa.ORDERS.read-0123456789abcdef.1"
+FORMS = [(V1, b""), (V2, b""), (V2, b".x8Hd"), (V2, b".1.2.3"), (b"$JS.ACK.9.9.1", b"")]
+TIME_NS = 1_700_000_000_123_456_789
+
+Run: TypeAlias = "tuple[tuple[bytes, bytes], Sequences, list[tuple[int, bytes, bytes, bytes]]]"
+
+# Frames that end a run: another subscription, another consumer, a redelivery, a status, a ping.
+STRANGERS = [
+    b"PING\r\n",
+    b"-ERR 'x'\r\n",
+    msg(b"orders.new", b"8", b"x", reply=ack(5, 5)),
+    msg(b"orders.new", SID, b"x"),
+    msg(b"orders.new", SID, b"x", reply=b"_INBOX.abc.1"),
+    msg(b"orders.new", SID, b"x", reply=ack(5, 5, prefix=b"$JS.ACK.ORDERS.other.1")),
+    msg(b"orders.new", SID, b"x", reply=ack(5, 5, prefix=V1[:-1] + b"2")),
+    msg(b"orders.new", SID, b"x", reply=ack(5, 5, prefix=b"$JS.ACK._.h.O.c.1")),
+    hmsg(b"orders.new", SID, b"NATS/1.0 100 Idle Heartbeat\r\n\r\n", b""),
+    hmsg(b"orders.new", SID, b"NATS/1.0 409 Batch Completed\r\n\r\n", b""),
+]
+
+
+@dataclass
+class Sequences:
+    """Numbers messages as a stream and its consumer do.
+
+    Attributes:
+        sequence: The last message's sequence in the stream.
+        delivery: The last message's delivery.
+    """
+
+    sequence: int
+    delivery: int
+
+    def frame(
+        self, gap: int, form: tuple[bytes, bytes], header: bytes, payload: bytes, subject: bytes
+    ) -> bytes:
+        """Return the next message's frame; `gap` sequences before it are missing."""
+        self.sequence += 1 + gap
+        self.delivery += 1
+        reply = ack(
+            self.sequence,
+            self.delivery,
+            prefix=form[0],
+            suffix=form[1],
+            time_ns=TIME_NS + self.sequence,
+            pending=max(0, 2_000 - self.delivery),
+        )
+        if header:
+            return hmsg(subject, SID, header, payload, reply=reply)
+        return msg(subject, SID, payload, reply=reply)
+
+
+parts = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0, 0, 1, 89]),
+        st.one_of(st.just(b""), headers),
+        payloads,
+        st.sampled_from([b"orders.new", b"a", b"MSG", b"HMSG", b"\xc3\xa4", b"o" * 90]),
+    ),
+    min_size=1,
+    max_size=30,
+)
+# Starts just before the number of digits changes, which is where positions shift.
+counters = st.builds(
+    Sequences,
+    st.sampled_from([0, 7, 8, 97, 98, 9_997, 99_998, 10**17 - 2]),
+    st.sampled_from([0, 8, 98, 1_998]),
+)
+blocks = st.tuples(st.sampled_from([*FORMS, FORMS[0]]), counters, parts)
+
+
+def build(block: Run) -> bytes:
+    """Return the bytes of a generated run of messages."""
+    form, counter, described = block
+    numbers = dataclasses.replace(counter)
+    return b"".join(
+        numbers.frame(gap, form, header, payload, subject)
+        for gap, header, payload, subject in described
+    )
+
+
+def rows(block: FrameBlock | None) -> dict[str, object] | None:
+    """Return a block as plain values, which compare as a whole."""
+    if block is None:
+        return None
+    return {
+        each.name: value.tolist() if isinstance(value, np.ndarray) else value
+        for each in dataclasses.fields(block)
+        for value in [getattr(block, each.name)]
+    }
+
+
+def check(data: bytes, start: int = 0) -> FrameBlock | None:
+    """Assert that both ways agree and return what they say."""
+    fast = cut_block(data, start, SID)
+    assert rows(fast) == rows(cut_in_order(data, start, SID))
+    return fast
+
+
+@given(blocks)
+def test_whole_runs_equal_the_plain_way(
+    block: Run,
+) -> None:
+    data = build(block)
+
+    cut = check(data)
+
+    assert cut is not None
+    assert cut.stop == len(data)
+    assert len(cut) == len(block[2])
+    for index, (_gap, header, payload, subject) in enumerate(block[2]):
+        assert data[cut.subject_start[index] : cut.subject_stop[index]] == subject
+        assert data[cut.header_start[index] : cut.payload_start[index]] == header
+        assert data[cut.payload_start[index] : cut.payload_stop[index]] == payload
+
+
+@given(blocks, st.floats(0, 1))
+def test_truncated_runs_equal_the_plain_way(
+    block: Run,
+    share: float,
+) -> None:
+    data = build(block)
+
+    check(data[: int(len(data) * share)])
+
+
+@given(blocks, st.sampled_from(STRANGERS), blocks, st.sampled_from([b"", *NASTY]))
+def test_a_stranger_ends_the_run(
+    before: Run,
+    stranger: bytes,
+    after: Run,
+    earlier: bytes,
+) -> None:
+    run = build(before)
+
+    cut = check(earlier + run + stranger + build(after), len(earlier))
+
+    assert cut is not None
+    assert cut.stop == len(earlier) + len(run)
+
+
+@pytest.mark.parametrize("stranger", STRANGERS[:5] + STRANGERS[8:])
+def test_a_stranger_at_the_start_is_none(stranger: bytes) -> None:
+    assert check(stranger + msg(b"a", SID, b"x", reply=ack(1, 1))) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"M", b"MSG", b"MSG a 7", b"\r\n", b"\n", *NASTY[1:]])
+def test_what_is_no_whole_message_is_none(data: bytes) -> None:
+    assert check(data) is None
+
+
+@pytest.mark.parametrize("sequence", [9, 99, 10**9, 10**18, 2**63 - 1])
+def test_every_sequence_that_arrow_can_hold_is_read(sequence: int) -> None:
+    cut = check(msg(b"a", SID, b"x", reply=ack(sequence, 1)))
+
+    assert cut is not None
+    assert cut.sequence.tolist() == [sequence]
+
+
+def test_numbers_of_the_ack_subject_are_read() -> None:
+    reply = ack(41, 7, time_ns=TIME_NS, pending=12)
+    cut = check(msg(b"a", SID, b"x", reply=reply))
+
+    assert cut is not None
+    assert (cut.sequence[0], cut.consumer_sequence[0], cut.time_ns[0]) == (41, 7, TIME_NS)
+    assert cut.pending == 12
+
+
+def test_malformed_message_in_a_run_ends_it() -> None:
+    good = msg(b"a", SID, b"x", reply=ack(1, 1))
+    cut = check(good + b"MSG a 7 " + ack(2, 2) + b" x\r\n")
+
+    assert cut is not None
+    assert cut.stop == len(good)
+
+
+def lines_run(code: Callable[[], object]) -> int:
+    """Count the lines of framing.py that run: a measure of work that no busy machine changes."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> object:
+        nonlocal count
+        if frame.f_code.co_filename != framing.__file__:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        code()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def hostile(count: int, payload: bytes) -> bytes:
+    """Return a run of messages with one payload."""
+    numbers = Sequences(0, 0)
+    return b"".join(numbers.frame(0, FORMS[0], b"", payload, b"a") for _ in range(count))
+
+
+@pytest.mark.parametrize("fake", [NASTY[5], NASTY[6], NASTY[11], b"\nMSG a 7 b 0\r\n" * 3])
+def test_work_grows_with_the_messages_and_not_with_what_payloads_claim(fake: bytes) -> None:
+    """Counts lines of Python: twice the messages, at most twice the work and a constant."""
+    small, large = hostile(200, fake * 8), hostile(400, fake * 8)
+    noisy = hostile(200, fake * 64)
+
+    base = lines_run(lambda: check_count(small, 200))
+
+    assert lines_run(lambda: check_count(large, 400)) <= 2.2 * base + 100
+    assert lines_run(lambda: check_count(noisy, 200)) <= 1.1 * base + 100
+
+
+def check_count(data: bytes, count: int) -> None:
+    """Cut a run and assert that all of it was."""
+    cut = cut_block(data, 0, SID)
+    assert cut is not None
+    assert len(cut) == count
+
+
+@given(blocks, st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=5))
+def test_damaged_bytes_never_make_it_go_back_or_beyond(
+    block: Run,
+    damage: list[tuple[float, int]],
+) -> None:
+    data = bytearray(build(block))
+    for at, value in damage:
+        data[int(at * len(data))] = value
+
+    cut = cut_block(bytes(data), 0, SID)
+
+    assert cut is None or 0 < cut.stop <= len(data)
