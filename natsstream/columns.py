@@ -31,6 +31,7 @@ COLUMNS = ("stream", "subject", "sequence", "time", "headers", "data")
 # Spaces around a header value are trimmed in this many vector steps; longer runs go the plain way.
 _TRIM_STEPS = 4
 _LF, _CR, _COLON, _SPACE, _TAB = 10, 13, 58, 32, 9
+_BEGIN, _END = b"NATS/1.0", b"\r\n\r\n"
 
 _HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.string())]))
 
@@ -49,7 +50,7 @@ def message_schema(
         list of struct (key, value) in wire order, `data` binary.
 
     Raises:
-        ConfigError: A name is no column.
+        ConfigError: A name is no column, or there is none.
     """
     types: dict[str, pa.DataType] = {
         "stream": pa.string(),
@@ -59,6 +60,8 @@ def message_schema(
         "headers": _HEADERS,
         "data": pa.binary(),
     }
+    if not columns:
+        raise ConfigError("no columns", hint="leave columns out to have all of them")
     for name in columns:
         if name not in types:
             raise ConfigError(f"no column {name!r}", hint=f"columns are {', '.join(COLUMNS)}")
@@ -181,26 +184,39 @@ def _header_lines(
 ) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
     """Find owner, key and value of each header line; None where the plain way is needed."""
     array = np.frombuffer(data, np.uint8)[: int(stops[-1])]
+    if not _have_usual_ends(data, starts, stops):
+        return None
     feeds = np.flatnonzero(array == _LF)
     owner = np.searchsorted(starts, feeds, side="right") - 1
     inside = (owner >= 0) & (feeds < stops[np.maximum(owner, 0)])
     feeds, owner = feeds[inside], owner[inside]
-    follows = np.empty(len(feeds), np.bool_)
-    follows[:1] = False
-    follows[1:] = owner[1:] == owner[:-1]  # Not the status line, which is the first.
-    begin = np.empty(len(feeds), np.int64)
-    begin[1:] = feeds[:-1] + 1
-    kept = follows & (feeds - begin > 1)  # Not the empty line at the end.
+    # Every block has two lines at least, its status line and the empty one at its end.
+    is_first = np.diff(owner, prepend=-1) != 0
+    is_last = np.diff(owner, append=len(starts)) != 0
+    begin = np.append(0, feeds[:-1] + 1)
+    is_empty = ~is_first & (feeds - begin == 1)
+    if (array[feeds - 1] != _CR).any() or (is_empty != is_last).any():
+        return None
+    kept = ~(is_first | is_last)
     owner, begin, end = owner[kept], begin[kept], feeds[kept] - 1
     colons = np.append(np.flatnonzero(array == _COLON), len(array))
     colon = colons[np.searchsorted(colons, begin)]
-    if (array[end] != _CR).any() or (colon >= end).any():
+    if ((colon >= end) | (colon == begin)).any():
         return None
     value_start, value_stop, is_tight = _trim(array, colon + 1, end)
-    key_start, key_stop, has_tight_key = _trim(array, begin, colon)
-    if not (is_tight and has_tight_key) or (key_start == key_stop).any():
-        return None
-    return owner, key_start, key_stop, value_start, value_stop
+    return (owner, begin, colon, value_start, value_stop) if is_tight else None
+
+
+def _have_usual_ends(data: bytes, starts: Ints, stops: Ints) -> bool:
+    """Tell whether every block begins with the version and ends with an empty line."""
+    if (stops - starts < len(_BEGIN) + len(_END)).any():
+        return False
+    # Views with an overlapping item at each offset: one look-up compares a whole text.
+    begins: NDArray[np.uint64] = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+    ends: NDArray[np.uint32] = np.ndarray((len(data) - 3,), "<u4", data, strides=(1,))
+    is_begun = begins[starts] == int.from_bytes(_BEGIN, "little")
+    is_ended = ends[stops - len(_END)] == int.from_bytes(_END, "little")
+    return bool(is_begun.all() and is_ended.all())
 
 
 def _trim(array: NDArray[np.uint8], starts: Ints, stops: Ints) -> tuple[Ints, Ints, bool]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from natsstream.errors import ConfigError
 from natsstream.options import ConnectOptions
 
 if TYPE_CHECKING:
@@ -85,12 +84,9 @@ def connect(
     """
     if isinstance(servers, ConnectOptions):
         return Connection(servers)
-    urls = tuple(servers.split(",")) if isinstance(servers, str) else tuple(servers)
-    if not urls:
-        raise ConfigError("no server given", hint="give a URL like nats://127.0.0.1:4222")
     return Connection(
         ConnectOptions(
-            servers=urls,
+            servers=servers,
             name=name,
             user=user,
             password=password,

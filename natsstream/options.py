@@ -6,6 +6,7 @@ is sent, with the way out in the hint.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from urllib.parse import urlsplit
 
 from natsstream.errors import ConfigError
 
-_SCHEMES = ("nats", "tls", "ws", "wss")
+# Not ws and wss: the fast lane needs the transport of a TCP connection.
+_SCHEMES = ("nats", "tls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,8 @@ class ConnectOptions:
     reconnect_timeout: float = 30.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.servers, str):
-            object.__setattr__(self, "servers", tuple(self.servers.split(",")))
+        urls = self.servers.split(",") if isinstance(self.servers, str) else self.servers
+        object.__setattr__(self, "servers", tuple(url.strip() for url in urls))
         if not self.servers:
             raise ConfigError("no server given", hint="give a URL like nats://127.0.0.1:4222")
         for url in self.servers:
@@ -75,7 +77,9 @@ def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url if "://" in url else f"nats://{url}")
         legal = bool(parts.hostname) and parts.scheme in _SCHEMES and parts.port != 0
+        legal = legal and not re.search(r"\s", url)
     except ValueError:
         legal = False
     if not legal:
-        raise ConfigError(f"{url!r} is not a server URL", hint="write nats://host:port")
+        shown = url.rpartition("@")[2]  # User and password stand before it.
+        raise ConfigError(f"{shown!r} is not a server URL", hint="write nats://host:port")

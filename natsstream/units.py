@@ -32,9 +32,13 @@ def duration_ns(value: float | timedelta) -> int:
         nanoseconds = microseconds * 1000
     else:
         try:
-            nanoseconds = round(value * NS_PER_SECOND)
-        except (OverflowError, ValueError):
-            raise ConfigError(f"duration {value!r} is not a finite number of seconds") from None
+            # The sum refuses text, of which the product would make a gigabyte.
+            nanoseconds = round((value + 0) * NS_PER_SECOND)
+        except (OverflowError, ValueError, TypeError):
+            raise ConfigError(
+                f"duration {value!r} is not a finite number of seconds",
+                hint="give seconds as a number, or a timedelta",
+            ) from None
     if nanoseconds < 0:
         raise ConfigError(f"duration {value!r} is negative", hint="give seconds >= 0")
     return nanoseconds
@@ -84,6 +88,17 @@ def parse_rfc3339(text: str) -> int:
 
 
 def format_rfc3339(time_ns: int) -> str:
-    """Return Unix nanoseconds as RFC 3339 in UTC with all nine digits."""
+    """Return Unix nanoseconds as RFC 3339 in UTC with all nine digits.
+
+    Raises:
+        ConfigError: The moment is not between the years 1 and 9999.
+    """
     seconds, fraction = divmod(time_ns, NS_PER_SECOND)
-    return f"{(_EPOCH + timedelta(seconds=seconds)):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        raise ConfigError(
+            f"time {time_ns} is not between the years 1 and 9999",
+            hint="times as numbers are Unix nanoseconds",
+        ) from None
+    return f"{moment.replace(tzinfo=None).isoformat()}.{fraction:09d}Z"

@@ -8,6 +8,7 @@ import secrets
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from hypothesis import settings
 
 from natsstream.testing import NatsServer
 from tests.support.tools import PROBES, decide, find_missing, is_ci
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 # The largest message that a test sends is 8 MiB, and headers come on top.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 REPORT_LOG_LINES = 60
+
+# A busy machine is no failure; the timeout of each test bounds it.
+settings.register_profile("natsstream", deadline=None)
+settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()
 

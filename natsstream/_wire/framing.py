@@ -286,7 +286,7 @@ def _linked(starts: Ints, nexts: Ints, length: int) -> slice | Ints:
     while index < len(starts) and (index or starts[0] == 0):
         last = int(breaks[np.searchsorted(breaks, index)])
         runs.append(np.arange(index, last + 1))
-        follower = int(np.searchsorted(starts, nexts[last]))
+        follower = int(np.searchsorted(starts, nexts[last : last + 1])[0])
         if follower >= len(starts) or starts[follower] != nexts[last] or follower <= last:
             break
         index = follower

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from natsstream.errors import ConfigError
 from natsstream.streams.names import check_filter, check_stream_name
@@ -124,6 +124,9 @@ class StreamConfig:
             check_filter(subject)
         if self.replicas is not None and not 1 <= self.replicas <= 5:
             raise ConfigError(f"replicas of stream {self.name} must be 1 to 5, got {self.replicas}")
+        for name in _DURATIONS:
+            if getattr(self, name) is not None:
+                duration_ns(getattr(self, name))
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""
@@ -137,16 +140,22 @@ class StreamConfig:
 
     @classmethod
     def from_json(cls, body: Mapping[str, object]) -> StreamConfig:
-        """Return the configuration that a server sent; durations become seconds."""
-        known: dict[str, object] = {}
+        """Return the configuration that a server sent; durations become seconds.
+
+        Nothing is checked: other clients make streams that we would refuse to make.
+        """
+        known: dict[str, object] = dict.fromkeys(_FIELDS)
         for name, json_name in _FIELDS.items():
             if json_name not in body:
                 continue
             value = body[json_name]
             known[name] = cast("int", value) / NS_PER_SECOND if name in _DURATIONS else value
         names = set(_FIELDS.values())
-        extra = {name: value for name, value in body.items() if name not in names}
-        return cls(**cast("Any", known), extra=extra)
+        known["extra"] = {name: value for name, value in body.items() if name not in names}
+        config = object.__new__(cls)
+        for name, value in known.items():
+            object.__setattr__(config, name, value)
+        return config
 
     def changes_from(self, current: Mapping[str, object]) -> dict[str, object]:
         """Return the JSON fields whose value here differs from the server's.
@@ -161,6 +170,9 @@ class StreamConfig:
         changes: dict[str, object] = {}
         for name, value in self.to_json().items():
             held, wanted = current.get(name), value
+            if name in _DURATIONS and isinstance(held, int):
+                # As it was when its seconds were read: a float has no room for every nanosecond.
+                held = duration_ns(held / NS_PER_SECOND)
             if name == "metadata":
                 held = user_metadata(cast("Mapping[str, str]", held or {}))
                 wanted = user_metadata(cast("Mapping[str, str]", wanted))

@@ -15,8 +15,9 @@ STREAM_NAME_BYTES_MAX = 255
 # connection. The rest of the line (verb, reply, sizes) needs well under 512.
 SUBJECT_BYTES_MAX = 3_584
 
-_ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f]")
-_ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f]")
+# The last range is what text has in the place of bytes that are not UTF-8: it can not be encoded.
+_ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f\ud800-\udfff]")
+_ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def check_stream_name(name: str) -> str:
@@ -57,7 +58,10 @@ def check_filter(subject: str) -> str:
         )
     found = _ILLEGAL_IN_SUBJECT.search(subject)
     if found:
-        raise SubjectError(f"subject {subject!r} has {found.group()!r}", hint="no white space")
+        raise SubjectError(
+            f"subject {subject!r} has {found.group()!r}",
+            hint="no white space or control characters",
+        )
     tokens = subject.split(".")
     if not all(tokens):
         raise SubjectError(

@@ -128,7 +128,8 @@ class _Converter:
             ) from error
         self._arrow = arrow
         self._stream = stream
-        self._schema = arrow.message_schema(columns or arrow.COLUMNS, time_unit=time_unit)
+        wanted = arrow.COLUMNS if columns is None else columns
+        self._schema = arrow.message_schema(wanted, time_unit=time_unit)
         self._time_unit: Literal["ns", "us"] = time_unit
 
     def __call__(self, frames: FrameBlock) -> pa.RecordBatch:

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PySparkException as error:
         # After the first lines come those of the JVM's stack.
         told = "\n".join(str(error).splitlines()[:_SPARK_LINES])
-        return _fail(report, f"Spark failed: {told}")
+        return _fail(report, f"Spark failed: {told}\nhint: see {order.folder.spark_log}")
     except KeyboardInterrupt as error:
         is_terminated = isinstance(error, _Terminated)
         _ = _fail(report, "stopped; the same command goes on from here")

@@ -5,6 +5,8 @@ What lives here: the bar. What must not: the result (`summary.py`).
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -38,7 +40,9 @@ class Bars:
     """Shows a run on a terminal; without colours where NO_COLOR is set."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        # A descriptor of its own: standard error is led elsewhere while Java starts (`spark.py`).
+        terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8")
+        self._console = Console(file=terminal, highlight=False)
         self._bar: Progress | None = None
 
     def start(self, folder: Folder, rows: int) -> None:

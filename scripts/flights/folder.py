@@ -46,3 +46,8 @@ class Folder:
     def spark_pid(self) -> Path:
         """Process id of the Java process that wrote to the table last."""
         return self.path / "spark.pid"
+
+    @property
+    def spark_log(self) -> Path:
+        """What Spark's Java process printed in the last run."""
+        return self.path / "spark.log"

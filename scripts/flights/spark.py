@@ -13,6 +13,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from scripts.flights.table import PARTITION_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -53,7 +55,8 @@ def start_spark(folder: Folder) -> Generator[SparkSession]:
         # Spark's own default, INT96, has no time zone, and other readers make local times of it.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
-    spark = local_session(app_name=_app_name(folder), config=config)
+    with _stderr_to(folder.spark_log):
+        spark = local_session(app_name=_app_name(folder), config=config)
     try:
         # Before a query runs: a process that was never written down has written nothing.
         folder.spark_pid.write_text(str(_java_pid(spark)), encoding="ascii")
@@ -123,6 +126,22 @@ def end_left_behind(folder: Folder) -> None:
             return
     message = f"the Java process {pid} of an earlier run still works on {folder.path}"
     raise NatsStreamError(message, hint=f"end it: kill -9 {pid}")
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Generator[None]:
+    """Let processes that are started meanwhile write their standard error to a file.
+
+    Java warns of things that Spark asks it to do, and would write them across the bar.
+    """
+    own = os.dup(sys.stderr.fileno())
+    try:
+        with log.open("wb") as opened:
+            os.dup2(opened.fileno(), sys.stderr.fileno())
+        yield
+    finally:
+        os.dup2(own, sys.stderr.fileno())
+        os.close(own)
 
 
 def _app_name(folder: Folder) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -202,7 +202,7 @@ def lines_run(code: Callable[[], object]) -> int:
     """Count the lines of framing.py that run: a measure of work that no busy machine changes."""
     count = 0
 
-    def trace(frame: FrameType, event: str, _argument: object) -> object:
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
         nonlocal count
         if frame.f_code.co_filename != framing.__file__:
             return None

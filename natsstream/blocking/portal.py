@@ -1,0 +1,172 @@
+"""An event loop in a thread, with one connection on it.
+
+Law: whoever waits here is woken, by a result or by an error, also when the connection is closed in
+another thread; nothing waits in a process that was forked off, or on the loop's own thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import inspect
+import logging
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from natsstream import connection
+from natsstream.errors import ConnectionClosedError, UsageError
+
+# Closing a connection takes 2 s at most; the rest is for a busy machine.
+STOP_TIMEOUT_S = 5.0
+
+_log = logging.getLogger("natsstream")
+
+
+class Portal:
+    """An open connection on an event loop in a thread of its own."""
+
+    def __init__(self, opened: connection.Connection) -> None:
+        self._connection = opened
+        self._pid = os.getpid()
+        # Reentrant: a collection of garbage may close an iterator in the middle of any line.
+        self._lock = threading.RLock()
+        self._is_stopped = False
+        self._main: asyncio.Task[Any] | None = None
+        self._opening: Future[Any] = Future()
+        self._thread = threading.Thread(target=self._run, name="natsstream", daemon=True)
+        self.root: object = None
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once `stop` was called."""
+        return self._is_stopped
+
+    @property
+    def is_current_thread(self) -> bool:
+        """True on the loop's own thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def open(self) -> Any:
+        """Connect and return the async JetStream context."""
+        # A daemon thread is frozen at the interpreter's exit; whoever waits for it then, hangs.
+        atexit.register(self.stop)
+        self._thread.start()
+        try:
+            self.root = self._opening.result()
+        except asyncio.CancelledError:  # Stopped in another thread.
+            raise closed_error() from None
+        except BaseException:
+            self.stop()
+            raise
+        return self.root
+
+    def stop(self) -> None:
+        """Close the connection, end what still runs and the thread; stopping twice is fine."""
+        atexit.unregister(self.stop)
+        # In a fork there is no thread to end, and the socket and the selector are the parent's.
+        if self._is_stopped or self._pid != os.getpid():
+            return
+        with self._lock:
+            self._is_stopped = True
+            if self._main is not None:
+                with suppress(RuntimeError):  # The loop is closed when the opening failed.
+                    self._main.get_loop().call_soon_threadsafe(self._main.cancel)
+        if self.is_current_thread:
+            return
+        self._thread.join(STOP_TIMEOUT_S)
+        if self._thread.is_alive():
+            _log.warning("the loop of %r did not end in %g s", self._connection, STOP_TIMEOUT_S)
+
+    def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Run a function or coroutine function on the loop and return its result.
+
+        An interrupt cancels it.
+
+        Raises:
+            ConnectionClosedError: The connection is closed, or was closed meanwhile.
+            UsageError: This is a fork, or the loop's own thread.
+        """
+        self.check_process()
+        if self.is_current_thread:
+            raise UsageError(
+                "a blocking call on the loop's own thread would wait for itself",
+                hint="call it from another thread, or use natsstream.connect()",
+            )
+        with self._lock:
+            loop = self._open_loop()
+            future = asyncio.run_coroutine_threadsafe(_run(function, args, options), loop)
+        try:
+            return future.result()
+        except CancelledError:
+            raise closed_error() from None
+        except BaseException:
+            future.cancel()
+            raise
+        finally:
+            del future  # It holds the error, whose traceback holds this frame.
+
+    def post(self, callback: Callable[[], object]) -> None:
+        """Run a callback on the loop soon; raises as `call` does."""
+        self.check_process()
+        with self._lock:
+            self._open_loop().call_soon_threadsafe(callback)
+
+    def check_process(self) -> None:
+        """Raise UsageError in a process that was forked off after the connection was made."""
+        if self._pid != os.getpid():
+            raise UsageError(
+                f"the connection belongs to process {self._pid}, and this is {os.getpid()}, a fork",
+                hint="connect in the new process",
+            )
+
+    def _open_loop(self) -> asyncio.AbstractEventLoop:
+        # What is put on the loop under the lock comes before the end of `_live`, and so it is
+        # cancelled at the latest when `asyncio.run` leaves: nobody waits for ever.
+        if self._is_stopped or self._main is None:
+            raise closed_error()
+        return self._main.get_loop()
+
+    def _run(self) -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(self._live())
+
+    async def _live(self) -> None:
+        with self._lock:
+            self._main = asyncio.current_task()
+            is_stopped = self._is_stopped
+        try:
+            if is_stopped:
+                raise closed_error()
+            opened = await self._connection.open()
+        except BaseException as error:  # noqa: BLE001 - `open` raises it in the caller's thread.
+            self._opening.set_exception(error)
+            return
+        try:
+            self._opening.set_result(opened)
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await self._connection.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "an open connection can not be pickled or copied",
+            hint="send the URL and the names instead, and connect where they arrive",
+        )
+
+
+async def _run(
+    function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> object:
+    result = function(*args, **options)
+    return await result if inspect.iscoroutine(result) else result
+
+
+def closed_error() -> ConnectionClosedError:
+    """Return what a call after `close` raises."""
+    return ConnectionClosedError(
+        "the connection is closed", hint="open a new one with natsstream.blocking.connect()"
+    )

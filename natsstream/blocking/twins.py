@@ -1,0 +1,208 @@
+"""The blocking twins of async objects: made from the async classes, not written.
+
+Law: what a method or an iterator returns crosses as it is, unless there is something to await or to
+iterate in it; then its twin crosses. Methods run on the loop; attributes are read where one is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
+from contextlib import closing
+from types import TracebackType
+from typing import Any, NoReturn, TypeAlias, cast
+
+from natsstream.blocking.portal import Portal
+from natsstream.blocking.reader import Reader
+from natsstream.errors import ConnectionClosedError
+
+
+class Twin:
+    """Stands for one async object; its methods return results instead of awaitables.
+
+    Each class of async objects has its own subclass, made when the first object of it crosses.
+    """
+
+    __slots__ = ("__weakref__", "_ahead", "_held", "_portal")
+
+    def __init__(self, held: Any, portal: Portal) -> None:
+        self._held = held
+        self._portal = portal
+        self._ahead: Iterator[Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = getattr(self._held, name)
+        return self._method(name) if inspect.isroutine(value) else self._cross(value)
+
+    def __dir__(self) -> list[str]:
+        own = [name for name in super().__dir__() if name.startswith("__")]
+        return [*own, *(name for name in dir(self._held) if not name.startswith("_"))]
+
+    def __repr__(self) -> str:
+        return f"<blocking {self._held!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        self._portal.__reduce__()
+
+    def _cross(self, value: Any) -> Any:
+        return self if value is self._held else cross(value, self._portal)
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._held, name)
+
+        @functools.wraps(method)
+        def call(*args: Any, **options: Any) -> Any:
+            if name == "close" and self._portal.is_stopped:
+                return None
+            if name == "close" and self._held is self._portal.root:
+                # The context's own `close` is the connection's, and frees the thread as well.
+                return self._portal.stop()
+            args = tuple(map(_async_side, args))
+            options = {key: _async_side(value) for key, value in options.items()}
+            return self._cross(self._portal.call(method, *args, **options))
+
+        return call
+
+
+class _Iterable(Twin):
+    """Each loop over it is one of its own."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return _items(self._held, self._portal)
+
+
+class _OwnIterator(Twin):
+    """It is its own iterator: what was taken ahead is kept for the next loop over it."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._ahead is None:
+            self._ahead = _items(self._held, self._portal)
+        return self._ahead
+
+    def __next__(self) -> Any:
+        return next(iter(self))
+
+
+class _Context(Twin):
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        return self._cross(self._portal.call(self._held.__aenter__))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        self._ahead = None
+        try:
+            return self._portal.call(self._held.__aexit__, kind, error, traceback)
+        except ConnectionClosedError:
+            if error is None:
+                raise
+            return None  # Why the block was left tells more.
+
+
+_Rule: TypeAlias = Callable[[Any, Portal], Any]
+_RULES: dict[type[Any], _Rule | None] = {}
+
+
+def cross(value: Any, portal: Portal) -> Any:
+    """Return values as they are, and whatever has something to await as its blocking twin."""
+    rule = _rule(cast("type[Any]", type(value)))
+    return value if rule is None else rule(value, portal)
+
+
+def find_twin(kind: type[Any]) -> type[Twin] | None:
+    """Return the twin of a class; None for a class whose objects cross as they are."""
+    rule = _rule(kind)
+    return rule if isinstance(rule, type) else None
+
+
+def _async_side(value: Any) -> Any:
+    return object.__getattribute__(value, "_held") if isinstance(value, Twin) else value
+
+
+def _rule(kind: type[Any]) -> _Rule | None:
+    """Return how values of a class cross to the caller; None when they cross as they are."""
+    try:
+        return _RULES[kind]
+    except KeyError:
+        # Two threads may come here together: the first one's twin is the twin.
+        return _RULES.setdefault(kind, _make_rule(kind))
+
+
+def _make_rule(kind: type[Any]) -> _Rule | None:
+    if issubclass(kind, asyncio.Future):
+        return _waiter
+    if issubclass(kind, AsyncGenerator):
+        return _items
+    if kind in (list, tuple, dict):
+        return _container
+    return _make_twin(kind) if _has_async(kind) else None
+
+
+def _has_async(kind: type[Any]) -> bool:
+    if hasattr(kind, "__aiter__") or hasattr(kind, "__aenter__"):
+        return True
+    return kind.__module__.startswith("natsstream.") and any(
+        inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
+        for name, member in inspect.getmembers_static(kind)
+        if not name.startswith("_")
+    )
+
+
+def _make_twin(kind: type[Any]) -> type[Twin]:
+    bases: list[type[Twin]] = []
+    if hasattr(kind, "__anext__"):
+        bases.append(_OwnIterator)
+    elif hasattr(kind, "__aiter__"):
+        bases.append(_Iterable)
+    if hasattr(kind, "__aenter__"):
+        bases.append(_Context)
+    members = {"__slots__": (), "__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
+    return type(kind.__name__, tuple(bases) or (Twin,), members)
+
+
+def _items(items: AsyncIterable[Any], portal: Portal) -> Iterator[Any]:
+    with closing(Reader(items, portal).runs()) as runs:
+        for run in runs:
+            yield from _container(run, portal)
+
+
+def _waiter(future: asyncio.Future[Any], portal: Portal) -> Callable[[], Any]:
+    def wait() -> Any:
+        """Wait for the result and return it, or raise what went wrong; may be called again."""
+        # One that is done changes no more, so any thread may look at it.
+        return cross(future.result() if future.done() else portal.call(_wait, future), portal)
+
+    return wait
+
+
+async def _wait(future: asyncio.Future[Any]) -> Any:
+    # Unlike `await future`, an interrupt leaves the future as it is.
+    await asyncio.wait([future])
+    return future.result()
+
+
+def _container(values: Any, portal: Portal) -> Any:
+    """Return the same container, or another one where values have twins."""
+    if isinstance(values, dict):
+        pairs = cast("dict[Any, Any]", values)
+        before = [*pairs.values()]
+        after = _container(before, portal)
+        return pairs if after is before else dict(zip(pairs, after, strict=True))
+    kinds = cast("set[type[Any]]", set(map(type, values)))
+    # What is deeper than one level is data: it is not walked through at each crossing.
+    if all(_rule(kind) in (None, _container) for kind in kinds):
+        return values
+    return type(values)(cross(value, portal) for value in values)

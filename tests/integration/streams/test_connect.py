@@ -1,0 +1,1 @@
+"""Integration tests of connecting (being written by a helper)."""

@@ -1,0 +1,1 @@
+"""Integration tests of managing (being written by a helper)."""

@@ -1,0 +1,1 @@
+"""Integration tests of publishing (being written by a helper)."""

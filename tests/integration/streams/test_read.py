@@ -1,0 +1,1 @@
+"""Integration tests of reading (being written by a helper)."""

@@ -1,0 +1,1 @@
+"""Integration tests of reading under faults (being written by a helper)."""

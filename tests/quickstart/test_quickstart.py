@@ -1,0 +1,270 @@
+"""The quickstart as its user runs it: a process of its own, killed in the middle, run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from natsstream.testing import NatsServer
+from natsstream.testing.processes import has_exited
+from scripts.flights.dataset import open_flights
+from scripts.flights.folder import Folder
+from scripts.flights.prove import prove
+from scripts.flights.spark import end_left_behind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Event: TypeAlias = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+ROWS = 20_000
+BATCH_ROWS = 2_000
+# Publishing takes more than a second, so that a kill a few milliseconds later hits it.
+MANY_ROWS = 80_000
+END_WAIT_S = 30.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    """The data folder of a test; what a failed test leaves running in it is ended."""
+    made = Folder(tmp_path / "quickstart data")
+    yield made
+    end_left_behind(made)
+    with NatsServer(store_dir=made.server):
+        pass
+
+
+class Run:
+    """One run of the command, in a process group of its own, read event by event."""
+
+    def __init__(self, folder: Folder, rows: int = ROWS) -> None:
+        self.errors = folder.path.with_suffix(".stderr")
+        command = [sys.executable, "-m", "scripts.flights", "--progress", "jsonl"]
+        command += ["--dir", str(folder.path), "--rows", str(rows)]
+        command += ["--batch-rows", str(BATCH_ROWS)]
+        with self.errors.open("wb") as errors:
+            self.process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(END_WAIT_S)
+        self._stdout.close()
+
+    @property
+    def _stdout(self) -> Any:  # A text file; always there, since it was asked for.
+        return self.process.stdout
+
+    def events(self) -> Iterator[Event]:
+        """Yield events as they come, until the process ends."""
+        for line in self._stdout:
+            yield json.loads(line)
+
+    def until(self, is_wanted: Callable[[Event], bool]) -> Event:
+        """Return the first event that is wanted; the process goes on."""
+        found = next((event for event in self.events() if is_wanted(event)), None)
+        assert found is not None, self.errors.read_text()
+        return found
+
+    def complete(self) -> dict[str, Event]:
+        """Wait for a good end; return the steps by name, and the result as `result`."""
+        events = list(self.events())
+        assert self.process.wait(END_WAIT_S) == 0, self.errors.read_text()
+        ends = {event["step"]: event for event in events if event["event"] == "end"}
+        return {**ends, "result": events[-1]}
+
+
+def is_midway(step: str) -> Callable[[Event], bool]:
+    """Match the progress of a step that has done something and not all."""
+    return lambda event: (
+        event["event"] == "progress" and event["step"] == step and 0 < event["done"] < event["rows"]
+    )
+
+
+def assert_proved(result: Event, folder: Folder, rows: int) -> None:
+    """The run says that the table is right, and it is."""
+    assert result["event"] == "result"
+    assert result["rows"] == rows
+    assert len(result["checks"]) == 6
+    assert all(check["expected"] == check["found"] for check in result["checks"])
+    assert prove(folder.table, open_flights().archive, rows=rows)
+
+
+def server_pid(folder: Folder) -> int:
+    return int((folder.server / "server.pid").read_text())
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_killed_while_publishing_it_completes_and_a_third_run_does_nothing(
+    folder: Folder,
+) -> None:
+    with Run(folder, MANY_ROWS) as killed:
+        killed.until(is_midway("publish"))
+        killed.process.kill()
+        killed.process.wait(END_WAIT_S)
+        # Nobody was there to end the server: the next run does.
+        orphan = server_pid(folder)
+        assert not has_exited(orphan)
+
+    with Run(folder, MANY_ROWS) as second:
+        done = second.complete()
+        assert has_exited(orphan)
+    resumed_at = done["publish"]["first"]
+    assert 1 < resumed_at < MANY_ROWS
+    assert done["publish"]["rows"] == MANY_ROWS - resumed_at + 1
+    assert (done["ingest"]["first"], done["ingest"]["rows"]) == (1, MANY_ROWS)
+    assert_proved(done["result"], folder, MANY_ROWS)
+    assert has_exited(server_pid(folder))
+
+    with Run(folder, MANY_ROWS) as third:
+        done = third.complete()
+    assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
+    assert (done["ingest"]["first"], done["ingest"]["rows"]) == (None, 0)
+    assert_proved(done["result"], folder, MANY_ROWS)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("with_java", [False, True])
+def test_killed_while_ingesting_it_completes(folder: Folder, *, with_java: bool) -> None:
+    # Killed alone, Python leaves a Java process behind that lives on for a moment.
+    with Run(folder) as killed:
+        killed.until(is_midway("ingest"))
+        if with_java:
+            os.killpg(killed.process.pid, signal.SIGKILL)
+        else:
+            killed.process.kill()
+        killed.process.wait(END_WAIT_S)
+
+    with Run(folder) as second:
+        done = second.complete()
+
+    assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
+    resumed_at = done["ingest"]["first"]
+    assert 1 < resumed_at < ROWS
+    # Batches are committed as a whole.
+    assert resumed_at % BATCH_ROWS == 1
+    assert done["ingest"]["rows"] == ROWS - resumed_at + 1
+    assert_proved(done["result"], folder, ROWS)
+
+
+@pytest.mark.parametrize("end_signal", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_a_signal_it_ends_the_server_and_keeps_the_store(
+    folder: Folder, end_signal: signal.Signals
+) -> None:
+    with Run(folder, MANY_ROWS) as stopped:
+        stopped.until(is_midway("publish"))
+        stopped.process.send_signal(end_signal)
+
+        assert stopped.process.wait(END_WAIT_S) == 128 + end_signal
+    assert stopped.errors.read_text().endswith("stopped; the same command goes on from here\n")
+    assert has_exited(server_pid(folder))
+    with Run(folder, MANY_ROWS) as again:
+        held = again.until(lambda event: event["event"] == "progress")["done"]
+    assert 0 < held < MANY_ROWS
+
+
+@pytest.mark.parametrize("variables", [{}, {"JAVA_HOME": "/nowhere"}])
+def test_missing_java_is_told_in_one_line_before_anything_starts(
+    folder: Folder, variables: dict[str, str]
+) -> None:
+    environment = {**os.environ, "PATH": "/nowhere", **variables}
+    if not variables:
+        environment.pop("JAVA_HOME", None)
+
+    answer = command("--dir", str(folder.path), environment=environment)
+
+    assert answer.returncode == 1
+    assert answer.stdout == ""
+    assert answer.stderr.count("\n") == 1
+    assert "needs Java" in answer.stderr
+    assert "apt-get install openjdk-17" in answer.stderr
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize("rows", ["0", "-1", "336777"])
+def test_impossible_number_of_rows_is_refused(folder: Folder, rows: str) -> None:
+    answer = command("--dir", str(folder.path), "--rows", rows)
+
+    assert answer.returncode == 1
+    assert "the data set has 336,776" in answer.stderr
+    assert not folder.path.exists()
+
+
+def test_folder_of_another_run_is_refused(folder: Folder) -> None:
+    with NatsServer(store_dir=folder.server) as server:
+        answer = command("--dir", str(folder.path))
+
+        assert server.is_running
+    assert answer.returncode == 1
+    assert f"pid {os.getpid()}" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_java_process_of_a_killed_run_is_waited_for(folder: Folder) -> None:
+    # Any process with the folder's name in its command line stands for Spark's.
+    folder.path.mkdir()
+    program = "import time; time.sleep(0.5)"
+    left = subprocess.Popen(
+        [sys.executable, "-c", program, f"spark.app.name=natsstream quickstart ({folder.path})"]
+    )
+    folder.spark_pid.write_text(str(left.pid))
+
+    began_s = time.monotonic()
+    end_left_behind(folder)
+
+    assert time.monotonic() - began_s > 0.3
+    assert has_exited(left.pid)
+    assert left.wait(END_WAIT_S) == 0
+
+
+def test_process_that_has_got_the_id_of_an_earlier_java_is_left_alone(folder: Folder) -> None:
+    folder.path.mkdir()
+    folder.spark_pid.write_text(str(os.getpid()))
+
+    end_left_behind(folder)
+
+
+def test_plain_progress_has_no_control_characters(folder: Folder) -> None:
+    environment = {**os.environ, "NO_COLOR": "1"}
+    with NatsServer(store_dir=folder.server):
+        answer = command("--dir", str(folder.path), environment=environment)
+
+    assert answer.stderr.startswith(f"folder: {folder.path} (336,776 rows)\n")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", answer.stderr + answer.stdout)
+
+
+def command(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "scripts.flights", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=END_WAIT_S,
+        check=False,
+    )

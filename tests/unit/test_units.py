@@ -1,0 +1,129 @@
+"""Durations and times: users' values in, integer nanoseconds out, and back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natsstream.errors import ConfigError
+from natsstream.units import (
+    NS_PER_SECOND,
+    duration_ns,
+    format_rfc3339,
+    parse_rfc3339,
+    time_from_ns,
+    time_to_ns,
+)
+
+# From the year 1 to the end of 9999, which is all that RFC 3339 can write.
+FIRST_NS = -62_135_596_800 * NS_PER_SECOND
+LAST_NS = 253_402_300_800 * NS_PER_SECOND - 1
+
+
+@pytest.mark.parametrize(
+    ("value", "nanoseconds"),
+    [
+        (0, 0),
+        (1, NS_PER_SECOND),
+        (0.1, 100_000_000),
+        (1e-9, 1),
+        (2.5, 2_500_000_000),
+        (timedelta(days=365), 365 * 86_400 * NS_PER_SECOND),
+        (timedelta(microseconds=1), 1_000),
+        (timedelta(days=36_500, microseconds=1), 36_500 * 86_400 * NS_PER_SECOND + 1_000),
+    ],
+)
+def test_durations_become_nanoseconds(value: float | timedelta, nanoseconds: int) -> None:
+    assert duration_ns(value) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "value", [-1, -0.1, float("nan"), float("inf"), -float("inf"), timedelta(seconds=-1)]
+)
+def test_durations_that_can_not_be_are_a_config_error(value: float | timedelta) -> None:
+    with pytest.raises(ConfigError, match="duration"):
+        duration_ns(value)
+
+
+@pytest.mark.parametrize("value", ["1h", "5", None, [1]])
+def test_durations_of_another_type_are_a_config_error(value: object) -> None:
+    with pytest.raises(ConfigError, match="seconds"):
+        duration_ns(cast("Any", value))
+
+
+@given(st.integers(0, 2**52))
+def test_nanoseconds_survive_as_seconds_for_52_days(nanoseconds: int) -> None:
+    assert duration_ns(nanoseconds / NS_PER_SECOND) == nanoseconds
+
+
+@given(st.integers(FIRST_NS, LAST_NS))
+def test_times_survive_as_text(time_ns: int) -> None:
+    assert parse_rfc3339(format_rfc3339(time_ns)) == time_ns
+
+
+@given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))])))
+def test_datetimes_survive_as_nanoseconds(value: datetime) -> None:
+    assert time_from_ns(time_to_ns(value)) == value
+
+
+def test_text_has_nine_digits_and_a_z() -> None:
+    assert format_rfc3339(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
+
+
+def test_early_years_have_four_digits() -> None:
+    assert format_rfc3339(FIRST_NS) == "0001-01-01T00:00:00.000000000Z"
+
+
+@pytest.mark.parametrize("time_ns", [FIRST_NS - 1, LAST_NS + 1, 10**30, -(10**30)])
+def test_moments_beyond_the_calendar_are_a_config_error(time_ns: int) -> None:
+    with pytest.raises(ConfigError, match="9999"):
+        format_rfc3339(time_ns)
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ns"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01T00:00:00.5Z", 500_000_000),
+        ("1970-01-01t00:00:00.000000001z", 1),
+        ("1970-01-01 00:00:00Z", 0),
+        ("1970-01-01T01:00:00+01:00", 0),
+        ("1969-12-31T23:59:59.999999999Z", -1),
+        ("2023-11-14T22:13:20.1234567899Z", 1_700_000_000_123_456_789),
+    ],
+)
+def test_times_that_servers_write_are_read(text: str, time_ns: int) -> None:
+    assert parse_rfc3339(text) == time_ns
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "now", "2023-11-14", "2023-11-14T22:13:20", "2023-02-30T00:00:00Z"]
+    + ["2023-11-14T25:00:00Z", "2023-11-14T22:13:60Z"],
+)
+def test_what_is_no_time_is_a_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="time"):
+        parse_rfc3339(text)
+
+
+@given(st.text(max_size=40))
+def test_no_text_raises_anything_else(text: str) -> None:
+    try:
+        parse_rfc3339(text)
+    except ConfigError:
+        return
+
+
+def test_a_datetime_without_a_zone_names_no_moment() -> None:
+    naive = datetime(2023, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
+    with pytest.raises(ConfigError, match="no time zone"):
+        time_to_ns(naive)
+
+
+def test_nanoseconds_are_taken_as_they_are() -> None:
+    assert time_to_ns(1_700_000_000_123_456_789) == 1_700_000_000_123_456_789
