@@ -54,11 +54,14 @@ class ConnectOptions:
         for field in ("connect_timeout", "request_timeout", "reconnect_timeout"):
             if not getattr(self, field) > 0:
                 raise ConfigError(f"{field} must be above 0 seconds, got {getattr(self, field)!r}")
-        if self.creds is not None and not Path(self.creds).expanduser().is_file():
-            raise ConfigError(
-                f"credentials file {self.creds} does not exist",
-                hint="give the path of a .creds file",
-            )
+        if self.creds is not None:
+            creds = Path(self.creds).expanduser()
+            object.__setattr__(self, "creds", creds)
+            if not creds.is_file():
+                raise ConfigError(
+                    f"credentials file {creds} does not exist",
+                    hint="give the path of a .creds file",
+                )
 
     def __repr__(self) -> str:
         # Neither secrets nor URLs that may hold them belong into a log.

@@ -87,18 +87,20 @@ class Client:
             ConnectError: None could be reached within `connect_timeout` each.
             AuthenticationError: A server refused the credentials.
         """
-        client = cls(options)
         failures: list[str] = []
         for url in options.servers:
+            # A new one each time: what a failed handshake tells while it closes is not about it.
+            client = cls(options)
             try:
                 await client._open(url)
-            except AuthenticationError:
-                raise
-            except TransportError as error:
+                await client.subscribe(f"{client._inbox}.*", client._resolve)
+            except BaseException as error:
+                await client.close()
+                if isinstance(error, AuthenticationError) or not isinstance(error, TransportError):
+                    raise
                 failures.append(f"{public_url(url)}: {error.detail or error.message}")
-                continue
-            await client.subscribe(f"{client._inbox}.*", client._resolve)
-            return client
+            else:
+                return client
         raise ConnectError(
             f"no server answered at {', '.join(map(public_url, options.servers))}",
             detail="; ".join(failures),
@@ -217,9 +219,15 @@ class Client:
         """
         self._check_open()
         nats = self._nats
-        if self._is_up.is_set() and not nats._pending and nats.is_connected:
-            # nats-py's own way costs a task switch; the transport keeps the order.
-            nats._transport._io_writer.transport.write(commands)
+        if self._is_up.is_set() and nats.is_connected:
+            # nats-py's own way costs a task switch; the transport keeps the order. What nats-py
+            # has queued goes first: its flusher may wait for room in the socket.
+            transport = nats._transport._io_writer.transport
+            if nats._pending:
+                transport.writelines(nats._pending)
+                nats._pending = []
+                nats._pending_data_size = 0
+            transport.write(commands)
             return
         if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
             raise ConnectionLostError(
@@ -349,6 +357,8 @@ class Client:
         with suppress(Exception):  # Whatever nats-py meets while it closes, we are done with it.
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
                 await self._nats.close()
+        # A frozen server takes none of the bytes that are still to be written.
+        self._nats.abort()
         self._is_closed = True
         self._is_up.set()
         for future in self._replies.values():

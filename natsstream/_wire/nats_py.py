@@ -58,6 +58,11 @@ class LanedClient(NatsPyClient):
         self._natsstream = (parser, on_broken)
 
     async def _process_connect_init(self) -> None:
+        # nats-py forgets the tasks of a connection that broke between PONG and the first flush.
+        mine = cast("Any", self)
+        for task in (mine._reading_task, mine._ping_interval_task, mine._flusher_task):
+            if task is not None:
+                task.cancel()
         # The only hook between nats-py's handshake and its first read; nothing has been awaited
         # since its read task was made, so no byte can have been taken yet.
         await super()._process_connect_init()
@@ -71,6 +76,18 @@ class LanedClient(NatsPyClient):
         lane = FastLane(self._natsstream[0], behind(transport), self._natsstream[1])
         lane.install(transport, early)
 
+    async def _attempt_reconnect(self) -> None:
+        # nats-py waits until the old socket is closed, which a peer that has frozen with bytes on
+        # their way delays until the kernel gives up, a quarter of an hour.
+        self.abort()
+        await super()._attempt_reconnect()
+
+    def abort(self) -> None:
+        """Drop the socket now, with all that is still to be written."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
+
 
 async def open_nats(
     url: str, options: ConnectOptions, parser: FrameParser, callbacks: Callbacks
@@ -83,6 +100,12 @@ async def open_nats(
         RequestTimeoutError: The handshake took too long.
     """
     nats = LanedClient(parser, callbacks.on_broken)
+    causes: list[Exception] = []
+
+    async def note(error: Exception) -> None:
+        causes.append(error)
+        await callbacks.on_error(error)
+
     try:
         # nats-py bounds each step of the handshake; this bounds all of them.
         async with asyncio.timeout(2 * options.connect_timeout):
@@ -100,18 +123,25 @@ async def open_nats(
                 reconnect_time_wait=cast("int", RECONNECT_WAIT_S),
                 ping_interval=_PING_INTERVAL_S,
                 pending_size=PENDING_BYTES_MAX,
-                error_cb=callbacks.on_error,
+                error_cb=note,
                 disconnected_cb=callbacks.on_disconnected,
                 reconnected_cb=callbacks.on_connected,
                 closed_cb=callbacks.on_closed,
             )
+            if not nats.is_connected:
+                raise NatsPyError("nats: no PONG came back")
+    except asyncio.CancelledError:
+        nats.abort()
+        raise
     except TimeoutError:
         await _discard(nats)
         raise RequestTimeoutError(
             f"no NATS handshake with {public_url(url)} within {options.connect_timeout:g} s"
         ) from None
-    except (NatsPyError, OSError) as error:
-        text = str(nats.last_error or error).removeprefix("nats: ")
+    # Anything: what a stranger sends, or stands in a credentials file, breaks nats-py in many ways.
+    except Exception as error:
+        cause = causes[-1] if causes else error
+        text = str(cause).removeprefix("nats: ") or repr(cause)
         await _discard(nats)
         # The server says only in words that it is about credentials.
         if any(word in text.lower() for word in _AUTH_WORDS):
@@ -123,12 +153,14 @@ async def open_nats(
         raise ConnectError(f"no NATS server at {public_url(url)}", detail=text) from error
     nats.options["allow_reconnect"] = True
     nats.options["max_reconnect_attempts"] = -1
-    nats.set_server_pool(list(options.servers))
+    discovered = [server.geturl() for server in nats.discovered_servers]
+    nats.set_server_pool([*options.servers, *discovered])
     return nats
 
 
-async def _discard(nats: NatsPyClient) -> None:
+async def _discard(nats: LanedClient) -> None:
     # It never was a connection: what it meets while it closes concerns nobody.
     with suppress(Exception, TimeoutError):
         async with asyncio.timeout(_CLOSE_TIMEOUT_S):
             await nats.close()
+    nats.abort()

@@ -64,6 +64,11 @@ class Connection:
     ) -> None:
         self.close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        if self._portal is not None:
+            self._portal.__reduce__()  # Only what was never open is a description and no more.
+        return self.__dict__
+
     def __repr__(self) -> str:
         return f"<blocking {self._connection!r}>"
 

@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -20,7 +20,9 @@ from typing import Any, NoReturn
 from natsstream import connection
 from natsstream.errors import ConnectionClosedError, UsageError
 
-# Closing a connection takes 2 s at most; the rest is for a busy machine.
+# Readers have this long to end, then closing the connection takes 2 s at most; the rest of the
+# limit is for a busy machine.
+_TASKS_TIMEOUT_S = 1.0
 STOP_TIMEOUT_S = 5.0
 
 _log = logging.getLogger("natsstream")
@@ -36,6 +38,7 @@ class Portal:
         self._lock = threading.RLock()
         self._is_stopped = False
         self._main: asyncio.Task[Any] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._opening: Future[Any] = Future()
         self._thread = threading.Thread(target=self._run, name="natsstream", daemon=True)
         self.root: object = None
@@ -115,6 +118,16 @@ class Portal:
         with self._lock:
             self._open_loop().call_soon_threadsafe(callback)
 
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine beside the calls; for the loop's own thread.
+
+        It is cancelled before the connection closes, so that it can free what it has on the server.
+        """
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
     def check_process(self) -> None:
         """Raise UsageError in a process that was forked off after the connection was made."""
         if self._pid != os.getpid():
@@ -149,6 +162,10 @@ class Portal:
             self._opening.set_result(opened)
             await asyncio.get_running_loop().create_future()
         finally:
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=_TASKS_TIMEOUT_S)
             await self._connection.close()
 
     def __reduce__(self) -> NoReturn:

@@ -19,7 +19,7 @@ from natsstream.blocking.portal import STOP_TIMEOUT_S, Portal, closed_error
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 # Items cross between the threads in runs: a crossing costs as much as fifty messages.
-_RUN_ITEMS_MAX = 512
+_RUN_ITEMS_MAX = 2_048
 _RUN_BYTES_MAX = 1 << 20
 # While the caller works on one run the loop fills the next: 2 + 2 runs x 1 MiB = 4 MiB, and one
 # item that is larger.
@@ -75,8 +75,7 @@ class Reader:
     # On the loop's thread.
 
     def _begin(self) -> None:
-        # No task group holds it: `_close` ends it, or the end of the loop.
-        self._task = asyncio.get_running_loop().create_task(self._drive())
+        self._task = self._portal.start(self._drive())
         self._task.add_done_callback(self._end)
 
     def _cancel(self) -> None:

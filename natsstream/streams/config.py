@@ -144,11 +144,11 @@ class StreamConfig:
 
         Nothing is checked: other clients make streams that we would refuse to make.
         """
-        known: dict[str, object] = dict.fromkeys(_FIELDS)
+        known: dict[str, object] = {**dict.fromkeys(_FIELDS)}
         for name, json_name in _FIELDS.items():
-            if json_name not in body:
+            value = body.get(json_name)
+            if value is None:
                 continue
-            value = body[json_name]
             known[name] = cast("int", value) / NS_PER_SECOND if name in _DURATIONS else value
         names = set(_FIELDS.values())
         known["extra"] = {name: value for name, value in body.items() if name not in names}

@@ -6,6 +6,7 @@ numbers its deliveries without a hole, so a hole there is ours and not the strea
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -85,13 +86,30 @@ class Progress:
         self.last: int = last
         self.report: ReadReport = ReadReport()
         self._has_filters = has_filters
-        self._lost = frozenset(lost)
+        self._lost = sorted(set(lost))
+        self._evicted_before = 0
+        self._loss: Gap | None = None
         self._next_delivery = 1
 
     @property
     def is_done(self) -> bool:
         """True when no sequence of the range is left."""
         return self.next_seq > self.last
+
+    @property
+    def loss(self) -> Gap | None:
+        """The first gap with lost messages, None while nothing is lost."""
+        return self._loss
+
+    def learn(self, *, lost: Iterable[int] = (), evicted_before: int = 0) -> None:
+        """Take over what the server says of missing messages now.
+
+        Args:
+            lost: Sequences that it reports as lost.
+            evicted_before: What is missing before this sequence counts as lost.
+        """
+        self._lost = sorted({*self._lost, *lost})
+        self._evicted_before = max(self._evicted_before, evicted_before)
 
     def begin(self) -> None:
         """Start with a new consumer, which numbers its deliveries from 1."""
@@ -119,7 +137,9 @@ class Progress:
         ):
             raise OutOfOrderError
         self._next_delivery += count
-        if not self._has_filters:
+        if self._has_filters:
+            self.lose_until(min(first, self._evicted_before))
+        else:
             if last - first + 1 == count:
                 self._skip(first)
             else:
@@ -138,9 +158,9 @@ class Progress:
         end = self.last + 1
         if held_last < self.last:
             lost_from = max(self.next_seq, held_last + 1)
-            self._skip(lost_from)
-            self.report.add_gap(Gap(lost_from, self.last, "lost"))
-            self.next_seq = end
+            if not self._has_filters:
+                self._skip(lost_from)
+            self._miss(lost_from, end, "lost")
         elif not self._has_filters:
             self._skip(end)
         self.next_seq = end
@@ -149,21 +169,32 @@ class Progress:
         """Count what lies before a sequence as lost."""
         stop = min(first_held, self.last + 1)
         if stop > self.next_seq:
-            self.report.add_gap(Gap(self.next_seq, stop - 1, "lost"))
-            self.next_seq = stop
+            self._miss(self.next_seq, stop, "lost")
 
     def _skip(self, sequence: int) -> None:
         """Count the sequences from the next wanted one up to (not including) `sequence`."""
+        # Bounded by the sequences that are known as lost: each turn passes one, or ends.
         while self.next_seq < sequence:
-            reason = self._reason(self.next_seq)
-            stop = sequence
-            if self._lost:
-                stop = next(
-                    (at for at in range(self.next_seq, sequence) if self._reason(at) != reason),
-                    sequence,
-                )
-            self.report.add_gap(Gap(self.next_seq, stop - 1, reason))
-            self.next_seq = stop
+            reason, stop = self._stretch(self.next_seq, sequence)
+            self._miss(self.next_seq, stop, reason)
 
-    def _reason(self, sequence: int) -> Literal["deleted", "lost"]:
-        return "lost" if sequence in self._lost else "deleted"
+    def _miss(self, start: int, stop: int, reason: Literal["deleted", "lost"]) -> None:
+        """Count one gap and pass it."""
+        gap = Gap(start, stop - 1, reason)
+        self.report.add_gap(gap)
+        if reason == "lost" and self._loss is None:
+            self._loss = gap
+        self.next_seq = stop
+
+    def _stretch(self, start: int, stop: int) -> tuple[Literal["deleted", "lost"], int]:
+        """Return why `start` is missing, and up to where the reason is the same."""
+        if start < self._evicted_before:
+            return "lost", min(stop, self._evicted_before)
+        index = bisect_left(self._lost, start)
+        ahead = self._lost[index] if index < len(self._lost) else stop
+        if ahead > start:
+            return "deleted", min(ahead, stop)
+        end = start
+        while index < len(self._lost) and self._lost[index] == end < stop:
+            index, end = index + 1, end + 1
+        return "lost", end

@@ -7,10 +7,10 @@ the server's refusal, or with an error that says that nothing is known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from natsstream._wire.client import Subscription, check_responders
 from natsstream._wire.headers import HeaderName, encode_headers
@@ -102,11 +102,7 @@ def read_ack(frame: Frame, subject: str) -> PubAck:
     try:
         check_responders(frame, subject)
     except NoRespondersError as error:
-        raise NoRespondersError(
-            f"{what}: no stream captures the subject",
-            hint="create one: await js.streams.ensure(name, subjects=[...])",
-            retryable=True,
-        ) from error
+        raise _no_stream(subject) from error
     answer = decode(frame[3], what)
     stream, sequence = answer.get("stream"), answer.get("seq")
     if not isinstance(stream, str) or not isinstance(sequence, int):
@@ -125,14 +121,51 @@ async def publish(
     """Publish one message and wait for the stream's ack; see `JetStream.publish`."""
     check_subject(subject)
     wait_s = api.client.options.request_timeout if timeout is None else timeout
-    frame = await api.client.request(subject, data, headers=headers, timeout=wait_s)
+    try:
+        frame = await api.client.request(subject, data, headers=headers, timeout=wait_s)
+    except NoRespondersError as error:
+        raise _no_stream(subject) from error
     return read_ack(frame, subject)
+
+
+def _no_stream(subject: str) -> NoRespondersError:
+    return NoRespondersError(
+        f"publish to {subject}: no stream captures the subject",
+        hint="create one: await js.streams.ensure(name, subjects=[...])",
+        retryable=True,
+    )
+
+
+class _AckFuture(asyncio.Future[PubAck]):
+    """The future of an ack; knows whether somebody was told how it failed."""
+
+    is_seen = False
+
+    def result(self) -> PubAck:
+        self.is_seen = self.done()
+        return super().result()
+
+    def exception(self) -> BaseException | None:
+        self.is_seen = self.done()
+        return super().exception()
+
+    def fail(self, error: NatsStreamError) -> None:
+        """Settle with an error, of which asyncio need not complain: the publisher tells it."""
+        self.set_exception(error)
+        super().exception()
+
+    def __await__(self) -> Generator[Any, None, PubAck]:
+        try:
+            return (yield from super().__await__())
+        except NatsStreamError:
+            self.is_seen = True
+            raise
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
     subject: str
-    future: asyncio.Future[PubAck]
+    future: _AckFuture
     deadline: float
 
 
@@ -156,9 +189,9 @@ class Publisher:
         self._commands: list[bytes] = []
         self._commands_bytes = 0
         self._subscription: Subscription | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._failure: NatsStreamError | None = None
+        self._failed: list[_AckFuture] = []
         self._unwatch = lambda: None
 
     @property
@@ -207,17 +240,17 @@ class Publisher:
         """
         check_subject(subject)
         block = message_headers(headers, msg_id, expect)
+        while self._subscription is not None and len(self._pending) >= self._max_pending:
+            self._flush_commands()
+            self._room.clear()
+            await self._room.wait()
         if self._subscription is None:
             raise ConfigError("the publisher is not open", hint="use it with 'async with'")
-        while len(self._pending) >= self._max_pending:
-            self._flush_commands()
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
         self._raise_failure()
         reply = f"{self._prefix}{self._sent:x}"
         command = self._api.client.publish_command(subject, reply, block, data)
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[PubAck] = loop.create_future()
+        future = _AckFuture(loop=loop)
         deadline = loop.time() + self._ack_timeout
         self._pending[reply.encode()] = _Pending(subject, future, deadline)
         self._sent += 1
@@ -246,9 +279,10 @@ class Publisher:
         self._raise_failure()
 
     def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        failed, self._failed = self._failed, []
+        for future in failed:
+            if not future.is_seen:
+                future.result()
 
     def _flush_commands(self) -> None:
         if not self._commands:
@@ -307,17 +341,12 @@ class Publisher:
     def _fail(self, pending: _Pending, error: NatsStreamError) -> None:
         if pending.future.done():
             return
-        pending.future.set_exception(error)
-        # Told by the publisher itself, so that asyncio need not complain of an unread future.
-        pending.future.exception()
-        if self._failure is None:
-            self._failure = error
+        pending.future.fail(error)
+        self._failed.append(pending.future)
 
     def _make_room(self) -> None:
-        if self._room is not None and len(self._pending) < self._max_pending:
-            if not self._room.done():
-                self._room.set_result(None)
-            self._room = None
+        if len(self._pending) < self._max_pending:
+            self._room.set()
 
     def _close(self) -> None:
         self._unwatch()
@@ -327,4 +356,5 @@ class Publisher:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
+        self._commands, self._commands_bytes = [], 0
         self._fail_all(ConnectionLostError("the publisher was left before the ack came"))

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal
 
 from natsstream._wire.headers import parse_headers
-from natsstream.errors import MissingExtraError
+from natsstream.errors import MissingExtraError, NatsStreamError
 from natsstream.streams.api import Api
 from natsstream.streams.message import Message
 from natsstream.streams.progress import ReadReport
@@ -80,17 +80,24 @@ class StreamRange:
         reader = RangeReader(self._api, self._spec, clip=_clip_batch, convert=convert)
         self._reader = reader
         waiting: list[pa.RecordBatch] = []
+        failure: NatsStreamError | None = None
         rows = size = 0
         async with aclosing(reader.runs()) as runs:
-            async for batch in runs:
-                waiting.append(batch)
-                rows += batch.num_rows
-                size += batch.nbytes
-                if rows >= BATCH_ROWS_MIN or size >= BATCH_BYTES_MIN:
-                    yield convert.join(waiting)
-                    waiting, rows, size = [], 0, 0
+            try:
+                async for batch in runs:
+                    waiting.append(batch)
+                    rows += batch.num_rows
+                    size += batch.nbytes
+                    if rows >= BATCH_ROWS_MIN or size >= BATCH_BYTES_MIN:
+                        yield convert.join(waiting)
+                        waiting, rows, size = [], 0, 0
+            except NatsStreamError as error:
+                # What waits was read before it, and the error says to go on behind that.
+                failure = error
         if waiting:
             yield convert.join(waiting)
+        if failure is not None:
+            raise failure
 
     async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the whole range as one Arrow table, held in memory."""

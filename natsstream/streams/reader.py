@@ -109,7 +109,7 @@ class RangeReader(Generic[Item]):
                     raise
                 limit_s = self._api.client.options.reconnect_timeout
                 deadline = deadline or loop.time() + limit_s
-                await self._resume(progress, deadline - loop.time(), error)
+                await self._resume(progress, deadline, error)
 
     async def _begin(self) -> Progress:
         spec = self._spec
@@ -143,9 +143,13 @@ class RangeReader(Generic[Item]):
         elif last is not None and last > state.last_seq:
             problem = "the stream ends earlier"
         if problem:
+            bounds = (
+                f"{state.first_seq if first is None else first} to "
+                f"{state.last_seq if last is None else last}"
+            )
             raise SequenceRangeError(
-                f"range {first or state.first_seq} to {last or state.last_seq} of stream "
-                f"{spec.stream}: {problem}; it holds {state.first_seq} to {state.last_seq}",
+                f"range {bounds} of stream {spec.stream}: {problem}; "
+                f"it holds {state.first_seq} to {state.last_seq}",
                 first_seq=state.first_seq,
                 last_seq=state.last_seq,
                 hint="leave out first or last to take what the stream holds",
@@ -170,14 +174,23 @@ class RangeReader(Generic[Item]):
                 pending = run.pending
                 if run.first > progress.last:
                     pending = 0
-                else:
-                    yield self._accept(progress, run)
+                    continue
+                has_hole = run.last - progress.next_seq + 1 > run.count
+                if has_hole and self._spec.eviction_is_loss:
+                    info = await self._info()
+                    self._check_identity(info)
+                    progress.learn(evicted_before=info.state.first_seq)
+                items, count = self._accept(progress, run)
+                if count:
+                    yield items
+                self._check_loss(progress)
         finally:
             await session.close()
         if not progress.is_done:
             await self._end(progress)
 
-    def _accept(self, progress: Progress, run: Run[Item]) -> Item:
+    def _accept(self, progress: Progress, run: Run[Item]) -> tuple[Item, int]:
+        """Return the run's messages up to the range's end or the first loss, and their number."""
         items, count, last = run.items, run.count, run.last
         sequences = run.sequences
         if last > progress.last:
@@ -194,7 +207,12 @@ class RangeReader(Generic[Item]):
         # With filters the last match may be far before the range's end.
         if run.last > progress.last:
             progress.finish(held_last=progress.last)
-        return items
+        loss = progress.loss
+        if loss is not None and self._spec.on_loss == "raise":
+            safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first)
+            progress.report.messages -= count - safe
+            return self._clip(items, safe), safe
+        return items, count
 
     async def _end(self, progress: Progress) -> None:
         """The consumer has no more: believe it only when the leader says the same."""
@@ -210,29 +228,29 @@ class RangeReader(Generic[Item]):
             self._finish(progress, info)
 
     def _finish(self, progress: Progress, info: StreamInfo) -> None:
-        lost = progress.report.lost
-        first = max(progress.next_seq, info.state.last_seq + 1)
         progress.finish(held_last=info.state.last_seq)
-        if progress.report.lost > lost:
-            self._lost(first, progress.last)
+        self._check_loss(progress)
 
-    async def _resume(self, progress: Progress, left_s: float, error: Exception) -> None:
+    async def _resume(self, progress: Progress, deadline: float, error: Exception) -> None:
         """Get ready for another session after a break, or raise when the time is over."""
-        if left_s <= 0:
+        now = asyncio.get_running_loop().time
+        if now() >= deadline:
             raise self._gave_up(progress, error) from error
         progress.report.resumes += 1
         try:
-            await self._api.client.wait_connected(left_s)
+            await self._api.client.wait_connected(deadline - now())
         except ConnectionLostError as lost:
             raise self._gave_up(progress, lost) from error
         await asyncio.sleep(_RESUME_WAIT_S)
         try:
-            info = await self._info(timeout=left_s)
+            info = await self._info(timeout=max(deadline - now(), _RESUME_WAIT_S))
         except (TransportError, ServerError) as again:
             if not again.retryable:
                 raise
             return
         self._check_identity(info)
+        # A server that found a broken block when it started knows more than it did before.
+        progress.learn(lost=info.state.lost)
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
@@ -257,18 +275,17 @@ class RangeReader(Generic[Item]):
             )
 
     def _lose_until(self, progress: Progress, first_held: int) -> None:
-        start = progress.next_seq
         progress.lose_until(first_held)
-        if progress.next_seq > start:
-            self._lost(start, progress.next_seq - 1)
+        self._check_loss(progress)
 
-    def _lost(self, first: int, last: int) -> None:
-        if self._spec.on_loss == "report":
+    def _check_loss(self, progress: Progress) -> None:
+        loss = progress.loss
+        if loss is None or self._spec.on_loss == "report":
             return
         raise MessagesLostError(
-            f"messages {first} to {last} of stream {self._spec.stream} are gone",
-            first_seq=first,
-            last_seq=last,
+            f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
+            first_seq=loss.first,
+            last_seq=loss.last,
             hint='read on with on_loss="report", which counts them in the report',
         )
 

@@ -41,6 +41,7 @@ WINDOW_BYTES = 16 << 20
 WINDOW_MESSAGES_MAX = 65_536
 # A delivery's line and ack subject come on top of what the stream counts.
 _WIRE_BYTES = 128
+_PULL_BYTES_MAX = 24 << 20
 _PULL_EXPIRES_S = 30.0
 _HEARTBEAT_S = 2.0
 _IDLE_HEARTBEATS_MAX = 2
@@ -110,8 +111,10 @@ class ReadSession(Generic[Item]):
         self._convert = convert
         share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
-        # A byte limit that any message of the server fits into, subject and headers included.
-        self._pull_bytes = max(WINDOW_BYTES // 2, 2 * api.client.max_payload_bytes + (64 << 10))
+        # A byte limit that the server's largest message fits into, subject and headers included; a
+        # larger one is pulled alone. Two pulls must stay below the server's 64 MiB.
+        largest = api.client.max_payload_bytes + (64 << 10)
+        self._pull_bytes = min(_PULL_BYTES_MAX, max(WINDOW_BYTES // 2, largest))
         self._last = last
         self._left = last - first + 1
         self._under_way = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     report = open_report(cast("ReportKind", asked.progress))
     signal.signal(signal.SIGTERM, _on_terminate)
+    # Spark's bridge to Java logs an interrupt with its whole stack, and then passes it on.
+    logging.getLogger().addFilter(_is_no_interrupt)
     try:
         report.finish(run(order, report))
     except MissingExtraError as error:
@@ -89,6 +92,10 @@ def _fail(report: Report, text: str) -> int:
     report.close()
     sys.stderr.write(f"scripts/quickstart: {text}\n")
     return 1
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], KeyboardInterrupt)
 
 
 def _on_terminate(_signal: int, _frame: object) -> NoReturn:

@@ -20,13 +20,18 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
+from scripts.flights.results import batches_text
 from scripts.flights.summary import show
 
 if TYPE_CHECKING:
     from scripts.flights.folder import Folder
     from scripts.flights.results import Result, Step, StepName
+
+# With the numbers beside it the whole line fits into 80 columns.
+BAR_COLUMNS = 18
 
 _TITLES: dict[StepName, str] = {
     "publish": "publishing",
@@ -64,9 +69,9 @@ class Bars:
         else:
             bar = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
-                _RowsColumn(),
-                TimeRemainingColumn(),
+                BarColumn(bar_width=BAR_COLUMNS),
+                _RowsColumn(Column(no_wrap=True)),
+                TimeRemainingColumn(compact=True),
                 TextColumn("left"),
                 console=self._console,
                 transient=True,
@@ -103,10 +108,10 @@ class _RowsColumn(ProgressColumn):
     """Rows done and to do, their rate, and micro-batches where there are any."""
 
     def render(self, task: Task) -> Text:
-        told = f"{int(task.completed):,} of {int(task.total or 0):,} rows"
+        told = f"{int(task.completed):,} of {int(task.total or 0):,}"
         if task.speed:
-            told += f", {task.speed:,.0f} rows/s"
+            told += f", {task.speed:,.0f}/s"
         batches: int | None = task.fields["batches"]
-        if batches is not None:
-            told += f", {batches} batches"
+        if batches:
+            told += f", {batches_text(batches)}"
         return Text(told)

@@ -14,6 +14,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from scripts.flights.results import batches_text
+
 if TYPE_CHECKING:
     from scripts.flights.folder import Folder
     from scripts.flights.results import Result, Step, StepName
@@ -129,9 +131,10 @@ class Lines:
         self._pace.is_due()
 
     def advance(self, done: int, batches: int | None = None) -> None:
-        if self._pace.is_due():
+        # The end has a line of its own.
+        if done != self._rows and self._pace.is_due():
             total = "" if self._rows is None else f" of {self._rows:,}"
-            told = "" if batches is None else f", {batches} batches"
+            told = f", {batches_text(batches)}" if batches else ""
             self.note(f"{self._name}: {done:,}{total} rows{told}")
 
     def end(self, step: Step) -> None:

@@ -55,7 +55,7 @@ class Step:
         if self.first is None:
             return f"{verb} nothing: no row is new"
         resumed = f", resumed at row {self.first:,}" if self.first > 1 else ""
-        batches = f" in {self.batches} batches" if self.batches else ""
+        batches = f" in {batches_text(self.batches)}" if self.batches else ""
         return f"{verb} {self.rows:,} rows{batches} {took} ({self.rate:,.0f} rows/s){resumed}"
 
 
@@ -74,3 +74,8 @@ class Result:
     rows: int
     steps: Sequence[Step]
     checks: Sequence[Check]
+
+
+def batches_text(count: int) -> str:
+    """Return a number of micro-batches in words."""
+    return f"{count:,} batch" if count == 1 else f"{count:,} batches"

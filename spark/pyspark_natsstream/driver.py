@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from natsstream import blocking
 from natsstream.errors import AuthenticationError, NatsStreamError, ProtocolError, TransportError
@@ -22,11 +22,10 @@ from pyspark_natsstream.plan import StreamState, check_retention
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from natsstream.blocking import Stream
     from pyspark_natsstream.options import NatsOptions
 
 T = TypeVar("T")
-# The blocking door gives wrappers that have no types of their own.
-Stream: TypeAlias = Any
 
 STATE_AGE_MAX_S = 0.1
 """Spark asks an idle query 70 times a second; it is answered from memory for this long."""
@@ -142,7 +141,7 @@ def _connection(options: NatsOptions) -> blocking.Connection:
 
 def _state_of(stream: Stream) -> StreamState:
     info = stream.info()
-    check_retention(info.config.name, info.config.retention)
+    check_retention(info.config.name, info.config.retention or "limits")
     return StreamState(
         stream=info.config.name,
         created_ns=info.created_ns,

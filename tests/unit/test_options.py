@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from natsstream.connection import connect
 from natsstream.errors import ConfigError
 from natsstream.options import ConnectOptions, public_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECRET = "s3cret"  # noqa: S105 - It is what the tests look for.
 
@@ -69,12 +72,21 @@ def test_servers_that_can_not_be_are_a_config_error(servers: str | list[str]) ->
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_timeouts_are_above_zero(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=field):
-        ConnectOptions(**{field: value})
+        ConnectOptions(**cast("Any", {field: value}))
 
 
 def test_missing_credentials_file_is_told_before_connecting(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         ConnectOptions(creds=tmp_path / "none.creds")
+
+
+def test_home_in_the_path_of_credentials_is_expanded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "user.creds").touch()
+
+    assert ConnectOptions(creds="~/user.creds").creds == tmp_path / "user.creds"
 
 
 def test_secrets_are_in_no_repr(tmp_path: Path) -> None:

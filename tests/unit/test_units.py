@@ -55,8 +55,8 @@ def test_durations_of_another_type_are_a_config_error(value: object) -> None:
         duration_ns(cast("Any", value))
 
 
-@given(st.integers(0, 2**52))
-def test_nanoseconds_survive_as_seconds_for_52_days(nanoseconds: int) -> None:
+@given(st.integers(0, 2**50))
+def test_nanoseconds_survive_as_seconds_for_13_days(nanoseconds: int) -> None:
     assert duration_ns(nanoseconds / NS_PER_SECOND) == nanoseconds
 
 
@@ -102,8 +102,15 @@ def test_times_that_servers_write_are_read(text: str, time_ns: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "now", "2023-11-14", "2023-11-14T22:13:20", "2023-02-30T00:00:00Z"]
-    + ["2023-11-14T25:00:00Z", "2023-11-14T22:13:60Z"],
+    [
+        "",
+        "now",
+        "2023-11-14",
+        "2023-11-14T22:13:20",
+        "2023-02-30T00:00:00Z",
+        "2023-11-14T25:00:00Z",
+        "2023-11-14T22:13:60Z",
+    ],
 )
 def test_what_is_no_time_is_a_config_error(text: str) -> None:
     with pytest.raises(ConfigError, match="time"):

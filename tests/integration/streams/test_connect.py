@@ -1,1 +1,236 @@
-"""Integration tests of connecting (being written by a helper)."""
+"""Integration tests of connecting: addresses that do not answer, credentials, and reconnecting."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import connect
+from natsstream.errors import (
+    AuthenticationError,
+    ConnectError,
+    ConnectionClosedError,
+    JetStreamNotEnabledError,
+)
+from natsstream.testing import NatsServer
+from tests.support.eventually import eventually_async
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+pytestmark = pytest.mark.asyncio
+
+USER, PASSWORD, TOKEN = "a", "b", "c"
+AUTHORIZATION = f"authorization {{ user: {USER}, password: {PASSWORD} }}"
+
+
+@asynccontextmanager
+async def listener(greeting: bytes) -> AsyncGenerator[str]:
+    """A program on a port that says one thing to whoever connects, and then nothing more."""
+    leave = asyncio.Event()
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        await leave.wait()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        leave.set()
+
+
+def closed_port() -> int:
+    """Return a port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+async def test_closed_port_fails_with_a_hint() -> None:
+    url = f"nats://127.0.0.1:{closed_port()}"
+
+    with pytest.raises(ConnectError, match=url) as caught:
+        await connect(url).open()
+
+    assert "nats-server -js" in caught.value.hint
+    assert caught.value.detail
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        b"",
+        b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"INFO {}\r\n",
+        b"INFO not json\r\n",
+        bytes(range(256)),
+    ],
+    ids=["silent", "http", "ssh", "empty_info", "broken_info", "noise"],
+)
+async def test_program_that_is_no_nats_server_is_refused_in_time(greeting: bytes) -> None:
+    async with listener(greeting) as url, asyncio.timeout(10):
+        with pytest.raises(ConnectError, match=url):
+            await connect(url, connect_timeout=1).open()
+
+
+async def test_unknown_host_fails() -> None:
+    async with asyncio.timeout(20):
+        with pytest.raises(ConnectError, match=r"nowhere\.invalid"):
+            await connect("nats://nowhere.invalid:4222", connect_timeout=1).open()
+
+
+async def test_failed_connection_leaves_no_task() -> None:
+    tasks = asyncio.all_tasks()
+    async with listener(b"") as url:
+        with pytest.raises(ConnectError):
+            await connect(url, connect_timeout=0.2).open()
+
+    async def is_clean() -> bool:
+        return asyncio.all_tasks() == tasks
+
+    await eventually_async(is_clean)
+
+
+async def test_password_is_not_in_the_error() -> None:
+    with pytest.raises(ConnectError) as caught:
+        await connect(f"nats://me:secret@127.0.0.1:{closed_port()}").open()
+
+    assert "secret" not in str(caught.value)
+    assert "secret" not in repr(caught.value)
+
+
+async def test_server_without_jetstream_is_told() -> None:
+    with NatsServer(jetstream=False) as server:
+        async with connect(server.url) as js:
+            with pytest.raises(JetStreamNotEnabledError) as caught:
+                await js.streams.get("S")
+
+    assert "-js" in caught.value.hint
+
+
+@pytest.mark.parametrize(("user", "password"), [("a", "wrong"), ("x", "b"), (None, None)])
+async def test_wrong_credentials_are_refused(user: str | None, password: str | None) -> None:
+    with NatsServer(config=AUTHORIZATION) as server:
+        async with asyncio.timeout(10):
+            with pytest.raises(AuthenticationError) as caught:
+                await connect(server.url, user=user, password=password).open()
+
+    assert caught.value.hint
+
+
+async def test_right_credentials_are_taken_also_after_a_restart() -> None:
+    with NatsServer(config=AUTHORIZATION) as server:
+        async with connect(server.url, user=USER, password=PASSWORD) as js:
+            await js.streams.create("S")
+            await asyncio.to_thread(server.restart)
+            assert (await js.streams.get("S")).name == "S"
+
+
+async def test_credentials_in_the_url_are_taken() -> None:
+    with NatsServer(config=AUTHORIZATION) as server:
+        async with connect(f"nats://a:b@127.0.0.1:{server.port}") as js:
+            assert js.is_connected
+            assert "b@" not in js.url
+
+
+async def test_token_is_taken() -> None:
+    with NatsServer(config=f"authorization {{ token: {TOKEN} }}") as server:
+        async with connect(server.url, token=TOKEN) as js:
+            assert js.is_connected
+        with pytest.raises(AuthenticationError):
+            await connect(server.url, token=f"not {TOKEN}").open()
+
+
+async def test_second_server_is_taken_when_the_first_is_dead(server: NatsServer) -> None:
+    urls = [f"nats://127.0.0.1:{closed_port()}", server.url]
+
+    async with connect(urls) as js:
+        assert js.url == server.url
+
+
+async def test_second_server_is_taken_when_the_first_is_silent(server: NatsServer) -> None:
+    async with (
+        listener(b"") as silent,
+        asyncio.timeout(10),
+        connect([silent, server.url], connect_timeout=0.5) as js,
+    ):
+        assert js.url == server.url
+
+
+async def test_requests_after_close_fail(server: NatsServer, stream_name: str) -> None:
+    connection = connect(server.url)
+    js = await connection.open()
+    stream = await fill(js, stream_name, 1)
+    await connection.close()
+
+    with pytest.raises(ConnectionClosedError):
+        await js.publish(f"{stream_name}.0", b"x")
+    with pytest.raises(ConnectionClosedError):
+        await js.streams.get(stream_name)
+    with pytest.raises(ConnectionClosedError):
+        await anext(aiter(stream.read()))
+    with pytest.raises(ConnectionClosedError):
+        async with js.publisher():
+            pass
+    assert not js.is_connected
+
+
+async def test_closing_twice_is_fine(server: NatsServer) -> None:
+    connection = connect(server.url)
+    await connection.open()
+
+    await connection.close()
+    await connection.close()
+
+
+async def test_closing_what_was_never_open_is_fine() -> None:
+    await connect("nats://127.0.0.1:1").close()
+
+
+async def test_closing_without_a_server_ends_in_time(fresh_server: NatsServer) -> None:
+    connection = connect(fresh_server.url)
+    await connection.open()
+    await asyncio.to_thread(fresh_server.kill)
+
+    async with asyncio.timeout(10):
+        await connection.close()
+
+
+async def test_closed_connection_leaves_no_task(server: NatsServer) -> None:
+    tasks = asyncio.all_tasks()
+
+    async with connect(server.url) as js:
+        await js.streams.find("nothing")
+
+    async def is_clean() -> bool:
+        return asyncio.all_tasks() == tasks
+
+    await eventually_async(is_clean)
+
+
+@pytest.mark.parametrize("is_crash", [False, True])
+async def test_publish_works_after_the_server_came_back(
+    fresh_server: NatsServer,
+    is_crash: bool,  # noqa: FBT001
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await fill(js, "S", 3)
+        if is_crash:
+            await asyncio.to_thread(fresh_server.kill)
+            await asyncio.to_thread(fresh_server.start)
+        else:
+            await asyncio.to_thread(fresh_server.restart)
+
+        # A request that only reads waits for the connection; one that writes is asked once.
+        stream = await js.streams.get("S")
+        ack = await js.publish("S.0", b"x")
+
+        assert ack.sequence == 4
+        assert [message.sequence async for message in stream.read()] == [1, 2, 3, 4]

@@ -1,1 +1,271 @@
-"""Integration tests of managing (being written by a helper)."""
+"""Integration tests of managing streams: creating, changing, finding and deleting them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from natsstream import ConfigError, StreamConfig
+from natsstream.errors import (
+    InvalidConfigError,
+    StreamExistsError,
+    StreamNameError,
+    StreamNotFoundError,
+    SubjectOverlapError,
+)
+from tests.support.streams import change, fill
+
+if TYPE_CHECKING:
+    from natsstream import JetStream, Stream
+
+pytestmark = pytest.mark.asyncio
+
+
+async def config_of(stream: Stream) -> dict[str, object]:
+    """Return the configuration as the server sends it, without the server's own metadata."""
+    raw = cast("dict[str, object]", (await stream.info()).raw["config"])
+    metadata = cast("dict[str, str]", raw.get("metadata") or {})
+    own = {key: value for key, value in metadata.items() if not key.startswith("_nats.")}
+    return {**raw, "metadata": own}
+
+
+async def test_created_stream_has_what_was_given(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.create(
+        stream_name,
+        subjects=[f"{stream_name}.a", f"{stream_name}.b.*"],
+        description="what it is for",
+        storage="memory",
+        max_age=timedelta(hours=1),
+        duplicate_window=30.5,
+        max_msgs=10,
+        discard="new",
+        metadata={"owner": "me"},
+    )
+
+    held = (await stream.info()).config
+    assert held.subjects == [f"{stream_name}.a", f"{stream_name}.b.*"]
+    assert (held.description, held.storage, held.discard) == ("what it is for", "memory", "new")
+    assert (held.max_age, held.duplicate_window, held.max_msgs) == (3600, 30.5, 10)
+    assert (held.metadata or {})["owner"] == "me"
+
+
+async def test_creating_the_same_stream_again_is_fine(js: JetStream, stream_name: str) -> None:
+    first = await js.streams.create(stream_name, subjects=[stream_name])
+    second = await js.streams.create(stream_name, subjects=[stream_name])
+
+    assert first.cached.created_ns == second.cached.created_ns
+
+
+async def test_creating_another_stream_of_the_name_fails(js: JetStream, stream_name: str) -> None:
+    await js.streams.create(stream_name, subjects=[stream_name])
+
+    with pytest.raises(StreamExistsError):
+        await js.streams.create(stream_name, subjects=[f"{stream_name}.other"])
+
+
+async def test_subjects_of_another_stream_are_refused(js: JetStream, stream_name: str) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+
+    with pytest.raises(SubjectOverlapError):
+        await js.streams.create(f"{stream_name}_b", subjects=[f"{stream_name}.x"])
+    with pytest.raises(SubjectOverlapError):
+        await js.streams.ensure(f"{stream_name}_b", subjects=[f"{stream_name}.x"])
+
+
+async def test_field_that_the_server_refuses_is_typed(js: JetStream, stream_name: str) -> None:
+    with pytest.raises(InvalidConfigError):
+        await js.streams.create(stream_name, subjects=[stream_name], duplicate_window=9, max_age=5)
+
+
+async def test_change_that_the_server_refuses_is_typed(js: JetStream, stream_name: str) -> None:
+    await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
+
+    with pytest.raises(InvalidConfigError):
+        await js.streams.update(stream_name, storage="file")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "a*", "a>", "a/b", "x" * 256])
+async def test_illegal_name_is_refused_before_sending(js: JetStream, name: str) -> None:
+    with pytest.raises(StreamNameError):
+        await js.streams.create(name)
+    with pytest.raises(StreamNameError):
+        await js.streams.get(name)
+    with pytest.raises(StreamNameError):
+        await js.streams.delete(name)
+
+
+async def test_unknown_keyword_is_refused(js: JetStream, stream_name: str) -> None:
+    with pytest.raises(ConfigError, match="no stream field 'subject'"):
+        await js.streams.create(stream_name, subject=stream_name)
+
+
+async def test_ensure_creates_and_then_changes_nothing(js: JetStream, stream_name: str) -> None:
+    fields = {
+        "subjects": [stream_name],
+        "max_age": 60,
+        "duplicate_window": 10,
+        "metadata": {"owner": "me"},
+        "description": "",
+        "max_msgs": -1,
+    }
+    first = await js.streams.ensure(stream_name, **fields)
+    second = await js.streams.ensure(stream_name, **fields)
+
+    assert second.cached.created_ns == first.cached.created_ns
+    assert await config_of(second) == await config_of(first)
+    # Nothing differs, so nothing would be sent.
+    held = cast("dict[str, object]", second.cached.raw["config"])
+    assert StreamConfig(**{"name": stream_name, **fields}).changes_from(held) == {}  # pyright: ignore[reportArgumentType]
+
+
+async def test_ensure_changes_only_what_is_given(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.ensure(
+        stream_name,
+        subjects=[stream_name],
+        max_msgs=100,
+        max_age=60,
+        duplicate_window=10,
+        description="kept",
+        allow_rollup_hdrs=True,
+        metadata={"a": "1"},
+    )
+    before = await config_of(stream)
+
+    await js.streams.ensure(stream_name, max_msgs=200)
+
+    assert await config_of(stream) == {**before, "max_msgs": 200}
+
+
+async def test_ensure_keeps_the_messages(js: JetStream, stream_name: str) -> None:
+    stream = await fill(js, stream_name, 5)
+
+    await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>", f"{stream_name}_b"])
+
+    assert (await stream.info()).state.messages == 5
+
+
+async def test_metadata_is_replaced_and_the_servers_own_stays(
+    js: JetStream, stream_name: str
+) -> None:
+    await js.streams.ensure(stream_name, subjects=[stream_name], metadata={"a": "1", "b": "2"})
+
+    stream = await js.streams.update(stream_name, metadata={"b": "3"})
+
+    metadata = dict((await stream.info()).config.metadata or {})
+    assert {k: v for k, v in metadata.items() if not k.startswith("_nats.")} == {"b": "3"}
+    assert any(key.startswith("_nats.") for key in metadata)
+
+
+async def test_explicit_zero_is_set(js: JetStream, stream_name: str) -> None:
+    await js.streams.ensure(stream_name, subjects=[stream_name], max_age=60)
+
+    stream = await js.streams.update(stream_name, max_age=0)
+
+    assert (await stream.info()).config.max_age == 0
+
+
+async def test_update_keeps_every_field_that_the_server_sent(
+    js: JetStream, stream_name: str
+) -> None:
+    """Placement and transforms are set by a raw request, as another program would do it."""
+    body: dict[str, object] = {
+        "name": stream_name,
+        "subjects": [f"{stream_name}.>"],
+        "storage": "memory",
+        "subject_transform": {
+            "src": f"{stream_name}.a.*",
+            "dest": f"{stream_name}.b.{{{{wildcard(1)}}}}",
+        },
+        "republish": {"src": f"{stream_name}.b.>", "dest": f"copy.{stream_name}.>"},
+        "consumer_limits": {"inactive_threshold": 300_000_000_000, "max_ack_pending": 7},
+        "max_msgs_per_subject": 3,
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": 10_000_000_000,
+        "allow_rollup_hdrs": True,
+        "compression": "s2",
+        "allow_direct": True,
+        "metadata": {"team": "x"},
+    }
+    await change(js, f"STREAM.CREATE.{stream_name}", body)
+    stream = await js.streams.get(stream_name)
+    before = await config_of(stream)
+
+    await js.streams.update(stream_name, description="new")
+
+    assert await config_of(stream) == {**before, "description": "new"}
+
+
+async def test_whole_configuration_goes_back_and_forth(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.create(
+        stream_name, subjects=[stream_name], max_age=0.5, duplicate_window=0.25
+    )
+    before = await config_of(stream)
+    held = (await stream.info()).config
+
+    again = await js.streams.update(replace(held, description="new"))
+
+    assert await config_of(again) == {**before, "description": "new"}
+
+
+async def test_typed_fields_cover_what_the_server_sends(js: JetStream, stream_name: str) -> None:
+    """A field of a newer server lands in `extra`, and this test tells that it is there."""
+    stream = await js.streams.create(stream_name, subjects=[stream_name])
+
+    assert dict((await stream.info()).config.extra) == {}
+
+
+async def test_update_of_no_stream_fails(js: JetStream, stream_name: str) -> None:
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.update(stream_name, max_msgs=1)
+
+
+async def test_get_and_delete_of_no_stream_fail(js: JetStream, stream_name: str) -> None:
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.delete(stream_name)
+
+
+async def test_deleted_stream_is_gone(js: JetStream, stream_name: str) -> None:
+    await fill(js, stream_name, 5)
+
+    await js.streams.delete(stream_name)
+
+    assert stream_name not in [name async for name in js.streams.names()]
+
+
+async def test_find_names_the_stream_that_captures_a_subject(
+    js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+
+    assert await js.streams.find(f"{stream_name}.a.b") == stream_name
+    assert await js.streams.find(f"{stream_name}_x.a") is None
+
+
+async def test_list_and_names_filter_by_subject(js: JetStream, stream_name: str) -> None:
+    for letter in "ab":
+        await js.streams.create(f"{stream_name}_{letter}", subjects=[f"{stream_name}.{letter}"])
+
+    names = [name async for name in js.streams.names(subject=f"{stream_name}.*")]
+    infos = [info.name async for info in js.streams.list(subject=f"{stream_name}.b")]
+
+    assert sorted(names) == [f"{stream_name}_a", f"{stream_name}_b"]
+    assert infos == [f"{stream_name}_b"]
+
+
+async def test_more_streams_than_a_page_holds_are_all_listed(fresh_js: JetStream) -> None:
+    wanted = [f"S{number:03}" for number in range(300)]
+    for name in wanted:
+        await fresh_js.streams.create(name, storage="memory")
+
+    assert [name async for name in fresh_js.streams.names()] == wanted
+    assert [info.name async for info in fresh_js.streams.list()] == wanted
+
+
+async def test_no_streams_are_an_empty_list(fresh_js: JetStream) -> None:
+    assert [name async for name in fresh_js.streams.names()] == []
+    assert [info async for info in fresh_js.streams.list()] == []

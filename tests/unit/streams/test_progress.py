@@ -59,9 +59,7 @@ def stored(draw: st.DrawFn) -> Stored:
 
 def accept(progress: Progress, run: list[int], delivery: int) -> None:
     """Hand a run over as the reader does."""
-    progress.accept(
-        run, first=run[0], last=run[-1], first_delivery=delivery, count=len(run)
-    )
+    progress.accept(run, first=run[0], last=run[-1], first_delivery=delivery, count=len(run))
 
 
 def deliver(progress: Progress, what: Stored) -> None:
@@ -143,6 +141,43 @@ def test_what_lies_before_the_streams_begin_is_lost_up_to_the_ranges_end(
     until = min(max(first_held, again), what.last + 1)
     assert sequences_of(progress.report.gaps, "lost") == list(range(what.first, until))
     assert progress.next_seq == max(what.first, until)
+
+
+@given(stored(), st.integers(0, 150))
+def test_what_is_missing_before_the_evicted_part_ends_is_lost(
+    what: Stored, evicted_before: int
+) -> None:
+    progress = Progress(what.first, what.last, has_filters=False, lost=())
+    progress.learn(evicted_before=evicted_before)
+
+    deliver(progress, what)
+    progress.finish(held_last=what.last)
+
+    missing = set(range(what.first, what.last + 1)) - what.held
+    lost = {at for at in missing if at < evicted_before}
+    assert set(sequences_of(progress.report.gaps, "lost")) == lost
+    assert set(sequences_of(progress.report.gaps, "deleted")) == missing - lost
+
+
+@given(stored())
+def test_first_loss_is_the_first_lost_gap(what: Stored) -> None:
+    progress = Progress(what.first, what.last, has_filters=False, lost=())
+    progress.learn(lost=what.lost)
+
+    deliver(progress, what)
+    progress.finish(held_last=what.last)
+
+    lost = [gap for gap in progress.report.gaps if gap.reason == "lost"]
+    assert progress.loss == (lost[0] if lost else None)
+
+
+def test_filters_hide_evicted_messages_only_between_matches() -> None:
+    progress = Progress(1, 20, has_filters=True, lost=())
+    progress.learn(evicted_before=8)
+
+    accept(progress, [10, 15], 1)
+
+    assert progress.report.gaps == [Gap(1, 7, "lost")]
 
 
 @pytest.mark.parametrize(

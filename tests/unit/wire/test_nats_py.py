@@ -1,0 +1,178 @@
+"""What natsstream takes from nats-py's inside: a new nats-py that changes it fails here first.
+
+`_wire/client.py` and `_wire/nats_py.py` stand on names that nats-py does not promise to keep. Each
+is listed below; the last test reads the two files, so that no name can be missing from the list.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import nats.errors
+import pytest
+from nats.aio.client import Client as NatsPyClient
+from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
+
+from natsstream._wire import client as client_module
+from natsstream._wire import nats_py as nats_py_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+# Attributes of a Client object, with the type that a new one has there.
+ATTRIBUTES: dict[str, type] = {
+    "_flush_queue": type(None),
+    "_flusher_task": type(None),
+    "_pending": list,
+    "_pending_data_size": int,
+    "_ping_interval_task": type(None),
+    "_reading_task": type(None),
+    "_server_info": dict,
+    "_sid": int,
+    "_transport": type(None),
+    "options": dict,
+}
+# Attributes of a TcpTransport that has not connected, and of the subscription that is returned.
+TRANSPORT_ATTRIBUTES = ("_io_reader", "_io_writer")
+SUBSCRIPTION_ATTRIBUTES = ("_id",)
+# Methods of Client: name, whether it is awaited, names of the arguments that are passed.
+METHODS: list[tuple[str, bool, list[str]]] = [
+    ("_attempt_reconnect", True, []),
+    ("_process_connect_init", True, []),
+    ("_remove_sub", False, ["sid"]),
+    ("close", True, []),
+    ("set_server_pool", False, ["servers"]),
+    ("subscribe", True, ["subject"]),
+    (
+        "connect",
+        True,
+        [
+            "servers",
+            "name",
+            "user",
+            "password",
+            "token",
+            "user_credentials",
+            "connect_timeout",
+            "allow_reconnect",
+            "max_reconnect_attempts",
+            "reconnect_time_wait",
+            "ping_interval",
+            "pending_size",
+            "error_cb",
+            "disconnected_cb",
+            "reconnected_cb",
+            "closed_cb",
+        ],
+    ),
+]
+PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload")
+# Names of our own that the two files use in the same way.
+OURS = {"_natsstream"}
+
+
+def test_version_is_the_one_that_the_names_were_read_from() -> None:
+    assert re.match(r"2\.16\.", version("nats-py"))
+
+
+@pytest.mark.parametrize(("name", "kind"), ATTRIBUTES.items())
+def test_client_has_the_attribute(name: str, kind: type) -> None:
+    assert type(getattr(NatsPyClient(), name)) is kind
+
+
+@pytest.mark.parametrize("name", TRANSPORT_ATTRIBUTES)
+def test_transport_has_the_attribute(name: str) -> None:
+    assert getattr(TcpTransport(), name) is None
+
+
+@pytest.mark.parametrize("name", SUBSCRIPTION_ATTRIBUTES)
+def test_subscription_has_the_attribute(name: str) -> None:
+    assert hasattr(Subscription(NatsPyClient(), 7, "a"), name)
+
+
+@pytest.mark.parametrize(("name", "is_awaited", "arguments"), METHODS)
+def test_client_has_the_method(name: str, is_awaited: bool, arguments: list[str]) -> None:  # noqa: FBT001 - a row of the table.
+    method = cast("Callable[..., object]", getattr(NatsPyClient, name))
+    parameters = list(inspect.signature(method).parameters)
+
+    assert inspect.iscoroutinefunction(method) is is_awaited
+    assert set(arguments) <= set(parameters)
+    if name.startswith("_"):
+        assert parameters[: len(arguments) + 1] == ["self", *arguments]
+
+
+@pytest.mark.parametrize("name", PROPERTIES)
+def test_client_has_the_property(name: str) -> None:
+    assert isinstance(inspect.getattr_static(NatsPyClient, name), property)
+
+
+def test_every_error_of_nats_py_has_one_root() -> None:
+    assert issubclass(nats.errors.NoServersError, nats.errors.Error)
+    assert issubclass(nats.errors.Error, Exception)
+
+
+@pytest.mark.asyncio
+async def test_reader_of_asyncio_keeps_its_bytes_where_the_lane_takes_them() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"early")
+
+    assert cast("Any", reader)._buffer == bytearray(b"early")
+
+
+@pytest.mark.asyncio
+async def test_subscriptions_are_numbered_in_order_before_anything_is_awaited() -> None:
+    """The lane's sink must be there under the right number before the server can answer."""
+    client = NatsPyClient()
+    cast("Any", client)._flush_queue = asyncio.Queue[object]()
+    before = cast("Any", client)._sid
+
+    made = await cast("Any", client).subscribe("a")
+
+    assert made._id == before + 1
+    assert cast("Any", client)._subs.keys() == {before + 1}
+    cast("Any", client)._remove_sub(before + 1)
+    assert not cast("Any", client)._subs
+
+
+def test_read_task_is_made_after_the_last_wait_of_the_handshake() -> None:
+    """The lane takes the transport right after it: an await in between could read a byte."""
+    source = inspect.getsource(cast("Any", NatsPyClient)._process_connect_init)
+
+    assert "create_task(self._read_loop())" in source
+    assert "await" not in source.partition("create_task(self._read_loop())")[2]
+
+
+def private_names(module: ModuleType) -> set[str]:
+    """Return the private attributes that a file uses of anything but `self` and `client`."""
+    tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+    used: set[str] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute) or not re.match(r"_[a-z]", node.attr):
+            continue
+        own = isinstance(node.value, ast.Name) and node.value.id in {"self", "client"}
+        if not own or module is nats_py_module:
+            used.add(node.attr)
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    names = {text for text in texts if isinstance(text, str) and re.fullmatch(r"_[a-z_]+", text)}
+    return used | names
+
+
+def test_list_of_private_names_is_complete() -> None:
+    listed = {
+        *ATTRIBUTES,
+        *TRANSPORT_ATTRIBUTES,
+        *SUBSCRIPTION_ATTRIBUTES,
+        *(name for name, _, _ in METHODS),
+        *OURS,
+        "_buffer",
+    }
+
+    assert private_names(client_module) | private_names(nats_py_module) <= listed
