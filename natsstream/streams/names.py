@@ -15,9 +15,10 @@ STREAM_NAME_BYTES_MAX = 255
 # connection. The rest of the line (verb, reply, sizes) needs well under 512.
 SUBJECT_BYTES_MAX = 3_584
 
-# The last range is what text has in the place of bytes that are not UTF-8: it can not be encoded.
-_ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f\ud800-\udfff]")
-_ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
+# White space is ASCII's: servers take any other. The last range is what text has in the place of
+# bytes that are not UTF-8: it can not be encoded.
+_ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
+_ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 
 
 def check_stream_name(name: str) -> str:

@@ -18,7 +18,9 @@ from natsstream.streams.names import (
 ILLEGAL_ANYWHERE = [" ", "\t", "\r", "\n", "\x00", "\x7f", "\x1f", "\ud800", "\udcff"]
 
 
-@pytest.mark.parametrize("name", ["ORDERS", "a", "A-b_c1", "Straße", "日本", "x" * 255, "$KV", "="])
+@pytest.mark.parametrize(
+    "name", ["ORDERS", "a", "A-b_c1", "Straße", "日本", "x" * 255, "$KV", "=", "a\u00a0b"]
+)
 def test_legal_stream_names_are_returned(name: str) -> None:
     assert check_stream_name(name) == name
 
@@ -33,7 +35,9 @@ def test_illegal_stream_names_are_refused(name: str) -> None:
         check_stream_name(name)
 
 
-@pytest.mark.parametrize("subject", ["a", "a.b.c", "$KV.b.k", "a*b", "a>b.c", "ü.ö", "x" * 3_584])
+@pytest.mark.parametrize(
+    "subject", ["a", "a.b.c", "$KV.b.k", "a*b", "a>b", "ü.ö", "\u2003", "x" * 3_584]
+)
 def test_legal_subjects_are_returned(subject: str) -> None:
     assert check_subject(subject) == subject
     assert check_filter(subject) == subject
