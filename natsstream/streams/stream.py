@@ -144,8 +144,8 @@ class Stream:
             SubjectError: A filter is not a legal subject.
             ConfigError: A time has no time zone.
 
-        Cost: one ephemeral consumer; memory of at most 16 MiB of messages on their way (48 MiB where
-        the server takes messages of 24 MiB and more).
+        Cost: one ephemeral consumer; memory of at most 16 MiB of messages on their way, and up to
+        48 MiB where the server takes messages of 24 MiB.
         """
         if isinstance(filters, str):
             raise ConfigError("filters is one string", hint=f"give a list: filters=[{filters!r}]")
