@@ -47,7 +47,8 @@ def message_schema(
 
     Returns:
         `stream` string, `subject` string, `sequence` int64, `time` timestamp in UTC, `headers`
-        list of struct (key, value) in wire order, `data` binary.
+        list of struct (key, value) in wire order, `data` binary. A header block that is none stands
+        whole under the empty key.
 
     Raises:
         ConfigError: A name is no column, or there is none.

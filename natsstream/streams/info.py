@@ -29,6 +29,8 @@ class StreamState:
         num_deleted: Sequences between first and last that are gone.
         consumer_count: Consumers.
         lost: Sequences that the server itself reports as lost, such as after a broken disk block.
+            Servers tell them only when asked for `deleted_details`, as `Stream.read` does when it
+            meets a hole, and only until they are started again.
     """
 
     messages: int

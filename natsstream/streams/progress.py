@@ -6,10 +6,10 @@ numbers its deliveries without a hole, so a hole there is ours and not the strea
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+
+from natsstream.streams.holes import Holes, Reason
 
 GAPS_KEPT_MAX = 1_000
 """Gaps told one by one; a stream with a million single holes must not fill the memory."""
@@ -23,12 +23,12 @@ class Gap:
         first: First missing sequence.
         last: Last missing sequence, inclusive.
         reason: "deleted": the stream removed them by a rule or on request. "lost": the stream
-            had them and can not say where they went.
+            had them and can not say where they went, or says that it has them and delivers none.
     """
 
     first: int
     last: int
-    reason: Literal["deleted", "lost"]
+    reason: Reason
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -78,16 +78,15 @@ class Progress:
         first: First sequence wanted.
         last: Last sequence wanted, inclusive.
         has_filters: True when filters hide some sequences, so that holes tell nothing.
-        lost: Sequences that the server reports as lost.
+        holes: Tells why sequences are missing.
     """
 
-    def __init__(self, first: int, last: int, *, has_filters: bool, lost: Iterable[int]) -> None:
+    def __init__(self, first: int, last: int, *, has_filters: bool, holes: Holes) -> None:
         self.next_seq: int = first
         self.last: int = last
         self.report: ReadReport = ReadReport()
         self._has_filters = has_filters
-        self._lost = sorted(set(lost))
-        self._evicted_before = 0
+        self._holes = holes
         self._loss: Gap | None = None
         self._next_delivery = 1
 
@@ -100,16 +99,6 @@ class Progress:
     def loss(self) -> Gap | None:
         """The first gap with lost messages, None while nothing is lost."""
         return self._loss
-
-    def learn(self, *, lost: Iterable[int] = (), evicted_before: int = 0) -> None:
-        """Take over what the server says of missing messages now.
-
-        Args:
-            lost: Sequences that it reports as lost.
-            evicted_before: What is missing before this sequence counts as lost.
-        """
-        self._lost = sorted({*self._lost, *lost})
-        self._evicted_before = max(self._evicted_before, evicted_before)
 
     def begin(self) -> None:
         """Start with a new consumer, which numbers its deliveries from 1."""
@@ -138,7 +127,7 @@ class Progress:
             raise OutOfOrderError
         self._next_delivery += count
         if self._has_filters:
-            self.lose_until(min(first, self._evicted_before))
+            self.lose_until(min(first, self._holes.evicted_before))
         else:
             if last - first + 1 == count:
                 self._skip(first)
@@ -173,28 +162,13 @@ class Progress:
 
     def _skip(self, sequence: int) -> None:
         """Count the sequences from the next wanted one up to (not including) `sequence`."""
-        # Bounded by the sequences that are known as lost: each turn passes one, or ends.
-        while self.next_seq < sequence:
-            reason, stop = self._stretch(self.next_seq, sequence)
+        for reason, stop in self._holes.reasons(self.next_seq, sequence):
             self._miss(self.next_seq, stop, reason)
 
-    def _miss(self, start: int, stop: int, reason: Literal["deleted", "lost"]) -> None:
+    def _miss(self, start: int, stop: int, reason: Reason) -> None:
         """Count one gap and pass it."""
         gap = Gap(start, stop - 1, reason)
         self.report.add_gap(gap)
         if reason == "lost" and self._loss is None:
             self._loss = gap
         self.next_seq = stop
-
-    def _stretch(self, start: int, stop: int) -> tuple[Literal["deleted", "lost"], int]:
-        """Return why `start` is missing, and up to where the reason is the same."""
-        if start < self._evicted_before:
-            return "lost", min(stop, self._evicted_before)
-        index = bisect_left(self._lost, start)
-        ahead = self._lost[index] if index < len(self._lost) else stop
-        if ahead > start:
-            return "deleted", min(ahead, stop)
-        end = start
-        while index < len(self._lost) and self._lost[index] == end < stop:
-            index, end = index + 1, end + 1
-        return "lost", end

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Literal
 
-from natsstream._wire.headers import parse_headers
+from natsstream._wire.headers import VERSION_LINE, parse_headers
 from natsstream.errors import MissingExtraError, NatsStreamError
 from natsstream.streams.api import Api
 from natsstream.streams.message import Message
@@ -166,6 +166,13 @@ class _Converter:
 
 
 def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
+    """Return the headers of a block.
+
+    Servers store whatever a publisher calls headers. What is none stands whole under the empty
+    name: one message must not make all the others unreadable.
+    """
+    if not block.startswith(VERSION_LINE):
+        return [("", block.decode("utf-8", "surrogateescape"))]
     return parse_headers(block).items_all()
 
 

@@ -10,6 +10,7 @@ with a new consumer, or ends with a typed error that says where to go on.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -27,9 +28,10 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.streams.api import Api
+from natsstream.streams.holes import Holes, holes_between
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.progress import OutOfOrderError, Progress, ReadReport
-from natsstream.streams.session import ReadSession, Run, SessionBrokenError
+from natsstream.streams.session import ReadSession, Run, SessionBrokenError, SessionIdleError
 from natsstream.units import format_rfc3339
 
 if TYPE_CHECKING:
@@ -37,7 +39,14 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
+_log = logging.getLogger(__name__)
+
 _RESUME_WAIT_S = 0.1
+# The server lists what it deleted and lost in one answer, seven bytes a sequence: 1.4 MB and 20 ms
+# for this many. A stream with more deleted ones in it is not asked, and all of them count as such.
+_DELETED_LISTED_MAX = 200_000
+# A deletion may reach the replica that delivers before the leader: it is asked again.
+_LOOKS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,8 @@ class RangeReader(Generic[Item]):
         self._progress: Progress | None = None
         self._created_ns = 0
         self._message_bytes = 1
+        self._deleted = 0
+        self._holes = Holes(eviction_is_loss=spec.eviction_is_loss)
 
     @property
     def report(self) -> ReadReport:
@@ -118,6 +129,7 @@ class RangeReader(Generic[Item]):
         self._check_identity(info)
         state = info.state
         self._message_bytes = state.bytes // max(state.messages, 1)
+        self._deleted = state.num_deleted
         first = state.first_seq if spec.first is None else spec.first
         last = state.last_seq if spec.last is None else spec.last
         if spec.start_time_ns is not None:
@@ -125,8 +137,8 @@ class RangeReader(Generic[Item]):
         if spec.end_time_ns is not None:
             last = min(last, await self._sequence_at(spec.end_time_ns, state.last_seq + 1) - 1)
         self._check_range(info, spec)
-        lost = state.lost
-        progress = Progress(max(first, 1), last, has_filters=bool(spec.filters), lost=lost)
+        has_filters = bool(spec.filters)
+        progress = Progress(max(first, 1), last, has_filters=has_filters, holes=self._holes)
         if spec.eviction_is_loss:
             self._lose_until(progress, state.first_seq)
         return progress
@@ -170,16 +182,16 @@ class RangeReader(Generic[Item]):
         try:
             pending = await session.open()
             while pending and not progress.is_done:
-                run = await session.next_run()
+                try:
+                    run = await session.next_run()
+                except SessionIdleError:
+                    break  # The leader is asked what is left.
                 pending = run.pending
                 if run.first > progress.last:
                     pending = 0
                     continue
-                has_hole = run.last - progress.next_seq + 1 > run.count
-                if has_hole and self._spec.eviction_is_loss:
-                    info = await self._info()
-                    self._check_identity(info)
-                    progress.learn(evicted_before=info.state.first_seq)
+                if run.last - progress.next_seq + 1 > run.count:
+                    await self._explain(run.sequences, progress.next_seq)
                 items, count = self._accept(progress, run)
                 if count:
                     yield items
@@ -222,10 +234,36 @@ class RangeReader(Generic[Item]):
             raise SessionBrokenError(f"the consumer has not seen sequence {found} yet")
         info = await self._info()
         self._check_identity(info)
+        stop = min(progress.last, info.state.last_seq) + 1
+        await self._explain(lambda: [stop], progress.next_seq)
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if not progress.is_done:
             self._finish(progress, info)
+
+    async def _explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
+        """Ask the leader why some are missing from `start` on, until it has said so or will not."""
+        lists = not self._spec.filters and self._deleted <= _DELETED_LISTED_MAX
+        if not (lists or self._spec.eviction_is_loss):
+            return
+        holes = holes_between(sequences(), start) if lists else []
+        for look in range(_LOOKS_MAX):
+            if lists and all(self._holes.explain(*hole) for hole in holes):
+                return
+            if look:
+                await asyncio.sleep(_RESUME_WAIT_S)
+            info = await self._info(lists_deleted=lists)
+            self._check_identity(info)
+            self._holes.learn(first_held=info.state.first_seq)
+            if not lists:
+                return
+            state = cast("dict[str, list[int] | None]", info.raw["state"])
+            self._holes.learn(deleted=state.get("deleted") or (), lost=info.state.lost)
+            if state.get("lost") and not info.state.lost:
+                _log.warning(
+                    "stream %s lost messages and can not say which: they count as deleted",
+                    self._spec.stream,
+                )
 
     def _finish(self, progress: Progress, info: StreamInfo) -> None:
         progress.finish(held_last=info.state.last_seq)
@@ -249,8 +287,7 @@ class RangeReader(Generic[Item]):
                 raise
             return
         self._check_identity(info)
-        # A server that found a broken block when it started knows more than it did before.
-        progress.learn(lost=info.state.lost)
+        self._deleted = info.state.num_deleted
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
@@ -289,10 +326,13 @@ class RangeReader(Generic[Item]):
             hint='read on with on_loss="report", which counts them in the report',
         )
 
-    async def _info(self, *, timeout: float | None = None) -> StreamInfo:
+    async def _info(
+        self, *, lists_deleted: bool = False, timeout: float | None = None
+    ) -> StreamInfo:
         name = self._spec.stream
         what = f"stream {name}"
-        answer = await self._api.read(subjects.stream_info(name), None, what=what, timeout=timeout)
+        body = {"deleted_details": True} if lists_deleted else None
+        answer = await self._api.read(subjects.stream_info(name), body, what=what, timeout=timeout)
         return StreamInfo.from_json(answer)
 
     async def _sequence_at(self, time_ns: int, none: int) -> int:

@@ -56,6 +56,10 @@ class SessionBrokenError(Exception):
     """The consumer or the connection is gone; the reader makes another. Never leaves `streams`."""
 
 
+class SessionIdleError(SessionBrokenError):
+    """The consumer counts messages that it does not send: they were deleted, or can not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run(Generic[Item]):
     """Messages that arrived together.
@@ -63,6 +67,7 @@ class Run(Generic[Item]):
     Attributes:
         items: The messages or columns.
         count: Number of messages.
+        size: Bytes that they hold in memory, about.
         first: First sequence.
         last: Last sequence.
         first_delivery: The consumer's number of the first.
@@ -72,6 +77,7 @@ class Run(Generic[Item]):
 
     items: Item
     count: int
+    size: int
     first: int
     last: int
     first_delivery: int
@@ -119,6 +125,7 @@ class ReadSession(Generic[Item]):
         self._left = last - first + 1
         self._under_way = 0
         self._buffered = 0
+        self._buffered_bytes = 0
         self._has_oversized = False
         self._idle_heartbeats = 0
         self._queue: deque[Run[Item]] = deque()
@@ -186,6 +193,7 @@ class ReadSession(Generic[Item]):
                 self._wake = None
         run = self._queue.popleft()
         self._buffered -= run.count
+        self._buffered_bytes -= run.size
         self._pull()
         return run
 
@@ -232,6 +240,7 @@ class ReadSession(Generic[Item]):
             Run(
                 items,  # pyright: ignore[reportArgumentType]
                 len(items),
+                sum([len(frame[3]) for frame in messages]),
                 first,
                 last,
                 first_delivery,
@@ -263,6 +272,7 @@ class ReadSession(Generic[Item]):
             Run(
                 items,
                 count,
+                int(frames.payload_stop[-1] - frames.subject_start[0]),
                 int(frames.sequence[0]),
                 int(frames.sequence[-1]),
                 int(deliveries[0]),
@@ -276,6 +286,7 @@ class ReadSession(Generic[Item]):
         self._idle_heartbeats = 0
         self._under_way -= run.count
         self._buffered += run.count
+        self._buffered_bytes += run.size
         self._left = self._last - run.last
         self._queue.append(run)
         self._notify()
@@ -288,7 +299,7 @@ class ReadSession(Generic[Item]):
             # counted as pending was deleted meanwhile. A new consumer counts again.
             self._idle_heartbeats += 1
             if self._idle_heartbeats >= _IDLE_HEARTBEATS_MAX:
-                self._fail(SessionBrokenError("the consumer has nothing to send"))
+                self._fail(SessionIdleError("the consumer has nothing to send"))
             return
         end = status.pull_end
         returned = status.number(HeaderName.PENDING_MESSAGES)
@@ -317,6 +328,8 @@ class ReadSession(Generic[Item]):
         room = window - self._under_way - self._buffered
         share = max(1, window // 2)
         count = min(share, self._left - self._under_way)
+        if self._buffered_bytes >= self._pull_bytes:
+            return  # Far larger than the mean: a pull ends by its bytes, and so must the buffer.
         if room < share or count <= 0 or self._failure is not None or self._subscription is None:
             return
         body: dict[str, object] = {

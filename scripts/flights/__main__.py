@@ -45,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(report, f"{error.message}; install it: {error.hint}")
     except NatsStreamError as error:
         return _fail(report, str(error))
+    except OSError as error:
+        return _fail(report, f"{error}\nhint: --dir takes another folder")
     except PySparkException as error:
         # After the first lines come those of the JVM's stack.
         told = "\n".join(str(error).splitlines()[:_SPARK_LINES])

@@ -46,6 +46,7 @@ def start_spark(folder: Folder) -> Generator[SparkSession]:
 
     Raises:
         MissingExtraError: There is no Java, or it is too old.
+        NatsStreamError: The Java process ended by itself, such as for want of memory.
     """
     shutil.rmtree(folder.scratch, ignore_errors=True)
     folder.scratch.mkdir()
@@ -64,8 +65,16 @@ def start_spark(folder: Folder) -> Generator[SparkSession]:
         # Before a query runs: a process that was never written down has written nothing.
         folder.spark_pid.write_text(str(_java_pid(spark)), encoding="ascii")
         yield spark
+    except ConnectionError as error:
+        # No server of ours: those speak in errors of natsstream.
+        raise NatsStreamError(
+            "Spark's Java process ended in the middle of the work",
+            hint=f"the same command goes on from here; for the cause see {folder.spark_log}",
+            retryable=True,
+        ) from error
     finally:
-        spark.stop()
+        with contextlib.suppress(ConnectionError):
+            spark.stop()
 
 
 def ingest_flights(

@@ -35,7 +35,7 @@ def show(result: Result) -> None:
     lines = [
         f"The folder {folder.path} holds the stream's store, the checkpoint and the table:",
         f"  {folder.table}",
-        "Open the table with .venv/bin/python:",
+        f"Open the table with {sys.executable}:",
         "  import pandas",
         f"  flights = pandas.read_parquet({str(folder.table)!r})",
     ]
