@@ -61,11 +61,17 @@ class Stream:
         The server refuses it when another stream captures the subject.
 
         Raises:
+            ConfigError: The stream has `no_ack`; nothing was sent.
             WrongStreamError: Another stream captures the subject.
             WrongLastSequenceError: An expectation did not hold.
             NoRespondersError: No stream captures the subject.
             RequestTimeoutError: No ack in time; the message may be stored or not.
         """
+        if self.cached.config.no_ack:
+            raise ConfigError(
+                f"stream {self.name} has no_ack: it would not say what it stored",
+                hint="js.streams.update(name, no_ack=False)",
+            )
         expect = expect or Expect()
         block = message_headers(
             headers,

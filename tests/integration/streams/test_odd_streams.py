@@ -71,7 +71,7 @@ async def test_headers_that_are_none_do_not_hide_the_other_messages(
         [("a\nb", "c")],
         [("A", "\ufffd")],
     ]
-    with pytest.raises(ProtocolError, match="instead of NATS/1.0"):
+    with pytest.raises(ProtocolError, match=r"instead of NATS/1\.0"):
         _ = messages[0].headers
     assert messages[3].headers["A"] == "b"
 
@@ -80,7 +80,7 @@ async def test_subject_that_is_no_text_is_read(js: JetStream, stream_name: str) 
     stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
     await publish_raw(js, f"{stream_name}.".encode() + b"\xff", b"NATS/1.0\r\n\r\n", b"x")
 
-    message = [each async for each in stream.read()][0]
+    (message,) = [each async for each in stream.read()]
     row = (await stream.read().to_arrow(["subject"])).to_pylist()[0]
 
     assert message.subject == f"{stream_name}.\udcff"
@@ -111,16 +111,18 @@ async def test_stream_with_a_name_that_we_refuse_does_not_hide_the_others(
     assert await fresh_js.streams.find("c\u007fd.x".replace("\u007f", "*")) is None
 
 
-async def read_both_ways(stream: Stream, **bounds: int) -> tuple[list[int], list[int]]:
+async def read_both_ways(
+    stream: Stream, *, first: int | None = None
+) -> tuple[list[int], list[int]]:
     """Return the sequences of a stream as messages and as columns."""
-    messages = stream.read(**bounds)
+    messages = stream.read(first=first)
     return (
         [message.sequence async for message in messages],
         (await messages.to_arrow(["sequence"])).column("sequence").to_pylist(),
     )
 
 
-@pytest.mark.parametrize("first", [98, 10**15 - 50, 10**18 - 50, 10**18, 2**62])
+@pytest.mark.parametrize("first", [98, 10**15 - 50, 10**18 - 50, 10**18, 2**61])
 async def test_large_sequences_are_read_both_ways(
     js: JetStream, stream_name: str, first: int
 ) -> None:
@@ -149,7 +151,7 @@ async def test_ack_subjects_of_the_second_form_are_read_both_ways(
     stream = await fill(other_acks, stream_name, 20_000)
 
     by_message, by_column = await read_both_ways(stream, first=5)
-    message = [each async for each in stream.read(first=7, last=7)][0]
+    (message,) = [each async for each in stream.read(first=7, last=7)]
 
     assert by_message == list(range(5, 20_001))
     assert by_column == by_message
