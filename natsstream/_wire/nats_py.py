@@ -63,9 +63,21 @@ class LanedClient(NatsPyClient):
         for task in (mine._reading_task, mine._ping_interval_task, mine._flusher_task):
             if task is not None:
                 task.cancel()
-        # The only hook between nats-py's handshake and its first read; nothing has been awaited
-        # since its read task was made, so no byte can have been taken yet.
-        await super()._process_connect_init()
+        try:
+            await super()._process_connect_init()
+            self._install_lane()
+        except (OSError, NatsPyError):
+            self.abort()  # nats-py forgets the socket.
+            raise
+        # Anything: what a stranger sends breaks nats-py in many ways, and all but these two would
+        # end its attempts to reconnect for good.
+        except Exception as error:
+            self.abort()
+            raise NatsPyError(f"nats: no NATS handshake: {error!r}") from error
+
+    def _install_lane(self) -> None:
+        # Called between nats-py's handshake and its first read; nothing has been awaited since its
+        # read task was made, so no byte can have been taken yet.
         if not isinstance(self._transport, TcpTransport):
             raise ProtocolError("the fast lane needs a TCP connection, not a WebSocket")
         streams = cast("Any", self._transport)
@@ -73,6 +85,8 @@ class LanedClient(NatsPyClient):
         received = cast("bytearray", streams._io_reader._buffer)
         early = bytes(received)
         received.clear()
+        if streams._io_reader.at_eof():
+            raise ConnectionResetError("the server hung up after the handshake")
         lane = FastLane(self._natsstream[0], behind(transport), self._natsstream[1])
         lane.install(transport, early)
 

@@ -146,7 +146,7 @@ class RangeReader(Generic[Item]):
     def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
         first, last, state = spec.first, spec.last, info.state
         problem = ""
-        if first is not None and first < 1:
+        if (first is not None and first < 1) or (last is not None and last < 0):
             problem = "sequences begin at 1"
         elif first is not None and last is not None and first > last + 1:
             problem = "the first sequence is after the last"

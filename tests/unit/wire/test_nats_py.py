@@ -76,7 +76,7 @@ METHODS: list[tuple[str, bool, list[str]]] = [
 ]
 PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload")
 # Names of our own that the two files use in the same way.
-OURS = {"_natsstream"}
+OURS = {"_natsstream", "_install_lane"}
 
 
 def test_version_is_the_one_that_the_names_were_read_from() -> None:
