@@ -238,6 +238,18 @@ class Client:
         if nats.is_connected and nats._flush_queue.empty():
             nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
+    def _take_back(self, command: bytes) -> None:
+        """Forget a command that still waits for a connection: nobody waits for its answer.
+
+        Otherwise a server that comes back would do what its caller has long been told has failed.
+        """
+        nats = self._nats
+        for index, waiting in enumerate(nats._pending):
+            if waiting is command:
+                del nats._pending[index]
+                nats._pending_data_size -= len(command)
+                return
+
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`."""
         if not self.is_connected:
@@ -304,8 +316,10 @@ class Client:
             ConnectionLostError: The connection broke before the answer came.
         """
         reply, future = self.expect_reply()
+        command = b""
         try:
-            self.write(self.publish_command(subject, reply, headers, payload))
+            command = self.publish_command(subject, reply, headers, payload)
+            self.write(command)
             async with asyncio.timeout(timeout):
                 frame = await future
         except TimeoutError:
@@ -316,6 +330,7 @@ class Client:
             ) from None
         finally:
             self.forget_reply(reply)
+            self._take_back(command)
         check_responders(frame, subject)
         return frame
 
