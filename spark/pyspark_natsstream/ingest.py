@@ -140,8 +140,10 @@ def _follow(
     try:
         while not has_ended:
             has_ended = bool(query.awaitTermination(POLL_S))
-            fresh = [each for each in query.recentProgress if each.timestamp not in seen]
-            seen = {each.timestamp for each in query.recentProgress}
+            # Read once: what arrives between two readings would be seen but never counted.
+            recent = query.recentProgress
+            fresh = [each for each in recent if each.timestamp not in seen]
+            seen = {each.timestamp for each in recent}
             seconds = time.monotonic() - began_s
             report = _added(report, fresh, stream=stream, seconds=seconds)
             if fresh and on_progress is not None:

@@ -234,7 +234,6 @@ async def test_messages_batches_and_table_say_the_same(js: JetStream, stream_nam
 
 
 async def test_data_frame_has_a_row_for_each_message(js: JetStream, stream_name: str) -> None:
-    pytest.importorskip("pandas")
     stream = await fill(js, stream_name, 100)
 
     frame = await stream.read(first=11).to_pandas(["sequence", "data"])
