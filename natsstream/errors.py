@@ -33,9 +33,10 @@ NatsStreamError
 │   │   └── ResourceExhaustedError
 │   ├── NotPermittedError
 │   │   └── StreamSealedError
+│   ├── PermissionDeniedError            the user may not publish or subscribe there
 │   ├── BatchError
 │   ├── MessageRuleError                 TTL, schedule, counter or rollup refused
-│   ├── ApiLevelError                    the server is too old for the request
+│   ├── UnsupportedServerError           the server is too old for the feature
 │   └── UnavailableError                 retryable: no leader, overload, shutting down
 ├── TransportError                       no answer
 │   ├── ConnectError                     no server could be reached
@@ -47,6 +48,7 @@ NatsStreamError
 │   └── ProtocolError                    an answer that is not NATS or not JetStream
 └── IntegrityError                       what is stored is not what was promised
     ├── MessagesLostError
+    ├── SlowReaderError                  a plain subscription dropped what was not read in time
     └── StreamRecreatedError
 ```
 
@@ -243,8 +245,40 @@ class MessageRuleError(ServerError):
     """A per-message rule was refused: TTL, schedule, counter, rollup or source header."""
 
 
-class ApiLevelError(ServerError):
-    """The server does not know the API level that the request needs."""
+class PermissionDeniedError(ServerError):
+    """The user's permissions forbid to publish to a subject, or to subscribe to it.
+
+    Attributes:
+        operation: "publish" or "subscription".
+        subject: The subject that is not allowed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str,
+        subject: str,
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.operation = operation
+        self.subject = subject
+
+
+class UnsupportedServerError(ServerError):
+    """The server is too old for what was asked; nothing was done.
+
+    Attributes:
+        feature: What it lacks; empty where only the server knows.
+        needs: The first nats-server that has it, such as `2.11`; empty where only the server knows.
+        version: The version of the server that lacks it; empty where it does not tell.
+    """
+
+    feature: str = ""
+    needs: str = ""
+    version: str = ""
 
 
 class UnavailableError(ServerError):
@@ -299,6 +333,18 @@ class MessagesLostError(IntegrityError):
         super().__init__(message, hint=hint)
         self.first_seq = first_seq
         self.last_seq = last_seq
+
+
+class SlowReaderError(IntegrityError):
+    """A subscription outside of JetStream got more than its reader took, and had to drop some.
+
+    Attributes:
+        dropped: Messages dropped so far.
+    """
+
+    def __init__(self, message: str, *, dropped: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.dropped = dropped
 
 
 class StreamRecreatedError(IntegrityError):

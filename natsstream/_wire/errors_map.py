@@ -268,7 +268,7 @@ _NAMED_RULES = (
         "the stream has deny_purge, which can not be taken back",
     ),
     _rule(
-        errors.ApiLevelError,
+        errors.UnsupportedServerError,
         "REQUIRED_API_LEVEL",
         "upgrade the server, or do without the option that needs it",
     ),

@@ -84,7 +84,7 @@ def test_the_table_and_the_catalogue_hold_the_same_errors() -> None:
         (10164, errors.WrongLastSequenceError),
         (10166, errors.MessageRuleError),
         (10174, errors.BatchError),
-        (10185, errors.ApiLevelError),
+        (10185, errors.UnsupportedServerError),
     ],
 )
 def test_common_errors_get_their_class_and_a_hint(

@@ -1,0 +1,1 @@
+"""The nats CLI's context files (ADR-21)."""
