@@ -1,11 +1,13 @@
-"""Fixtures that every test may use, and the rule for tests whose tools are missing."""
+"""Fixtures that every test may use, and the rule for tests whose tools are missing.
+
+They stand on the plugin that users have (`natsstream/testing/plugin.py`), which pytest loads by
+itself, and which shows the logs of servers in the report of a failed test.
+"""
 
 from __future__ import annotations
 
 import os
-import re
-import secrets
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -14,11 +16,12 @@ from natsstream.testing import NatsServer
 from tests.support.tools import PROBES, decide, find_missing, is_ci
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
+
+    from natsstream.testing import NatsNode, ServerOptions
 
 # The largest message that a test sends is 8 MiB, and headers come on top.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
-REPORT_LOG_LINES = 60
 
 # A busy machine is no failure; the timeout of each test bounds it.
 settings.register_profile("natsstream", deadline=None)
@@ -28,39 +31,32 @@ _DESELECTED = pytest.StashKey[list[str]]()
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[NatsServer]:
+def nats_server_options() -> ServerOptions:
+    """What the tests need of every server."""
+    return {"max_payload_bytes": MAX_PAYLOAD_BYTES}
+
+
+@pytest.fixture(scope="session")
+def server(nats_server: NatsNode) -> NatsNode:
     """The server that the whole run shares; nothing is reset between tests, so use unique names."""
-    with NatsServer(max_payload_bytes=MAX_PAYLOAD_BYTES) as shared:
-        yield shared
+    return nats_server
 
 
 @pytest.fixture
-def fresh_server() -> Iterator[NatsServer]:
-    """A server with an empty store for this test alone, which may kill, pause or restart it."""
-    with NatsServer(max_payload_bytes=MAX_PAYLOAD_BYTES) as own:
+def fresh_server(nats_server_options: ServerOptions) -> Iterator[NatsServer]:
+    """A server with an empty store for this test alone, which may kill, pause or restart it.
+
+    It is a process in every run, also with `--nats-backend=container`: its tests damage the files
+    of its store and signal its pid.
+    """
+    with NatsServer(**nats_server_options) as own:
         yield own
 
 
 @pytest.fixture
-def stream_name(request: pytest.FixtureRequest) -> str:
+def stream_name(nats_name: str) -> str:
     """A legal stream name that no other test has."""
-    node = cast("pytest.Item", request.node)
-    test_name = re.sub(r"[^A-Za-z0-9_]+", "_", node.name)[:40]
-    return f"{test_name}_{secrets.token_hex(4)}"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the log of every server that a failed test used."""
-    report = yield
-    if report.failed and isinstance(item, pytest.Function):
-        for fixture, value in item.funcargs.items():
-            if isinstance(value, NatsServer):
-                title = f"log of {fixture} ({value.name})"
-                report.sections.append((title, value.log_tail(REPORT_LOG_LINES)))
-    return report
+    return nats_name
 
 
 # Last, so that tests which -k or -m left out do not ask for tools.

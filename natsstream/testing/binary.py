@@ -42,12 +42,12 @@ def find_nats_server(binary: Path | None = None) -> Path:
         ServerStartError: There is none; the hint says what to install.
     """
     if binary is not None:
-        if not _is_program(binary):
+        if not is_program(binary):
             message = f"{binary} is not an executable file"
             raise ServerStartError(message, hint=INSTALL_HINT)
         return binary.resolve()
     for candidate in _candidates():
-        if _is_program(candidate):
+        if is_program(candidate):
             return candidate.resolve()
     message = "there is no nats-server program in this environment, nor on PATH"
     raise ServerStartError(message, hint=INSTALL_HINT)
@@ -93,5 +93,6 @@ def _candidates() -> Iterator[Path]:
         yield Path(on_path)
 
 
-def _is_program(path: Path) -> bool:
+def is_program(path: Path) -> bool:
+    """Tell whether a path is a file that may be run."""
     return path.is_file() and os.access(path, os.X_OK)

@@ -29,10 +29,10 @@ def read_ports(ports_dir: Path, pid: int) -> dict[str, list[str]] | None:
     return None
 
 
-def says_info(port: int) -> bool:
+def says_info(port: int, host: str = HOST) -> bool:
     """Tell whether a NATS server greets on the port."""
     with contextlib.suppress(OSError):
-        probe = socket.create_connection((HOST, port), PROBE_TIMEOUT_S)
+        probe = socket.create_connection((host, port), PROBE_TIMEOUT_S)
         with probe, probe.makefile("rb") as greeting:
             return greeting.read(5) == b"INFO "
     return False

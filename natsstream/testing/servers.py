@@ -33,6 +33,7 @@ from natsstream.testing.binary import ServerStartError, find_nats_server, versio
 from natsstream.testing.claims import end_orphan, lock_folder
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
+from natsstream.testing.pulses import Pulses
 
 if TYPE_CHECKING:
     import socket
@@ -109,7 +110,7 @@ class NatsServer:
         self._lock_fd: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
-        self._monitor_urls: list[str] = []
+        self._listeners: dict[str, list[str]] = {}
         self._reservation: socket.socket | None = None
 
     def __repr__(self) -> str:
@@ -131,6 +132,11 @@ class NatsServer:
     def is_running(self) -> bool:
         """Whether the process lives; a paused one does."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the process lives and stands still, by `pause()` or within a pulse."""
+        return self._process is not None and self.is_running and is_frozen(self._process.pid)
 
     @property
     def pid(self) -> int:
@@ -170,7 +176,7 @@ class NatsServer:
             UsageError: The server is not running.
         """
         self._running()
-        return self._monitor_urls[0]
+        return self._listeners["monitoring"][0]
 
     @property
     def version(self) -> str:
@@ -278,6 +284,30 @@ class NatsServer:
         """
         self._running().send_signal(signal.SIGCONT)
 
+    def pulse(
+        self, *, paused_s: float, running_s: float, count: int, seed: int | None = None
+    ) -> Pulses:
+        """Return pulses that freeze the server again and again while their `with` block runs.
+
+        ```python
+        with server.pulse(paused_s=0.2, running_s=0.3, count=20, seed=1) as pulses:
+            ...
+        ```
+
+        Args:
+            paused_s: Seconds that the server stands still in each pulse.
+            running_s: Seconds that it runs after each pulse.
+            count: Number of pulses, at most 100,000.
+            seed: Draws each time between half and one and a half of the given one, the same for the
+                same seed. None takes the times as they are.
+
+        Raises:
+            UsageError: The server is not running, a time is not positive, or the count is out of
+                range.
+        """
+        process = self._running()
+        return Pulses(process, paused_s=paused_s, running_s=running_s, count=count, seed=seed)
+
     def restart(self, *, deadline_s: float = 10.0) -> Self:
         """End the server in good order and start it on the same data and port.
 
@@ -329,7 +359,8 @@ class NatsServer:
         pid_file.unlink(missing_ok=True)
         config_file = folder / "server.conf"
         config_file.touch(mode=0o600)  # It may hold passwords.
-        config_file.write_text(self._config_text(), encoding="utf-8")
+        config = "\n".join([*self._config_lines(), self._config, ""])
+        config_file.write_text(config, encoding="utf-8")
         # `-P` comes first: claims.py recognises an orphan by it.
         command = [str(binary), "-P", str(pid_file), "-c", str(config_file), "-n", self.name]
         command += ["-a", HOST, "-p", str(self._port or -1), "-m", "-1"]
@@ -351,11 +382,12 @@ class NatsServer:
             )
         return self._process
 
-    def _config_text(self) -> str:
+    def _config_lines(self) -> list[str]:
+        """Return the generated configuration; the user's text comes after it."""
         lines = ["# Written by natsstream.testing at each start; changes are lost."]
         if self._max_payload_bytes is not None:
             lines.append(f"max_payload: {self._max_payload_bytes}")
-        return "\n".join([*lines, self._config, ""])
+        return lines
 
     def _wait_until_ready(
         self, process: subprocess.Popen[bytes], folder: Path, deadline_s: float
@@ -368,7 +400,7 @@ class NatsServer:
                 port = int(ports["nats"][0].rpartition(":")[2])
                 if says_info(port):
                     self._port = port
-                    self._monitor_urls = ports["monitoring"]
+                    self._listeners = ports
                     return
             if process.poll() is not None:
                 message = f"nats-server ended with code {process.returncode} before it was ready"

@@ -2,6 +2,9 @@
 
 A snippet is a whole program. Where a block of the language `text` follows, the program must print
 exactly that. The snippets of one page share one server, which is empty when the page begins.
+One that bears a file name (`title="test_orders.py"`) is written to that file, which pytest runs
+when it is one of tests. Those that start containers run apart from the rest of their page, so that
+the rest runs where there is no Docker.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,9 +32,12 @@ SNIPPET_TIMEOUT_S = 120.0
 PAGE_TIMEOUT_S = 300.0
 
 FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<body>.*?)^(?P=indent)```$",
+    r"^(?P<indent> *)```(?P<language>\w*)(?P<attributes>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
+# Without the scope pytest-asyncio warns, and warnings are errors here.
+PYTEST_OPTIONS = ["-q", "-o", "asyncio_default_fixture_loop_scope=function"]
+TITLE = re.compile(r'title="(?P<file>\w+\.py)"')
 IMAGE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]+)\)")
 
 
@@ -43,11 +49,25 @@ class Snippet:
         line: Line of the page that the program begins on.
         program: Its text.
         printed: What it prints; None where the page does not show it.
+        file: Name of the file that it is shown in; empty where the page gives none.
     """
 
     line: int
     program: str
     printed: str | None
+    file: str = ""
+
+    @property
+    def needs_docker(self) -> bool:
+        """Whether it starts containers."""
+        return re.search(r"\bNats(Cluster)?Container\b", self.program) is not None
+
+    def arguments(self, folder: Path) -> list[str]:
+        """Write the program into the folder; return the arguments with which Python runs it."""
+        file = folder / (self.file or f"line_{self.line}.py")
+        file.write_text(self.program)
+        is_test = self.file.startswith("test_")
+        return ["-m", "pytest", *PYTEST_OPTIONS, str(file)] if is_test else [str(file)]
 
 
 def find_snippets(page: str) -> list[Snippet]:
@@ -63,7 +83,9 @@ def find_snippets(page: str) -> list[Snippet]:
             if after["language"] == "text" and not page[fence.end() : after.start()].strip():
                 printed = without_indent(after)
         line = page.count("\n", 0, fence.start("body")) + 1
-        snippets.append(Snippet(line, without_indent(fence), printed))
+        title = TITLE.search(fence["attributes"])
+        file = title["file"] if title else ""
+        snippets.append(Snippet(line, without_indent(fence), printed, file))
     return snippets
 
 
@@ -78,21 +100,27 @@ def pages() -> list[Path]:
 
 
 def pages_with_snippets() -> list[ParameterSet]:
-    """Return the pages that have programs; those that need Spark bear its marker."""
+    """Return pages and programs, with the markers of the tools that these need."""
     found: list[ParameterSet] = []
     for page in pages():
-        programs = [snippet.program for snippet in find_snippets(page.read_text())]
-        if programs:
-            needs_spark = any("pyspark" in program for program in programs)
+        name = str(page.relative_to(ROOT))
+        snippets = find_snippets(page.read_text())
+        plain = [snippet for snippet in snippets if not snippet.needs_docker]
+        in_docker = [snippet for snippet in snippets if snippet.needs_docker]
+        if plain:
+            needs_spark = any("pyspark" in snippet.program for snippet in plain)
             marks = [pytest.mark.spark] if needs_spark else []
-            found.append(pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks))
+            found.append(pytest.param(page, plain, id=name, marks=marks))
+        if in_docker:
+            marks = [pytest.mark.needs_docker]
+            found.append(pytest.param(page, in_docker, id=f"{name}-docker", marks=marks))
     return found
 
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S)
-@pytest.mark.parametrize("page", pages_with_snippets())
+@pytest.mark.parametrize(("page", "snippets"), pages_with_snippets())
 def test_snippets_of_page_run_and_print_what_is_shown(
-    page: Path, fresh_server: NatsServer, tmp_path: Path
+    page: Path, snippets: list[Snippet], fresh_server: NatsServer, tmp_path: Path
 ) -> None:
     environment = {
         **os.environ,
@@ -101,11 +129,10 @@ def test_snippets_of_page_run_and_print_what_is_shown(
         "PYTHONWARNINGS": "error",
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    for snippet in find_snippets(page.read_text()):
-        file = tmp_path / f"line_{snippet.line}.py"
-        file.write_text(snippet.program.replace(URL_ON_PAGES, fresh_server.url))
+    for snippet in snippets:
+        program = snippet.program.replace(URL_ON_PAGES, fresh_server.url)
         done = subprocess.run(
-            [sys.executable, str(file)],
+            [sys.executable, *replace(snippet, program=program).arguments(tmp_path)],
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -114,7 +141,7 @@ def test_snippets_of_page_run_and_print_what_is_shown(
             check=False,
         )
         where = f"{page.relative_to(ROOT)}, line {snippet.line}"
-        assert done.returncode == 0, f"{where} failed:\n{done.stderr}"
+        assert done.returncode == 0, f"{where} failed:\n{done.stdout}{done.stderr}"
         if snippet.printed is not None:
             assert done.stdout == snippet.printed, f"{where} printed something else"
 
@@ -145,6 +172,15 @@ def test_collector_reads_programs_with_their_output() -> None:
     )
 
     assert find_snippets(page) == [Snippet(3, "print(1)\n", "1\n"), Snippet(11, "x = 2\n", None)]
+
+
+def test_collector_reads_file_names_and_who_needs_docker() -> None:
+    page = '```python title="test_a.py"\nNatsContainer()\n```\n```python\nNatsServer()\n```\n'
+
+    snippets = find_snippets(page)
+
+    assert [snippet.file for snippet in snippets] == ["test_a.py", ""]
+    assert [snippet.needs_docker for snippet in snippets] == [True, False]
 
 
 def test_collector_takes_the_indent_off_programs_in_lists() -> None:

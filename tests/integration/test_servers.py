@@ -19,6 +19,7 @@ from natsstream.errors import UsageError
 from natsstream.testing import NatsServer, ServerStartError, binary, find_nats_server
 from natsstream.testing.processes import has_exited
 from tests.support.eventually import eventually
+from tests.support.raw_nats import request
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -34,19 +35,6 @@ server = NatsServer(store_dir=Path(sys.argv[1]), binary=Path(sys.argv[2])).start
 print(server.pid, server.port, flush=True)
 sys.stdin.read()
 """
-
-
-def request(server_port: int, subject: str, payload: bytes) -> dict[str, object]:
-    """Send one request in the NATS protocol and return the JSON answer."""
-    with socket.create_connection(("127.0.0.1", server_port), 10) as wire:
-        head = b'CONNECT {"verbose":false}\r\nSUB INBOX 1\r\n'
-        wire.sendall(head + f"PUB {subject} INBOX {len(payload)}\r\n".encode() + payload + b"\r\n")
-        with wire.makefile("rb") as lines:
-            for line in lines:
-                if line.startswith(b"MSG "):
-                    size = int(line.split()[-1])
-                    return cast("dict[str, object]", json.loads(lines.read(size)))
-    pytest.fail("the server closed the connection without an answer")
 
 
 def make_stream_with_one_message(server_port: int) -> None:

@@ -12,6 +12,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from natsstream.testing import ServerStartError, server_binary
+from natsstream.testing.versions import RELEASES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
@@ -96,9 +99,19 @@ def _missing_chromium() -> str | None:
     return None if any(shutil.which(name) for name in CHROMIUM_NAMES) else "chromium"
 
 
+def _missing_versions() -> str | None:
+    try:
+        for version in RELEASES:
+            server_binary(version)
+    except ServerStartError as error:
+        return f"other nats-servers ({error.message})"
+    return None
+
+
 PROBES: Mapping[str, Callable[[], str | None]] = {
     "needs_go": _missing_go,
     "needs_node": _missing_node,
     "needs_docker": _missing_docker,
     "needs_chromium": _missing_chromium,
+    "needs_versions": _missing_versions,
 }

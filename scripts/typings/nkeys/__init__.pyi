@@ -1,0 +1,13 @@
+# The parts of nkeys that the tests use; the package has no types.
+
+PREFIX_BYTE_OPERATOR: int
+PREFIX_BYTE_ACCOUNT: int
+PREFIX_BYTE_USER: int
+
+class KeyPair:
+    @property
+    def public_key(self) -> bytes: ...
+    def sign(self, input: bytes) -> bytes: ...
+
+def encode_seed(src: bytes, prefix: int) -> bytes: ...
+def from_seed(seed: bytearray) -> KeyPair: ...

@@ -1,0 +1,43 @@
+"""Ordered consumers for integration tests: taking from them, and taking theirs away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from tests.support.streams import change
+
+if TYPE_CHECKING:
+    from natsstream import JetStream, Message, OrderedConsumer
+
+
+async def take(tail: OrderedConsumer, count: int) -> list[Message]:
+    """Return the next messages of an ordered consumer."""
+    messages: list[Message] = []
+    while len(messages) < count:
+        messages.append(await anext(tail))
+    return messages
+
+
+async def take_sequences(tail: OrderedConsumer, count: int) -> list[int]:
+    """Return the sequences of the next messages of an ordered consumer."""
+    return [message.sequence for message in await take(tail, count)]
+
+
+async def publish(js: JetStream, subject: str, *payloads: bytes) -> None:
+    """Store messages one after the other."""
+    for payload in payloads:
+        await js.publish(subject, payload)
+
+
+async def consumer_names(js: JetStream, stream: str) -> list[str]:
+    """Return the names of a stream's consumers."""
+    answer = await js._api.read(  # pyright: ignore[reportPrivateUsage]
+        f"$JS.API.CONSUMER.NAMES.{stream}", None, what="consumers"
+    )
+    return cast("list[str]", answer["consumers"] or [])
+
+
+async def delete_consumers(js: JetStream, stream: str) -> None:
+    """Delete all consumers of a stream, as somebody else would."""
+    for name in await consumer_names(js, stream):
+        await change(js, f"CONSUMER.DELETE.{stream}.{name}", {})
