@@ -1,13 +1,15 @@
-"""The door: `connect()` opens a connection and hands out its JetStream context."""
+"""The door: `connect()` opens a connection, `attach()` takes one that is open already."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from natsstream.options import ConnectOptions
+from natsstream.contexts import resolve_options
+from natsstream.errors import ConfigError
+from natsstream.options import ConnectOptions, Secret
 
 if TYPE_CHECKING:
     from natsstream.streams.jetstream import JetStream
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
 class Connection:
     """A connection that is not open yet: `async with` opens it and gives its JetStream context."""
 
-    def __init__(self, options: ConnectOptions) -> None:
+    def __init__(self, options: ConnectOptions, attached: object = None) -> None:
         self._options = options
+        self._attached = attached
         self._jetstream: JetStream | None = None
 
     async def open(self) -> JetStream:
@@ -31,7 +34,11 @@ class Connection:
         from natsstream._wire.client import Client  # noqa: PLC0415
         from natsstream.streams.jetstream import JetStream  # noqa: PLC0415
 
-        self._jetstream = JetStream(await Client.connect(self._options))
+        if self._attached is None:
+            client = await Client.connect(self._options)
+        else:
+            client = await Client.attach(self._attached, self._options)
+        self._jetstream = JetStream(client)
         return self._jetstream
 
     async def close(self) -> None:
@@ -52,48 +59,123 @@ class Connection:
 
 
 def connect(
-    servers: str | Sequence[str] | ConnectOptions = "nats://127.0.0.1:4222",
+    servers: str | Sequence[str] | ConnectOptions | None = None,
     *,
-    name: str = "natsstream",
+    context: str | Path | None = None,
+    name: str | None = None,
     user: str | None = None,
     password: str | None = None,
-    token: str | None = None,
+    token: Secret | None = None,
     creds: str | Path | None = None,
-    connect_timeout: float = 5.0,
-    request_timeout: float = 5.0,
-    reconnect_timeout: float = 30.0,
+    nkey: str | Path | None = None,
+    user_jwt: Secret | None = None,
+    user_seed: str | None = None,
+    ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+    key_password: str | None = None,
+    tls_first: bool | None = None,
+    inbox_prefix: str | None = None,
+    domain: str | None = None,
+    api_prefix: str | None = None,
+    connect_timeout: float | None = None,
+    request_timeout: float | None = None,
+    reconnect_timeout: float | None = None,
+    ping_interval: float | None = None,
+    max_missed_pings: int | None = None,
 ) -> Connection:
     """Describe a connection; `async with` opens it.
 
+    With `servers` or `context`, nothing else is looked at. With neither, it connects as the nats
+    CLI does: by its environment variables, then the context that `NATS_CONTEXT` names or
+    `nats context select` chose, then `nats://127.0.0.1:4222`. What is given here wins over both.
+
     Args:
         servers: One URL, several (a list, or split by commas), or all options as one object.
+        context: Name of a context of the nats CLI, or the path of its file.
         name: Shown by the server in its connection list.
         user: User name, with `password`.
-        password: Password.
-        token: Token, instead of a user.
-        creds: Path of a `.creds` file.
-        connect_timeout: Seconds for the handshake with one server.
-        request_timeout: Seconds that a request waits for its answer.
-        reconnect_timeout: Seconds that a reader waits for a lost server to come back.
+        password: Password of `user`.
+        token: Token, or a function that returns it.
+        creds: Path of a `.creds` file, or its text.
+        nkey: Path of a file with an nkey seed, or the seed.
+        user_jwt: User JWT, or a function that returns it, with `user_seed`.
+        user_seed: Seed that belongs to `user_jwt`.
+        ca: Path of the certificates that sign for the servers; insists on TLS.
+        cert: Path of the client's certificate, with `key`.
+        key: Path of the private key of `cert`.
+        key_password: Password of `key`, where it has one.
+        tls_first: TLS from the first byte, for servers with `handshake_first`.
+        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
+        domain: JetStream domain to speak to.
+        api_prefix: Subject of JetStream's API, instead of a domain.
+        connect_timeout: Seconds for the handshake with one server. Default 5.
+        request_timeout: Seconds that a request waits for its answer. Default 5.
+        reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
+        ping_interval: Seconds between two looks whether the server still answers. Default 10.
+        max_missed_pings: Pings without an answer after which the server is left. Default 2.
 
     Raises:
-        ConfigError: A value can not work.
+        ConfigError: A value can not work, there is no such context, or two ways to sign in.
 
     Example:
         `async with natsstream.connect("nats://127.0.0.1:4222") as js: ...`
     """
-    if isinstance(servers, ConnectOptions):
-        return Connection(servers)
-    return Connection(
-        ConnectOptions(
-            servers=servers,
-            name=name,
-            user=user,
-            password=password,
-            token=token,
-            creds=creds,
-            connect_timeout=connect_timeout,
-            request_timeout=request_timeout,
-            reconnect_timeout=reconnect_timeout,
-        )
-    )
+    return Connection(_describe(dict(locals())))
+
+
+def attach(
+    nats_client: object,
+    *,
+    inbox_prefix: str | None = None,
+    domain: str | None = None,
+    api_prefix: str | None = None,
+    request_timeout: float | None = None,
+    reconnect_timeout: float | None = None,
+    ping_interval: float | None = None,
+    max_missed_pings: int | None = None,
+) -> Connection:
+    """Describe JetStream over a connection that the application has opened with nats-py.
+
+    `async with` puts the fast lane in front of the running connection, and takes it away at the
+    end. The application's subscriptions and callbacks go on, before, beside and after; its own
+    options decide about reconnects. On a WebSocket there is no lane: everything works, but slower,
+    and `js.has_fast_lane` is False.
+
+    Args:
+        nats_client: A connected `nats.aio.client.Client`.
+        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
+        domain: JetStream domain to speak to.
+        api_prefix: Subject of JetStream's API, instead of a domain.
+        request_timeout: Seconds that a request waits for its answer. Default 5.
+        reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
+        ping_interval: Seconds between two looks whether the server still answers. Default 10.
+        max_missed_pings: Pings without an answer after which the server is left. Default 2.
+
+    Raises:
+        ConfigError: A value can not work; when it is opened: no connected client of nats-py.
+
+    Example:
+        `async with natsstream.attach(nc) as js: ...`
+    """
+    arguments: dict[str, object] = dict(locals())
+    del arguments["nats_client"]
+    given = {option: value for option, value in arguments.items() if value is not None}
+    # The values have the types of the fields of the same names.
+    return Connection(ConnectOptions(**given), nats_client)  # pyright: ignore[reportArgumentType]
+
+
+def _describe(arguments: dict[str, object]) -> ConnectOptions:
+    """Return the options that the arguments of `connect` mean."""
+    given = {option: value for option, value in arguments.items() if value is not None}
+    options = given.get("servers")
+    if isinstance(options, ConnectOptions):
+        if len(given) > 1:
+            raise ConfigError(
+                "options are given both as one object and beside it",
+                hint="change a copy: dataclasses.replace(options, name=...)",
+            )
+        return options
+    context = given.pop("context", None)
+    # The signature of `connect` says what it is.
+    return resolve_options(given, context=cast("str | Path | None", context))

@@ -40,6 +40,7 @@ NatsStreamError
 │   └── UnavailableError                 retryable: no leader, overload, shutting down
 ├── TransportError                       no answer
 │   ├── ConnectError                     no server could be reached
+│   │   └── TlsError                     no TLS session, or a certificate that is not trusted
 │   ├── AuthenticationError              the server refused the credentials
 │   ├── ConnectionLostError              retryable: the connection broke and did not come back
 │   ├── ConnectionClosedError            used after close
@@ -66,7 +67,10 @@ class NatsStreamError(Exception):
         detail: More of the cause, such as the server's own words; may be empty.
         hint: The next command or argument to try; may be empty.
         retryable: True when the same call may succeed later without a change.
+        index: Which of several messages given in one call it is about, from 0; else None.
     """
+
+    index: int | None = None
 
     def __init__(
         self, message: str, *, detail: str = "", hint: str = "", retryable: bool = False
@@ -268,7 +272,7 @@ class PermissionDeniedError(ServerError):
 
 
 class UnsupportedServerError(ServerError):
-    """The server is too old for what was asked; nothing was done.
+    """The server is too old for what was asked; where something was done, the message says what.
 
     Attributes:
         feature: What it lacks; empty where only the server knows.
@@ -291,6 +295,10 @@ class TransportError(NatsStreamError):
 
 class ConnectError(TransportError):
     """None of the given servers could be reached."""
+
+
+class TlsError(ConnectError):
+    """No TLS session could be agreed on, or a certificate is not trusted."""
 
 
 class AuthenticationError(TransportError):

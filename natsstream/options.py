@@ -1,48 +1,123 @@
-"""Options shared by the Python door, the command line and Spark.
+"""How a connection is described, for the Python door, the command line and Spark.
+
+What lives here: names, defaults, ranges, and which environment variable and which key of the nats
+CLI's contexts means which field. What must not: reading these (`contexts.py`), and any network.
 
 Law: every field says its unit and default; an impossible value is refused here, before anything
-is sent, with the way out in the hint.
+is sent, with the way out in the hint. Secrets are in no repr and in no message.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import NamedTuple, TypeAlias
+from urllib.parse import SplitResult, unquote, urlsplit
 
+from natsstream.credentials import (
+    check_user_seed,
+    existing_file,
+    find_user_seed,
+    is_creds_text,
+    is_seed_text,
+    parse_creds,
+    read_file,
+)
 from natsstream.errors import ConfigError
+
+Secret: TypeAlias = str | Callable[[], str]
+"""A text, or a function that returns it; it is called for each connection and may not block."""
+
+DEFAULT_SERVER = "nats://127.0.0.1:4222"
+INBOX_PREFIX = "_INBOX"
+MISSED_PINGS_MAX = 100
 
 # Not ws and wss: the fast lane needs the transport of a TCP connection.
 _SCHEMES = ("nats", "tls")
+_SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
+_TOKEN = re.compile(r"[^\s.*>]+")
+_SECONDS = ("connect_timeout", "request_timeout", "reconnect_timeout", "ping_interval")
+_SIGN_IN_HINT = (
+    "a connection signs in one way: user with password, token, creds, nkey, or user_jwt with "
+    "user_seed; leave the others out"
+)
+
+
+class OptionSource(NamedTuple):
+    """Where else a field's value may stand.
+
+    Attributes:
+        env: Environment variable; empty where there is none.
+        context: Key of the nats CLI's context files; empty where there is none.
+    """
+
+    env: str = ""
+    context: str = ""
+
+
+def _from(env: str = "", context: str = "") -> Mapping[str, OptionSource]:
+    return {"source": OptionSource(env, context)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
-    """How to reach the servers and how long to wait for them.
+    """How to reach the servers, how to sign in, and how long to wait.
 
     Attributes:
-        servers: One or more URLs such as `nats://127.0.0.1:4222`.
+        servers: One or more URLs such as `nats://127.0.0.1:4222`; `tls://` insists on TLS.
         name: Shown by the server in its connection list.
         user: User name, with `password`.
-        password: Password.
-        token: Token, instead of a user.
-        creds: Path of a `.creds` file (JWT and nkey seed).
+        password: Password of `user`.
+        token: Token, or a function that returns it; instead of a user, or beside creds, nkey or
+            JWT where the server's auth callout wants both.
+        creds: Path of a `.creds` file (JWT and seed), or its text. A file is read again for each
+            connection, so it may be renewed.
+        nkey: Path of a file with an nkey seed, or the seed (`SU...`).
+        user_jwt: User JWT, or a function that returns it, with `user_seed`; alone for a bearer JWT.
+        user_seed: Seed that belongs to `user_jwt`.
+        ca: Path of the certificates (PEM) that sign for the servers; without it, the system's.
+            Given, it insists on TLS, as `cert` and `tls_first` do.
+        cert: Path of the client's certificate (PEM), with `key`.
+        key: Path of the private key of `cert`.
+        key_password: Password of `key`, where it has one.
+        tls_first: TLS from the first byte, for servers with `handshake_first`. Default false.
+        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
+        domain: JetStream domain to speak to, one token such as `hub`.
+        api_prefix: Subject of JetStream's API where it is not `$JS.API`, instead of a domain.
         connect_timeout: Seconds for the handshake with one server. Default 5.
         request_timeout: Seconds that a request waits for its answer. Default 5.
         reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
+        ping_interval: Seconds between two looks whether the server still answers. Default 10.
+        max_missed_pings: Pings without an answer after which the server is left. Default 2.
+
+    Raises:
+        ConfigError: A value that can not work, or two ways to sign in.
     """
 
-    servers: Sequence[str] = ("nats://127.0.0.1:4222",)
+    servers: Sequence[str] = field(default=(DEFAULT_SERVER,), metadata=_from("NATS_URL", "url"))
     name: str = "natsstream"
-    user: str | None = None
-    password: str | None = None
-    token: str | None = None
-    creds: str | Path | None = None
+    user: str | None = field(default=None, metadata=_from("NATS_USER", "user"))
+    password: str | None = field(default=None, metadata=_from("NATS_PASSWORD", "password"))
+    token: Secret | None = field(default=None, metadata=_from("NATS_TOKEN", "token"))
+    creds: str | Path | None = field(default=None, metadata=_from("NATS_CREDS", "creds"))
+    nkey: str | Path | None = field(default=None, metadata=_from("NATS_NKEY", "nkey"))
+    user_jwt: Secret | None = field(default=None, metadata=_from("NATS_JWT", "user_jwt"))
+    user_seed: str | None = field(default=None, metadata=_from("NATS_SEED", "user_seed"))
+    ca: str | Path | None = field(default=None, metadata=_from("NATS_CA", "ca"))
+    cert: str | Path | None = field(default=None, metadata=_from("NATS_CERT", "cert"))
+    key: str | Path | None = field(default=None, metadata=_from("NATS_KEY", "key"))
+    key_password: str | None = None
+    tls_first: bool = field(default=False, metadata=_from(context="tls_first"))
+    inbox_prefix: str = field(default=INBOX_PREFIX, metadata=_from(context="inbox_prefix"))
+    domain: str | None = field(default=None, metadata=_from(context="jetstream_domain"))
+    api_prefix: str | None = field(default=None, metadata=_from(context="jetstream_api_prefix"))
     connect_timeout: float = 5.0
-    request_timeout: float = 5.0
+    request_timeout: float = field(default=5.0, metadata=_from("NATS_TIMEOUT"))
     reconnect_timeout: float = 30.0
+    ping_interval: float = 10.0
+    max_missed_pings: int = 2
 
     def __post_init__(self) -> None:
         urls = self.servers.split(",") if isinstance(self.servers, str) else self.servers
@@ -51,34 +126,96 @@ class ConnectOptions:
             raise ConfigError("no server given", hint="give a URL like nats://127.0.0.1:4222")
         for url in self.servers:
             _check_url(url)
-        for field in ("connect_timeout", "request_timeout", "reconnect_timeout"):
-            if not getattr(self, field) > 0:
-                raise ConfigError(f"{field} must be above 0 seconds, got {getattr(self, field)!r}")
-        if self.creds is not None:
-            creds = Path(self.creds).expanduser()
-            object.__setattr__(self, "creds", creds)
-            if not creds.is_file():
-                raise ConfigError(
-                    f"credentials file {creds} does not exist",
-                    hint="give the path of a .creds file",
-                )
+        for name in _SECONDS:
+            value: float = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise ConfigError(f"{name} must be above 0 seconds and finite, got {value!r}")
+        if not 0 < self.max_missed_pings <= MISSED_PINGS_MAX:
+            raise ConfigError(
+                f"max_missed_pings is {self.max_missed_pings}", hint=f"1 to {MISSED_PINGS_MAX}"
+            )
+        _check_subjects(self)
+        _check_sign_in(self)
+        for name in ("ca", "cert", "key"):
+            value_or_none: str | Path | None = getattr(self, name)
+            if value_or_none is not None:
+                object.__setattr__(self, name, existing_file(value_or_none, option=name))
+        if (self.cert is None) != (self.key is None):
+            raise ConfigError(
+                "cert and key belong together", hint="give the certificate and its private key"
+            )
+        if self.key_password is not None and self.key is None:
+            raise ConfigError("key_password without key", hint="give key, or leave it out")
 
     def __repr__(self) -> str:
         # Neither secrets nor URLs that may hold them belong into a log.
         hosts = ",".join(public_url(url) for url in self.servers)
-        return f"ConnectOptions({hosts!r}, name={self.name!r})"
+        shown = "".join(f", {name}=(set)" for name in _set_credentials(self))
+        return f"ConnectOptions({hosts!r}, name={self.name!r}{shown})"
+
+    @property
+    def wants_tls(self) -> bool:
+        """Whether a server without TLS is refused."""
+        asked = self.ca is not None or self.cert is not None or self.tls_first
+        return asked or any(urlsplit(url).scheme == "tls" for url in self.servers)
+
+    def creds_pair(self) -> tuple[str, str]:
+        """Return JWT and seed of `creds` as they are now.
+
+        Raises:
+            ConfigError: There are none, or they are damaged.
+        """
+        if isinstance(self.creds, str):
+            return parse_creds(self.creds, source="creds")
+        path = self.creds or ""
+        return parse_creds(read_file(path, option="creds"), source=str(path))
+
+    def nkey_seed(self) -> str:
+        """Return the seed that `nkey` names.
+
+        Raises:
+            ConfigError: There is none, or it is damaged.
+        """
+        if isinstance(self.nkey, str):
+            return find_user_seed(self.nkey, source="nkey")
+        path = self.nkey or ""
+        return find_user_seed(read_file(path, option="nkey"), source=str(path))
+
+
+CREDENTIALS = ("user", "password", "token", "creds", "nkey", "user_jwt", "user_seed")
+"""The fields that say who connects."""
+
+
+def option_sources() -> dict[str, OptionSource]:
+    """Return where else the value of each field may stand, by field name."""
+    return {
+        each.name: each.metadata.get("source", OptionSource()) for each in fields(ConnectOptions)
+    }
 
 
 def public_url(url: str) -> str:
     """Return a server's URL without user and password."""
-    parts = urlsplit(url if "://" in url else f"nats://{url}")
+    parts = _split(url)
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{parts.port or 4222}"
 
 
+def url_sign_in(url: str) -> tuple[str, str | None] | None:
+    """Return user and password of a URL, decoded; a token is a user without password."""
+    parts = _split(url)
+    if parts.username is None:
+        return None
+    password = None if parts.password is None else unquote(parts.password)
+    return unquote(parts.username), password
+
+
+def _split(url: str) -> SplitResult:
+    return urlsplit(url if "://" in url else f"nats://{url}")
+
+
 def _check_url(url: str) -> None:
     try:
-        parts = urlsplit(url if "://" in url else f"nats://{url}")
+        parts = _split(url)
         legal = bool(parts.hostname) and parts.scheme in _SCHEMES and parts.port != 0
         legal = legal and not re.search(r"\s", url)
     except ValueError:
@@ -86,3 +223,57 @@ def _check_url(url: str) -> None:
     if not legal:
         shown = url.rpartition("@")[2]  # User and password stand before it.
         raise ConfigError(f"{shown!r} is not a server URL", hint="write nats://host:port")
+
+
+def _check_subjects(options: ConnectOptions) -> None:
+    for name in ("inbox_prefix", "api_prefix"):
+        value: str | None = getattr(options, name)
+        if value is not None and not _SUBJECT.fullmatch(value):
+            hint = "tokens with dots between, without wildcards and without a dot at the end"
+            raise ConfigError(f"{name} {value!r} is not the begin of a subject", hint=hint)
+    if options.domain is not None and not _TOKEN.fullmatch(options.domain):
+        raise ConfigError(
+            f"domain {options.domain!r} is not one token", hint="a domain is a name such as hub"
+        )
+    if options.domain is not None and options.api_prefix is not None:
+        raise ConfigError(
+            "domain and api_prefix are given together",
+            hint=f"the prefix of this domain is $JS.{options.domain}.API; leave one of them out",
+        )
+
+
+def _set_credentials(options: ConnectOptions) -> list[str]:
+    given = (*CREDENTIALS, "key_password")
+    return [name for name in given if getattr(options, name) is not None]
+
+
+def _check_sign_in(options: ConnectOptions) -> None:
+    """Refuse credentials that are empty, halved, of two kinds, or no credentials."""
+    given = _set_credentials(options)
+    for name in given:
+        # An empty password is one; the others are variables that somebody forgot to set.
+        if getattr(options, name) == "" and name != "password":
+            raise ConfigError(f"{name} is empty", hint=f"set it, or leave {name} out")
+    ways = [name for name in ("user", "creds", "nkey", "user_jwt") if name in given]
+    # Auth callouts take a token beside a signature, never beside a user.
+    if "token" in given and ways == ["user"]:
+        ways.append("token")
+    if any(url_sign_in(url) for url in options.servers):
+        ways.extend(["a user in the URL", *({"token"} & set(given) - set(ways))])
+    if len(ways) > 1:
+        raise ConfigError(f"{' and '.join(ways)} are given together", hint=_SIGN_IN_HINT)
+    if ("user" in given) != ("password" in given):
+        raise ConfigError("user and password belong together", hint="a lone secret goes into token")
+    if "user_seed" in given and "user_jwt" not in given:
+        raise ConfigError("user_seed without user_jwt", hint="a seed alone is given as nkey=")
+    if options.creds is not None:
+        if not (isinstance(options.creds, str) and is_creds_text(options.creds)):
+            path = existing_file(options.creds, option="creds")
+            object.__setattr__(options, "creds", path)
+        _ = options.creds_pair()
+    if options.nkey is not None:
+        if not (isinstance(options.nkey, str) and is_seed_text(options.nkey)):
+            object.__setattr__(options, "nkey", existing_file(options.nkey, option="nkey"))
+        _ = options.nkey_seed()
+    if options.user_seed is not None:
+        check_user_seed(options.user_seed.strip(), source="user_seed")

@@ -8,6 +8,26 @@ from __future__ import annotations
 
 PREFIX = "$JS.API"
 
+
+def api_prefix(domain: str | None, prefix: str | None) -> str:
+    """Return what stands before each request: `$JS.API`, a domain's, or one given whole.
+
+    Args:
+        domain: JetStream's domain, such as `hub`; its API answers under `$JS.hub.API`.
+        prefix: The prefix of an import from another account, such as `JS.acc.API`.
+    """
+    if prefix:
+        return prefix.removesuffix(".")
+    return f"$JS.{domain}.API" if domain else PREFIX
+
+
+def under_prefix(subject: str, prefix: str) -> str:
+    """Return one of this file's subjects under another prefix; other subjects as they are."""
+    if prefix == PREFIX or not subject.startswith(f"{PREFIX}."):
+        return subject
+    return f"{prefix}{subject[len(PREFIX) :]}"
+
+
 # Account: limits, usage, API level.
 INFO = f"{PREFIX}.INFO"
 

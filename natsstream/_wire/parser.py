@@ -65,14 +65,23 @@ class Parsed(NamedTuple):
 class FrameParser:
     """Dispatches frames to the sinks of their subscriptions.
 
+    Args:
+        on_error: Called with the text of each `-ERR`, which is passed on as well.
+
     Attributes:
         sinks: Frame sinks by subscription id in ASCII.
         blocks: Block sinks by subscription id in ASCII; looked up before `sinks`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_error: Callable[[str], None] | None = None) -> None:
+        self._on_error = on_error
         self.sinks: dict[bytes, FrameSink] = {}
         self.blocks: dict[bytes, BlockSink] = {}
+
+    def tell_error(self, text: str) -> None:
+        """Tell of an error of the server, without the quotes that it puts around it."""
+        if self._on_error is not None:
+            self._on_error(text.strip().strip("'"))
 
     def parse(self, data: bytes) -> Parsed:
         """Read every whole frame in `data`, which starts at a frame's start.
@@ -103,6 +112,9 @@ class FrameParser:
                 fields = data[position + 4 : line_end].split(b" ")
                 header_length = _header_length(fields)
             else:
+                if verb == b"-ERR":
+                    # nats-py would tell it too, but in lower case, as if subjects had none.
+                    self.tell_error(data[position + 4 : line_end].decode(errors="surrogateescape"))
                 passed.append(data[position : line_end + 2])
                 position = line_end + 2
                 continue

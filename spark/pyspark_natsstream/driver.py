@@ -131,8 +131,18 @@ class StreamWatch:
 
 def _connection(options: NatsOptions) -> blocking.Connection:
     return blocking.connect(
-        list(options.servers),
+        list(options.servers) or None,
+        context=options.context,
         creds=options.creds,
+        nkey=options.nkey,
+        ca=options.ca,
+        cert=options.cert,
+        key=options.key,
+        # What is left out must not switch off what the context says.
+        tls_first=options.tls_first or None,
+        domain=options.domain,
+        api_prefix=options.api_prefix,
+        inbox_prefix=options.inbox_prefix,
         request_timeout=options.request_timeout,
         reconnect_timeout=options.reconnect_timeout,
         name=f"spark {options.stream}",

@@ -14,8 +14,9 @@ import difflib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 
+from natsstream.credentials import is_jwt_text, is_seed_text
 from natsstream.errors import ConfigError
-from natsstream.options import ConnectOptions
+from natsstream.options import DEFAULT_SERVER, INBOX_PREFIX, ConnectOptions
 from natsstream.units import format_rfc3339, parse_rfc3339
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ Anchor: TypeAlias = Literal["earliest", "latest", "seq", "time", "last"]
 SECONDS_MAX = 3600.0
 """Longest wait that an option may ask for: an hour."""
 
+_FILES = ("context", "creds", "nkey", "ca", "cert", "key")
+_SECRET_FILES = {"creds", "nkey", "key"}
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
 
@@ -118,7 +121,17 @@ class NatsOptions:
     """
 
     servers: tuple[str, ...] = field(
-        metadata=_note(_words, "Server URLs, with commas between. Required.")
+        default=(),
+        metadata=_note(_words, "Server URLs, with commas between. Required, or `context`."),
+    )
+    context: str | None = field(
+        default=None,
+        metadata=_note(
+            str.strip,
+            "Name of a context of the nats CLI, or the path of its file, the same on driver and "
+            "executors; the options here win over it. The way to use a password or a token. "
+            "Default: none, also where one is selected.",
+        ),
     )
     stream: str = field(metadata=_note(str.strip, "Name of the stream. Required."))
     subjects: tuple[str, ...] = field(
@@ -192,6 +205,49 @@ class NatsOptions:
             "Path of a `.creds` file, the same on driver and executors. Default: none.",
         ),
     )
+    nkey: str | None = field(
+        default=None,
+        metadata=_note(
+            str.strip,
+            "Path of a file with an nkey seed, the same on driver and executors. Default: none.",
+        ),
+    )
+    ca: str | None = field(
+        default=None,
+        metadata=_note(
+            str.strip,
+            "Path of the certificates that sign for the servers; insists on TLS. "
+            "Default: the system's.",
+        ),
+    )
+    cert: str | None = field(
+        default=None,
+        metadata=_note(str.strip, "Path of the client's certificate, with `key`. Default: none."),
+    )
+    key: str | None = field(
+        default=None,
+        metadata=_note(str.strip, "Path of the private key of `cert`. Default: none."),
+    )
+    tls_first: bool = field(
+        default=False,
+        metadata=_note(
+            _flag, "TLS from the first byte, for servers with `handshake_first`. Default `false`."
+        ),
+    )
+    domain: str | None = field(
+        default=None,
+        metadata=_note(str.strip, "JetStream domain to speak to. Default: none."),
+    )
+    api_prefix: str | None = field(
+        default=None,
+        metadata=_note(
+            str.strip, "Subject of JetStream's API, instead of a domain. Default `$JS.API`."
+        ),
+    )
+    inbox_prefix: str | None = field(
+        default=None,
+        metadata=_note(str.strip, "What reply subjects begin with. Default `_INBOX`."),
+    )
     request_timeout: float = field(
         default=5.0,
         metadata=_note(
@@ -207,8 +263,11 @@ class NatsOptions:
     )
 
     def __post_init__(self) -> None:
-        if not self.servers:
-            raise ConfigError("servers is empty", hint="give a URL like nats://127.0.0.1:4222")
+        if not self.servers and self.context is None:
+            raise ConfigError(
+                'format("nats") needs the option servers, or context',
+                hint='add .option("servers", "nats://127.0.0.1:4222")',
+            )
         if not self.stream:
             raise ConfigError("stream is empty", hint='name one: .option("stream", "ORDERS")')
         _refuse_secrets(self)
@@ -222,12 +281,17 @@ class NatsOptions:
                 raise ConfigError(f"{name} is {value:g}", hint=hint)
             if isinstance(value, Position):
                 _check_position(name, value)
-        _ = ConnectOptions(servers=self.servers)  # It checks the URLs.
+        # It checks what needs no file: those are the executors', and they have their own look.
+        _ = ConnectOptions(
+            servers=self.servers or (DEFAULT_SERVER,),
+            domain=self.domain,
+            api_prefix=self.api_prefix,
+            inbox_prefix=INBOX_PREFIX if self.inbox_prefix is None else self.inbox_prefix,
+        )
 
     def __repr__(self) -> str:
-        shown = {name: text for name, text in self.to_text().items() if name != "creds"}
-        if self.creds is not None:
-            shown["creds"] = "(set)"
+        shown = self.to_text()
+        shown |= dict.fromkeys(_SECRET_FILES & shown.keys(), "(set)")
         return f"NatsOptions({', '.join(f'{name}={text!r}' for name, text in shown.items())})"
 
     @classmethod
@@ -250,12 +314,10 @@ class NatsOptions:
                 values[found.name] = _note_of(found).parse(text)
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error.message}", hint=error.hint) from error
-        for required in ("servers", "stream"):
-            if required not in values:
-                raise ConfigError(
-                    f'format("nats") needs the option {required}',
-                    hint=f'add .option("{required}", ...)',
-                )
+        if "stream" not in values:
+            raise ConfigError(
+                'format("nats") needs the option stream', hint='add .option("stream", ...)'
+            )
         return cls(**values)  # pyright: ignore[reportArgumentType] - Each parser fits its field.
 
     def to_text(self) -> dict[str, str]:
@@ -343,12 +405,15 @@ def _refuse_secrets(options: NatsOptions) -> None:
             raise ConfigError(
                 "servers has a URL with a user, password or token in it",
                 hint="options are shown in Spark's plans and logs: put them into a .creds file "
-                "and give its path as creds",
+                "and give its path as creds, or into a context of the nats CLI",
             )
-    if options.creds is not None and ("\n" in options.creds or "-----" in options.creds):
-        raise ConfigError(
-            "creds holds the credentials themselves", hint="give the path of the .creds file"
-        )
+    for name in _FILES:
+        value: str | None = getattr(options, name)
+        if value is not None and ("\n" in value or is_seed_text(value) or is_jwt_text(value)):
+            raise ConfigError(
+                f"{name} holds the credentials themselves",
+                hint=f"give the path of the .creds file, seed file or PEM file as {name}",
+            )
 
 
 def _unknown(given: str, names: Iterable[str]) -> ConfigError:

@@ -17,9 +17,12 @@ from pyspark_natsstream.options import (
 )
 
 from natsstream.errors import ConfigError
+from tests.support.accounts import KeyPair, Operator
 
 GIVEN = {"servers": "nats://h:4222", "stream": "ORDERS"}
 SECRET = "s3cr3t"  # noqa: S105 - What must not be shown.
+USER = KeyPair.new("user")
+SEED, JWT = USER.seed, Operator().user_jwt(USER)
 
 positions = st.one_of(
     st.sampled_from([EARLIEST, LATEST]),
@@ -41,7 +44,15 @@ options_made = st.builds(
     max_records_per_partition=st.none() | counts,
     fail_on_data_loss=st.booleans(),
     include_headers=st.booleans(),
+    context=st.none() | st.just("staging"),
     creds=st.none() | st.just("/etc/nats/user.creds"),
+    nkey=st.none() | st.just("/etc/nats/user.nk"),
+    ca=st.none() | st.just("/etc/nats/ca.pem"),
+    cert=st.none() | st.just("/etc/nats/cert.pem"),
+    key=st.none() | st.just("/etc/nats/key.pem"),
+    tls_first=st.booleans(),
+    domain=st.none() | st.just("hub"),
+    inbox_prefix=st.none() | st.just("_INBOX_spark"),
     request_timeout=seconds,
     reconnect_timeout=seconds,
 )
@@ -144,6 +155,10 @@ def test_required_option_that_is_missing_is_named(name: str) -> None:
         ("reconnectTimeout", "3601"),
         ("reconnectTimeout", "inf"),
         ("reconnectTimeout", "soon"),
+        ("domain", "a.b"),
+        ("apiPrefix", "a.>"),
+        ("inboxPrefix", ""),
+        ("tlsFirst", "yes"),
     ],
 )
 def test_value_that_can_not_work_is_refused(name: str, value: str) -> None:
@@ -190,20 +205,40 @@ def test_position_comes_back_from_its_text_as_it_was(position: Position) -> None
         ("servers", f"nats://{SECRET}@h:4222"),
         ("servers", f"user:{SECRET}@[h"),
         ("creds", f"-----BEGIN NATS USER JWT-----\n{SECRET}"),
+        ("nkey", SEED),
+        ("creds", SEED),
+        ("creds", JWT),
+        ("key", f"-----BEGIN PRIVATE KEY-----\n{SECRET}"),
     ],
 )
 def test_secret_in_the_text_of_an_option_is_refused_and_not_repeated(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse(**{name: value})
 
-    assert SECRET not in str(refused.value)
+    assert not any(secret in str(refused.value) for secret in (SECRET, SEED, JWT))
     assert ".creds file" in refused.value.hint
 
 
-def test_repr_hides_where_the_credentials_are() -> None:
-    shown = repr(parse(creds="/home/ann/ann.creds", startingOffsets="seq:5"))
+@pytest.mark.parametrize("name", ["user", "password", "token", "userJwt", "keyPassword"])
+def test_there_is_no_option_for_a_secret(name: str) -> None:
+    with pytest.raises(ConfigError, match="unknown option"):
+        parse(**{name: "x"})
 
-    assert "ann.creds" not in shown
+
+def test_context_stands_for_servers() -> None:
+    options = NatsOptions.parse({"context": "staging", "stream": "ORDERS"})
+
+    assert (options.context, options.servers) == ("staging", ())
+    with pytest.raises(ConfigError, match="needs the option servers, or context"):
+        NatsOptions.parse({"stream": "ORDERS"})
+
+
+def test_repr_hides_where_the_credentials_are() -> None:
+    paths = {"creds": "/home/ann/a.creds", "nkey": "/home/ann/a.nk", "key": "/home/ann/a.pem"}
+    shown = repr(parse(startingOffsets="seq:5", **paths))
+
+    assert not any(path in shown for path in paths.values())
+    assert "nkey='(set)'" in shown
     assert "startingOffsets='seq:5'" in shown
 
 

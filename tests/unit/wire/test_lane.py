@@ -103,7 +103,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.parser.sinks[SID] = self.frames.extend
         self.transport = NotedTransport(self.protocol)
-        self.lane = FastLane(self.parser, behind(self.transport), self.broken.append)
+        self.lane = FastLane(self.parser, behind(self.transport), self.broken.append, lambda: None)
 
     def receive(self, data: bytes, *, step: int = 64 << 10) -> None:
         """Do what a transport does with bytes from the socket."""

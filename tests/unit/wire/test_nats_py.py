@@ -12,6 +12,7 @@ import inspect
 import re
 from importlib.metadata import version
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 import nats.errors
@@ -19,9 +20,13 @@ import pytest
 from nats.aio.client import Client as NatsPyClient
 from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
+from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
+from natsstream._wire import attach as attach_module
 from natsstream._wire import client as client_module
+from natsstream._wire import life as life_module
 from natsstream._wire import nats_py as nats_py_module
+from natsstream._wire import subscriptions as subscriptions_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +34,23 @@ if TYPE_CHECKING:
 
 # Attributes of a Client object, with the type that a new one has there.
 ATTRIBUTES: dict[str, type] = {
+    "_closed_cb": type(None),
+    "_disconnected_cb": type(None),
+    "_discovered_server_cb": type(None),
+    "_error_cb": FunctionType,
     "_flush_queue": type(None),
     "_flusher_task": type(None),
+    "_lame_duck_mode_cb": type(None),
+    "_max_payload": int,
     "_pending": list,
     "_pending_data_size": int,
     "_ping_interval_task": type(None),
+    "_pongs": list,
+    "_ps": Parser,
     "_reading_task": type(None),
+    "_reconnected_cb": type(None),
     "_server_info": dict,
+    "_server_pool": list,
     "_sid": int,
     "_transport": type(None),
     "options": dict,
@@ -47,10 +62,13 @@ SUBSCRIPTION_ATTRIBUTES = ("_id",)
 METHODS: list[tuple[str, bool, list[str]]] = [
     ("_attempt_reconnect", True, []),
     ("_process_connect_init", True, []),
+    ("_process_err", True, ["err_msg"]),
+    ("_process_msg", True, ["sid", "subject", "reply", "data", "headers"]),
+    ("_process_info", True, ["info", "initial_connection"]),
     ("_remove_sub", False, ["sid"]),
     ("close", True, []),
     ("set_server_pool", False, ["servers"]),
-    ("subscribe", True, ["subject"]),
+    ("subscribe", True, ["subject", "queue"]),
     (
         "connect",
         True,
@@ -71,12 +89,16 @@ METHODS: list[tuple[str, bool, list[str]]] = [
             "disconnected_cb",
             "reconnected_cb",
             "closed_cb",
+            "discovered_server_cb",
+            "dont_randomize",
+            "lame_duck_mode_cb",
         ],
     ),
 ]
-PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload")
+PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload", "servers")
+MODULES = (attach_module, client_module, life_module, nats_py_module, subscriptions_module)
 # Names of our own that the two files use in the same way.
-OURS = {"_natsstream", "_install_lane"}
+OURS = {"_natsstream", "_refusals", "_count_refusal"}
 
 
 def test_version_is_the_one_that_the_names_were_read_from() -> None:
@@ -112,6 +134,13 @@ def test_client_has_the_method(name: str, is_awaited: bool, arguments: list[str]
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_client_has_the_property(name: str) -> None:
     assert isinstance(inspect.getattr_static(NatsPyClient, name), property)
+
+
+def test_parser_waits_for_a_line_in_the_state_that_attach_looks_for() -> None:
+    parser = Parser(NatsPyClient())
+
+    assert parser.state == AWAITING_CONTROL_LINE == cast("Any", attach_module)._AWAITING_LINE
+    assert (parser.buf, parser.needed) == (bytearray(), 0)
 
 
 def test_every_error_of_nats_py_has_one_root() -> None:
@@ -173,6 +202,9 @@ def test_list_of_private_names_is_complete() -> None:
         *(name for name, _, _ in METHODS),
         *OURS,
         "_buffer",
+        "_current_server",
+        "_limit",
     }
 
-    assert private_names(client_module) | private_names(nats_py_module) <= listed
+    for module in MODULES:
+        assert private_names(module) <= listed

@@ -1,0 +1,193 @@
+"""Standing on a connection that the application has opened with nats-py.
+
+What lives here: hooking into a client of nats-py and out of it again. What must not: anything that
+a connection of our own needs.
+
+The lane is put in front of the running connection, and again after each reconnect. Where it can
+not be, on a WebSocket, frames of our subscriptions are taken from nats-py's parser: slower, and
+`Client.has_lane` says so.
+
+Law: the application's subscriptions, callbacks and options work as before, also after `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from natsstream._wire.lane import FastLane, behind
+from natsstream._wire.nats_py import Host, Link, NatsPyClient, TcpTransport, abort_transport
+from natsstream._wire.parser import FrameParser
+from natsstream.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+
+# The class, whose methods are called past the instance's; they are private.
+_CLASS: Any = NatsPyClient
+_CRLF_SIZE = 2
+# The state of nats-py's parser in which it waits for a line, and not for a payload.
+_AWAITING_LINE = 1
+_CALLBACKS = {
+    "_error_cb": "on_error",
+    "_disconnected_cb": "on_disconnected",
+    "_reconnected_cb": "on_connected",
+    "_closed_cb": "on_closed",
+    "_discovered_server_cb": "on_servers",
+    "_lame_duck_mode_cb": "on_lame_duck",
+}
+
+
+def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
+    """Hook into a connected client of nats-py.
+
+    Raises:
+        ConfigError: It is no client of nats-py, not connected, or has another natsstream on it.
+    """
+    if not isinstance(nats, NatsPyClient):
+        raise ConfigError(
+            f"attach takes a client of nats-py, not {type(nats).__name__}",
+            hint="nc = await nats.connect(...); natsstream.attach(nc)",
+        )
+    if not nats.is_connected:
+        raise ConfigError(
+            "the client of nats-py is not connected", hint="await nats.connect() first"
+        )
+    if hasattr(nats, "_natsstream"):
+        raise ConfigError(
+            "natsstream stands on this connection already", hint="use one context for the program"
+        )
+    return _Attachment(nats, parser, host)
+
+
+class _Attachment:
+    """A link to the application's client; see `nats_py.Link`."""
+
+    def __init__(self, nats: Any, parser: FrameParser, host: Host) -> None:
+        self._nats = nats
+        self._parser = parser
+        self._host = host
+        self._lane: FastLane | None = None
+        self._is_attached = True
+        self._kept = {name: getattr(nats, name) for name in _CALLBACKS}
+        nats._natsstream = self
+        for name, method in _CALLBACKS.items():
+            setattr(nats, name, _both(getattr(host, method), self._kept[name]))
+        # Instance attributes hide the class's methods, for this client alone.
+        nats._process_connect_init = self._connect_init
+        nats._attempt_reconnect = self._attempt_reconnect
+        nats._process_msg = self._process_msg
+        nats._process_err = self._process_err
+        self._install()
+
+    # What nats-py calls instead of its own methods.
+
+    async def _connect_init(self) -> None:
+        await _CLASS._process_connect_init(self._nats)
+        self._install()
+
+    async def _attempt_reconnect(self) -> None:
+        # As for a connection of our own: a frozen peer is not waited for.
+        self.abort()
+        await _CLASS._attempt_reconnect(self._nats)
+
+    async def _process_msg(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
+    ) -> None:
+        name = str(sid).encode()
+        if name not in self._parser.sinks:
+            await _CLASS._process_msg(self._nats, sid, subject, reply, data, headers)
+            return
+        # Only without a lane: the frame is put together again for our own parser.
+        self._host.on_heard()
+        header = headers or b""
+        fields = [b"HMSG" if header else b"MSG", subject, name]
+        fields += [reply] if reply else []
+        fields += [b"%d" % len(header)] if header else []
+        fields.append(b"%d" % (len(header) + len(data)))
+        self._parser.parse(b"%b\r\n%b%b\r\n" % (b" ".join(fields), header, data))
+
+    async def _process_err(self, err_msg: str) -> None:
+        if not self.has_lane:
+            self._parser.tell_error(err_msg)  # Lower case is all that nats-py has kept.
+        await _CLASS._process_err(self._nats, err_msg)
+
+    # Link.
+
+    @property
+    def nats(self) -> Any:
+        """The application's client."""
+        return self._nats
+
+    @property
+    def has_lane(self) -> bool:
+        """True while frames come through the fast lane."""
+        return self._lane is not None
+
+    @property
+    def transport(self) -> asyncio.Transport | None:
+        """The socket's transport, None without a lane."""
+        return self._nats._transport._io_writer.transport if self.has_lane else None
+
+    def abort(self) -> None:
+        """Drop the socket now; nats-py reconnects as the application has told it to."""
+        abort_transport(self._nats._transport)
+
+    async def close(self) -> None:
+        """Leave the application's client as it was before."""
+        if not self._is_attached:
+            return
+        self._is_attached = False
+        nats = self._nats
+        for name, kept in self._kept.items():
+            setattr(nats, name, kept)
+        for name in ("_process_connect_init", "_attempt_reconnect", "_process_err", "_process_msg"):
+            delattr(nats, name)
+        del nats._natsstream
+        if self._lane is not None:
+            self._lane.uninstall()
+            self._lane = None
+
+    def discard(self) -> None:
+        """Nothing is left to free: the socket is the application's."""
+
+    def _install(self) -> None:
+        """Put the lane in front of the connection, in the middle of whatever it receives."""
+        nats = self._nats
+        self._lane = None
+        if not isinstance(nats._transport, TcpTransport):
+            _log.warning(
+                "natsstream has no fast lane on a %s: messages come through nats-py's parser",
+                type(nats._transport).__name__,
+            )
+            return
+        streams = cast("Any", nats._transport)
+        transport = cast("asyncio.Transport", streams._io_writer.transport)
+        received, parsed = streams._io_reader._buffer, nats._ps.buf
+        # In the middle of a payload its rest is nats-py's; a line that has begun is taken back.
+        is_payload = nats._ps.state != _AWAITING_LINE
+        rest = max(0, nats._ps.needed + _CRLF_SIZE - len(parsed)) if is_payload else 0
+        early = bytes(received) if is_payload else bytes(parsed) + bytes(received)
+        received.clear()
+        if not is_payload:
+            parsed.clear()
+        host = self._host
+        self._lane = FastLane(self._parser, behind(transport), host.on_broken, host.on_heard)
+        self._lane.install(transport, early, passing=rest)
+
+
+def _both(
+    first: Callable[..., Awaitable[None]], second: Callable[..., Awaitable[None]] | None
+) -> Callable[..., Awaitable[None]]:
+    """Return a callback that calls ours, then the application's."""
+    if second is None:
+        return first
+
+    @functools.wraps(second)
+    async def call(*args: Any) -> None:
+        await first(*args)
+        await second(*args)
+
+    return call

@@ -1,0 +1,102 @@
+"""Requests over one connection: one subscription for all answers, one deadline for each.
+
+What lives here: reply subjects and the futures that wait on them. What must not: the connection
+itself, which is given, and the meaning of an answer.
+
+Law: every future settles, by its answer, by the server's refusal, or by the connection's end; a
+request that nobody waits for any more is not sent later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from natsstream._wire.parser import Frame
+from natsstream._wire.refusals import denied_error
+from natsstream._wire.status import StatusCode, parse_status
+from natsstream.errors import NatsStreamError, NoRespondersError
+from natsstream.events import PermissionDenied
+
+RETRY_WAIT_S = 0.25
+"""Between two attempts at a request that found no responders (ADR-22)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    subject: str
+    future: asyncio.Future[Frame]
+
+
+class Requests:
+    """The requests of one connection.
+
+    Attributes:
+        inbox: What every reply subject of this connection begins with.
+    """
+
+    def __init__(self, inbox_prefix: str) -> None:
+        self.inbox: str = f"{inbox_prefix}.{secrets.token_hex(11)}"
+        self._waiting: dict[bytes, _Waiting] = {}
+        self._count = 0
+        self._refusal: NatsStreamError | None = None
+
+    def expect(self, subject: str) -> tuple[str, asyncio.Future[Frame]]:
+        """Return a reply subject for a request, and the future that its answer settles.
+
+        The caller waits with a deadline and calls `forget`.
+
+        Raises:
+            PermissionDeniedError: The user may not listen for answers.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        self._count += 1
+        reply = f"{self.inbox}.{self._count:x}"
+        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        self._waiting[reply.encode()] = _Waiting(subject, future)
+        return reply, future
+
+    def forget(self, reply: str) -> None:
+        """Drop a reply subject; an answer that comes later is ignored."""
+        self._waiting.pop(reply.encode(), None)
+
+    def settle(self, frames: Sequence[Frame]) -> None:
+        """Hand answers to those who wait for them; the sink of the inbox."""
+        for frame in frames:
+            waiting = self._waiting.get(frame[0])
+            if waiting is not None and not waiting.future.done():
+                waiting.future.set_result(frame)
+
+    def deny(self, event: PermissionDenied) -> None:
+        """Fail the oldest request that a denial can be about."""
+        for reply, waiting in self._waiting.items():
+            is_meant = event.subject in (waiting.subject, reply.decode())
+            if is_meant and not waiting.future.done():
+                waiting.future.set_exception(denied_error(event))
+                return
+
+    def refuse(self, error: NatsStreamError) -> None:
+        """Fail all requests from now on: their answers can not come."""
+        self._refusal = error
+        self.fail(lambda: error)
+
+    def fail(self, make_error: Callable[[], NatsStreamError]) -> None:
+        """Fail all requests under way."""
+        for waiting in self._waiting.values():
+            if not waiting.future.done():
+                waiting.future.set_exception(make_error())
+
+
+def check_responders(frame: Frame, subject: str) -> None:
+    """Raise NoRespondersError when a frame is the server's 503."""
+    if not frame[3] and frame[2]:
+        status = parse_status(frame[2])
+        if status is not None and status.code == StatusCode.NO_RESPONDERS:
+            raise NoRespondersError(
+                f"nobody listens on {subject}",
+                hint="does a stream with this subject exist, and is JetStream on?",
+                retryable=True,
+            )

@@ -1,0 +1,131 @@
+"""What credentials look like: seeds of nkeys, JWTs, and the `.creds` files that hold both.
+
+What lives here: reading them and telling what is none. What must not: signing with them, and any
+network.
+
+Law: no message repeats what could be a secret, also when it stands in the wrong place.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from pathlib import Path
+
+from natsstream.errors import ConfigError
+
+# A seed is 2 prefix bytes, 32 bytes of key and 2 of checksum in base32.
+_SEED_BYTES = 36
+_SEED_LENGTH = 58
+_SEED_KIND = 18 << 3
+_USER_KIND = 20 << 3
+_BLOCK = re.compile(
+    r"^-{3,}\s*BEGIN (?P<kind>[A-Z ]+?)\s*-{3,}\s*(?P<body>\S+)\s*-{3,}\s*END [A-Z ]+?\s*-{3,}",
+    re.MULTILINE,
+)
+_SEED_LIKE = re.compile(r"S[A-Z2-7]{20,}")
+_JWT_LIKE = re.compile(r"[\w-]{10,}\.[\w-]{10,}\.[\w-]+")
+
+
+def parse_creds(text: str, *, source: str) -> tuple[str, str]:
+    """Return the JWT and the seed of a `.creds` file.
+
+    Args:
+        text: What the file holds.
+        source: How a message calls it.
+
+    Raises:
+        ConfigError: A part is missing or damaged.
+    """
+    blocks = {found["kind"]: found["body"] for found in _BLOCK.finditer(text)}
+    jwt, seed = blocks.get("NATS USER JWT", ""), blocks.get("USER NKEY SEED", "")
+    if not _JWT_LIKE.fullmatch(jwt):
+        raise ConfigError(f"{source} holds no user JWT", hint="make it with: nsc generate creds")
+    check_user_seed(seed, source=source)
+    return jwt, seed
+
+
+def find_user_seed(text: str, *, source: str) -> str:
+    """Return the user's seed that a file holds, alone or between lines of dashes.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    for line in text.splitlines():
+        if _SEED_LIKE.fullmatch(line.strip()):
+            check_user_seed(line.strip(), source=source)
+            return line.strip()
+    raise ConfigError(f"{source} holds no nkey seed", hint="it should hold a line like SU...")
+
+
+def check_user_seed(seed: str, *, source: str) -> None:
+    """Refuse what is no seed of a user.
+
+    Raises:
+        ConfigError: It is damaged, or the seed of an account or operator.
+    """
+    try:
+        raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
+    except (binascii.Error, ValueError):
+        raw = b""
+    # The checksum is CRC-16/XMODEM, which the standard library has for an old Macintosh format.
+    intact = len(raw) == _SEED_BYTES and len(seed) == _SEED_LENGTH
+    if not intact or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
+        raise ConfigError(f"the seed in {source} is damaged", hint="copy it whole: 58 letters")
+    kind = (raw[0] & 0b111) << 5 | raw[1] >> 3
+    if raw[0] & 0b11111000 != _SEED_KIND or kind != _USER_KIND:
+        raise ConfigError(
+            f"the seed in {source} is not a user's", hint="the seed of a user begins with SU"
+        )
+
+
+def is_creds_text(value: str) -> bool:
+    """Tell whether a value is what a `.creds` file holds, and not its path."""
+    return "-----" in value
+
+
+def is_seed_text(value: str) -> bool:
+    """Tell whether a value is a seed, whole or damaged, and not the path of one."""
+    return _SEED_LIKE.fullmatch(value.strip()) is not None or is_creds_text(value)
+
+
+def is_jwt_text(value: str) -> bool:
+    """Tell whether a value is a JWT, and not the path of one."""
+    return _JWT_LIKE.fullmatch(value.strip()) is not None
+
+
+def read_file(value: str | Path, *, option: str) -> str:
+    """Return the text of a file with credentials.
+
+    Raises:
+        ConfigError: It does not exist or can not be read.
+    """
+    path = existing_file(value, option=option)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigError(f"{option}: {path} can not be read: {reason}") from None
+
+
+def existing_file(value: str | Path, *, option: str) -> Path:
+    """Return the path of a file that exists, with `~` expanded.
+
+    Raises:
+        ConfigError: There is no such file.
+    """
+    text = str(value)
+    if not text.strip() or "\n" in text or is_seed_text(text) or is_jwt_text(text):
+        raise ConfigError(f"{option} is not the path of a file", hint=f"give the path as {option}=")
+    try:
+        path = Path(value).expanduser()
+        found = path.is_file()
+    except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
+        raise ConfigError(f"{option} is not a path that can be") from None
+    if not found:
+        raise ConfigError(
+            f"{option}: the file {path} does not exist",
+            hint="relative paths begin at the working directory; give an absolute one",
+        )
+    return path

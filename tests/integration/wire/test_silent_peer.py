@@ -1,0 +1,143 @@
+"""A server that has frozen is left in time, and nothing waits for it for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from natsstream.errors import ConnectionClosedError, ConnectionLostError, RequestTimeoutError
+from natsstream.events import Closed, Connected, Disconnected, PeerSilent
+from tests.support.eventually import eventually_async
+
+if TYPE_CHECKING:
+    from natsstream._wire.client import Client
+    from natsstream.testing import NatsServer
+    from tests.integration.wire.conftest import Opener
+
+pytestmark = pytest.mark.asyncio
+
+MIB = 1 << 20
+
+
+async def fill_the_socket(client: Client) -> None:
+    """Write until the peer, which reads nothing, has filled every buffer on the way."""
+    transport = client.raw._transport._io_writer.transport
+    while not transport.get_write_buffer_size() > 2 * MIB:
+        client.write(client.publish_command("nobody.listens", "", b"", bytes(MIB)))
+
+
+@pytest.mark.parametrize("bytes_wait", [False, True])
+async def test_frozen_server_is_left_for_another_one(
+    server: NatsServer,
+    fresh_server: NatsServer,
+    open_client: Opener,
+    bytes_wait: bool,  # noqa: FBT001 - a parameter.
+) -> None:
+    """nats-py waits until the frozen peer has taken its bytes, a quarter of an hour (finding 7)."""
+    urls = (fresh_server.url, server.url)
+    async with open_client(*urls, ping_interval=0.2) as (client, events):
+        assert client.url == fresh_server.url
+        fresh_server.pause()
+        if bytes_wait:
+            await fill_the_socket(client)
+
+        async def is_elsewhere() -> bool:
+            return client.is_connected and client.url == server.url
+
+        await eventually_async(is_elsewhere, within_s=15)
+        await client.flush(5)
+        fresh_server.resume()
+
+    kinds = [type(event) for event in events]
+    assert kinds == [PeerSilent, Disconnected, Connected, Closed]
+    assert events[0].url == fresh_server.url
+    assert cast("Connected", events[2]).is_reconnect
+
+
+async def test_server_that_only_says_nothing_is_asked_and_kept(
+    server: NatsServer, open_client: Opener
+) -> None:
+    async with open_client(server.url, ping_interval=0.02) as (client, events):
+        pings = 0
+        write = client.write
+
+        def count(commands: bytes) -> None:
+            nonlocal pings
+            pings += commands == b"PING\r\n"
+            write(commands)
+
+        client.write = count
+
+        async def was_asked() -> bool:
+            return pings >= 10
+
+        await eventually_async(was_asked)
+
+        assert client.connections == 1
+        assert events == []
+
+
+async def test_request_to_a_frozen_server_fails_when_the_server_is_given_up(
+    server: NatsServer, fresh_server: NatsServer, open_client: Opener
+) -> None:
+    urls = (fresh_server.url, server.url)
+    async with open_client(*urls, ping_interval=0.2) as (client, _):
+        fresh_server.pause()
+
+        with pytest.raises(ConnectionLostError, match="connection lost") as raised:
+            await client.request("$SYS.REQ.USER.INFO", timeout=30)
+
+        assert "nothing came from the server" in raised.value.detail
+        fresh_server.resume()
+
+
+async def test_flush_of_a_frozen_server_ends_at_its_deadline_and_the_next_one_works(
+    fresh_server: NatsServer, open_client: Opener
+) -> None:
+    async with open_client(fresh_server.url) as (client, _):
+        fresh_server.pause()
+        with pytest.raises(RequestTimeoutError, match="did not answer a ping"):
+            await client.flush(0.1)
+        fresh_server.resume()
+
+        # The late answer to the first ping must not be taken for that of the second.
+        await client.flush(10)
+        frame = await client.request("$SYS.REQ.USER.INFO", timeout=10)
+
+        assert b"server" in frame[3]
+        assert client.connections == 1
+
+
+async def test_close_frees_those_who_wait(fresh_server: NatsServer, open_client: Opener) -> None:
+    async with open_client(fresh_server.url) as (client, _):
+        fresh_server.pause()
+        request = asyncio.ensure_future(client.request("a", timeout=60))
+        flush = asyncio.ensure_future(client.flush(60))
+        await asyncio.wait([request], timeout=0.05)
+
+        await client.close()
+
+        async with asyncio.timeout(5):
+            for waiting in (request, flush):
+                with pytest.raises(ConnectionClosedError):
+                    await waiting
+        with pytest.raises(ConnectionClosedError):
+            await client.flush(1)
+        fresh_server.resume()
+
+
+async def test_closing_leaves_no_task_and_no_connection(
+    server: NatsServer, open_client: Opener
+) -> None:
+    """nats-py's own tasks outlive its close (finding 27)."""
+    before = asyncio.all_tasks()
+    async with open_client(server.url) as (client, _):
+        await client.flush(5)
+    transport = client.raw._transport._io_writer.transport
+
+    async def is_clean() -> bool:
+        return asyncio.all_tasks() <= before and transport._sock is None
+
+    await eventually_async(is_clean)
