@@ -26,8 +26,13 @@ from natsstream.errors import UsageError
 
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
 _HOMES = {
+    "ConnectionEvents": "natsstream.streams.connection_events",
+    "Core": "natsstream.streams.core",
+    "CoreMessage": "natsstream.streams.core_message",
+    "CoreSubscription": "natsstream.streams.core_subscription",
     "JetStream": "natsstream.streams.jetstream",
-    "Publisher": "natsstream.streams.publish",
+    "OrderedConsumer": "natsstream.streams.ordered",
+    "Publisher": "natsstream.streams.publisher",
     "Stream": "natsstream.streams.stream",
     "StreamManager": "natsstream.streams.manager",
     "StreamRange": "natsstream.streams.ranges",

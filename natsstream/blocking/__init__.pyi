@@ -6,7 +6,7 @@ Generated, do not edit: `scripts/generate_blocking_types` wrote this file from t
 # Editors show these docstrings: at run time the classes are made from the async ones.
 # ruff: noqa: PYI021
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -15,24 +15,44 @@ from typing import Any, Literal, Self
 import pandas as pd
 import pyarrow as pa
 
-from natsstream.options import ConnectOptions
+from natsstream._wire.headers import Headers
+from natsstream.events import ConnectionEvent
+from natsstream.options import ConnectOptions, Secret
+from natsstream.streams.account import AccountInfo
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.message import Message
+from natsstream.streams.outgoing import Expect, HeaderValues, Payload, PublishMessage, Ttl
 from natsstream.streams.progress import ReadReport
-from natsstream.streams.publish import Expect, HeaderValues, PubAck
+from natsstream.streams.pub_ack import PubAck
+from natsstream.streams.read_events import OrderedReport, ReadEvent
+from natsstream.streams.starts import DeliverPolicy
 
 def connect(
-    servers: str | Sequence[str] | ConnectOptions = "nats://127.0.0.1:4222",
+    servers: str | Sequence[str] | ConnectOptions | None = None,
     *,
-    name: str = "natsstream",
+    context: str | Path | None = None,
+    name: str | None = None,
     user: str | None = None,
     password: str | None = None,
-    token: str | None = None,
+    token: Secret | None = None,
     creds: str | Path | None = None,
-    connect_timeout: float = 5.0,
-    request_timeout: float = 5.0,
-    reconnect_timeout: float = 30.0,
+    nkey: str | Path | None = None,
+    user_jwt: Secret | None = None,
+    user_seed: str | None = None,
+    ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+    key_password: str | None = None,
+    tls_first: bool | None = None,
+    inbox_prefix: str | None = None,
+    domain: str | None = None,
+    api_prefix: str | None = None,
+    connect_timeout: float | None = None,
+    request_timeout: float | None = None,
+    reconnect_timeout: float | None = None,
+    ping_interval: float | None = None,
+    max_missed_pings: int | None = None,
 ) -> Connection:
     """Describe a connection; `with` opens it."""
 
@@ -53,12 +73,137 @@ class Connection:
         traceback: TracebackType | None,
     ) -> None: ...
 
+class ConnectionEvents:
+    """The connection's events from now on; made by `JetStream.events`."""
+
+    @property
+    def dropped(self) -> int:
+        """Events dropped so far because more than 1,000 were waiting."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Listen no more; an iteration that waits ends. Closing twice is fine."""
+
+    def __iter__(self) -> Iterator[ConnectionEvent]: ...
+    def __next__(self) -> ConnectionEvent: ...
+
+class Core:
+    """Plain NATS; `js.core`."""
+
+    def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        reply: str = "",
+    ) -> None:
+        """Send a message to whoever listens now; nobody says whether somebody does."""
+
+    def request(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        timeout: float | None = None,
+    ) -> CoreMessage:
+        """Send a request and return the first answer."""
+
+    def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str = "",
+        max_pending: int = 65536,
+        max_pending_bytes: int = 67108864,
+        on_slow: Literal["raise", "drop"] = "raise",
+    ) -> CoreSubscription:
+        """Describe a subscription; `with` opens it, `for` reads it."""
+
+    def drain(self) -> None:
+        """End all subscriptions, but not what has arrived, which their readers still get."""
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Wait until the server has taken all that was published."""
+
+    def rtt(self, *, timeout: float | None = None) -> float:
+        """Return the seconds that a ping takes to the server and back."""
+
+class CoreMessage:
+    """A message that came without a stream."""
+
+    @property
+    def subject(self) -> str:
+        """Where it was published."""
+
+    @property
+    def reply(self) -> str:
+        """Where an answer is expected; empty for nowhere."""
+
+    @property
+    def data(self) -> bytes:
+        """The payload."""
+
+    @property
+    def headers(self) -> Headers:
+        """The headers, parsed when they are asked for."""
+
+    def respond(self, data: bytes = b"", *, headers: HeaderValues | None = None) -> None:
+        """Answer a request."""
+
+class CoreSubscription:
+    """A subject that is listened to while the context is open; made by `Core.subscribe`."""
+
+    @property
+    def subject(self) -> str:
+        """What is listened to."""
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped so far because the reader was too slow."""
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that have arrived and are not read yet."""
+
+    def open(self) -> Self:
+        """Subscribe; `close` ends it. When it returns, the server knows of the subscription."""
+
+    def drain(self) -> None:
+        """End the subscription, but not what has arrived: the iteration ends after that."""
+
+    def close(self) -> None:
+        """End the subscription and drop what is not read; closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Iterator[CoreMessage]: ...
+    def __next__(self) -> CoreMessage: ...
+    def next(self, timeout: float) -> CoreMessage | None:
+        """Return the next message, None when none came within `timeout` seconds."""
+
 class JetStream:
     """JetStream over one connection; made by `natsstream.connect`."""
 
     @property
     def streams(self) -> StreamManager:
         """Makes, finds and deletes streams."""
+
+    @property
+    def core(self) -> Core:
+        """Plain NATS over the same connection: publish, subscribe, request."""
 
     @property
     def url(self) -> str:
@@ -71,20 +216,95 @@ class JetStream:
     def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: Payload = b"",
         *,
         headers: HeaderValues | None = None,
         msg_id: str | None = None,
         expect: Expect | None = None,
+        ttl: Ttl | None = None,
         timeout: float | None = None,
+        retry_attempts: int = 2,
+        retry_wait: float = 0.25,
     ) -> PubAck:
         """Publish one message to the stream that captures the subject, and wait for its ack."""
 
-    def publisher(self, *, max_pending: int = 4096, ack_timeout: float = 5.0) -> Publisher:
+    def publisher(
+        self,
+        *,
+        max_pending: int = 4096,
+        max_pending_bytes: int = 33554432,
+        ack_timeout: float = 5.0,
+        retry_for: float | None = None,
+        keep_order: bool = False,
+        stream: str | None = None,
+    ) -> Publisher:
         """Return a pipelined publisher, to be used with `with`."""
+
+    def account(self) -> AccountInfo:
+        """Return what the account may use of JetStream, what it uses, and the API level."""
+
+    @property
+    def raw(self) -> Any:
+        """nats-py's client under this connection, for what natsstream does not offer."""
+
+    @property
+    def has_fast_lane(self) -> bool:
+        """False only where an attached connection is a WebSocket: all works, but slower."""
+
+    def events(self) -> ConnectionEvents:
+        """Return what happens to the connection from now on, to be read with `for`."""
+
+    def drain(self) -> None:
+        """End the subscriptions of `js.core` without a loss, then close the connection."""
 
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
+
+class OrderedConsumer:
+    """Follows a stream: iterate it for messages, in order and each once; made by `Stream.ordered`."""
+
+    @property
+    def report(self) -> OrderedReport:
+        """What was done so far: messages, gaps, and why consumers were made again."""
+
+    def __enter__(self) -> Self:
+        """Find the start and make the first consumer."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+
+    @property
+    def next_seq(self) -> int:
+        """Where to go on: `first` for another `ordered` behind all that has been taken."""
+
+    @property
+    def created_ns(self) -> int:
+        """The stream's identity; together with `next_seq` it is a place to go on at."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when all messages that existed when the block was entered have been taken."""
+
+    def __iter__(self) -> Self:
+        """Iterate messages: of what the loop before has left, then what comes."""
+
+    def __next__(self) -> Message:
+        """Return the next message, and wait for it."""
+
+    def initial(self) -> Iterator[Message]:
+        """Yield the messages that existed when the block was entered, then end."""
+
+    def batches(self, *, until_caught_up: bool = False) -> Iterator[list[Message]]:
+        """Yield lists of messages, as they arrive together."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
 
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`."""
@@ -92,6 +312,10 @@ class Publisher:
     @property
     def pending_count(self) -> int:
         """Messages whose ack is under way."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the messages whose ack is under way."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -103,13 +327,17 @@ class Publisher:
     def send(
         self,
         subject: str,
-        data: bytes,
+        data: Payload = b"",
         *,
         headers: HeaderValues | None = None,
         msg_id: str | None = None,
         expect: Expect | None = None,
+        ttl: Ttl | None = None,
     ) -> Callable[[], PubAck]:
         """Send a message; waits only while the window is full."""
+
+    def send_many(self, messages: Iterable[PublishMessage | tuple[str, Payload]]) -> list[PubAck]:
+        """Send messages and wait for all of their acks."""
 
     def flush(self) -> None:
         """Wait for the acks of everything sent so far."""
@@ -131,12 +359,15 @@ class Stream:
     def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: Payload = b"",
         *,
         headers: HeaderValues | None = None,
         msg_id: str | None = None,
         expect: Expect | None = None,
+        ttl: Ttl | None = None,
         timeout: float | None = None,
+        retry_attempts: int = 2,
+        retry_wait: float = 0.25,
     ) -> PubAck:
         """Publish one message into this stream and wait for its ack."""
 
@@ -163,6 +394,19 @@ class Stream:
         eviction_is_loss: bool = False,
     ) -> StreamRange:
         """Describe a bounded read: iterate the result for messages, or ask it for columns."""
+
+    def ordered(
+        self,
+        *,
+        filters: Sequence[str] = (),
+        first: int | None = None,
+        start_time: datetime | int | None = None,
+        deliver_policy: DeliverPolicy = "all",
+        headers_only: bool = False,
+        created_ns: int | None = None,
+        on_loss: Literal["raise", "report"] = "raise",
+    ) -> OrderedConsumer:
+        """Describe a read without an end: what is stored, then what comes, in order and each once."""
 
 class StreamManager:
     """The streams of the account."""

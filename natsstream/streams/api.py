@@ -1,7 +1,8 @@
 """Requests to JetStream's API: one question, one JSON answer, one deadline.
 
 Law: a request that only reads is asked again while the server is away, within its deadline; one
-that changes something is asked once.
+that changes something is asked once, unless nobody was there to do it. No request leaves without
+the connection's domain or prefix.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import cast
 
+from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
 from natsstream._wire.errors_map import server_error
 from natsstream.errors import (
@@ -22,28 +24,89 @@ from natsstream.errors import (
     ServerError,
     TransportError,
 )
+from natsstream.streams.features import ALL, Feature, api_level, is_too_old, require, unsupported
 
 # A server that restarts has no responders for some tens of milliseconds (ADR-22 waits 250 ms).
 _RETRY_WAIT_S = 0.1
+_CHANGE_RETRIES = 2
+# What asking for the API level may end in where everything else works.
+_NO_LEVEL = (ServerError, NoRespondersError, RequestTimeoutError, ProtocolError)
 
 
 class Api:
-    """JetStream's API over one connection."""
+    """JetStream's API over one connection.
+
+    Attributes:
+        client: The connection.
+        prefix: What stands before each request: `$JS.API`, or that of a domain or an import.
+    """
 
     def __init__(self, client: Client) -> None:
-        self.client = client
+        self.client: Client = client
+        options = client.options
+        self.prefix: str = subjects.api_prefix(options.domain, options.api_prefix)
+        self._level: int | None = None
+        self._level_of = 0
+        self._level_lock = asyncio.Lock()
+
+    def subject(self, subject: str) -> str:
+        """Return a subject of the API under this connection's domain or prefix.
+
+        Every request goes through here, also those that are written without waiting for an answer.
+        """
+        return subjects.under_prefix(subject, self.prefix)
+
+    async def level(self) -> int | None:
+        """Return JetStream's API level (ADR-44), 0 before 2.11; None where it can not be read.
+
+        Raises:
+            ConnectionLostError: The connection broke before the answer came.
+
+        Cost: one round trip for each connection, so that a server that was upgraded, or another
+        one, is asked again.
+        """
+        if self._level_of == self.client.connections:
+            return self._level
+        async with self._level_lock:  # Thousands of messages may want to know at once.
+            connection = self.client.connections
+            if self._level_of != connection:
+                timeout = self.client.options.request_timeout
+                try:
+                    answer = await self._ask(subjects.INFO, None, "account", timeout)
+                except _NO_LEVEL:
+                    # An import may leave this request out, and permissions may forbid it.
+                    self._level = None
+                else:
+                    self._level = api_level(answer)
+                self._level_of = connection
+        return self._level
+
+    async def require(self, *wanted: Feature) -> None:
+        """Refuse what the servers lack, before anything of it is sent.
+
+        Raises:
+            UnsupportedServerError: They lack a feature.
+
+        Cost: none, or `level()` when a feature is younger than 2.10.
+        """
+        is_young = any(feature.level for feature in wanted)
+        require(self.client, *wanted, level=await self.level() if is_young else None)
 
     async def change(
         self, subject: str, body: Mapping[str, object] | None, *, what: str
     ) -> dict[str, object]:
         """Ask once for something that changes the server.
 
+        Where nobody listens nothing was done, so it is asked again after 250 ms, twice (ADR-22): a
+        leader may be on its way.
+
         Raises:
             ServerError: The server refused.
             JetStreamNotEnabledError: The server has no JetStream.
             TransportError: There was no answer; whether it was done is not known.
         """
-        return await self._ask(subject, body, what, self.client.options.request_timeout)
+        timeout = self.client.options.request_timeout
+        return await self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
 
     async def read(
         self,
@@ -82,23 +145,54 @@ class Api:
             await asyncio.sleep(_RETRY_WAIT_S)
 
     async def _ask(
-        self, subject: str, body: Mapping[str, object] | None, what: str, timeout: float
+        self,
+        subject: str,
+        body: Mapping[str, object] | None,
+        what: str,
+        timeout: float,
+        *,
+        retries: int = 0,
     ) -> dict[str, object]:
+        self._check_age()
         payload = json.dumps(body).encode() if body else b""
         try:
-            frame = await self.client.request(subject, payload, timeout=timeout)
+            frame = await self.client.request(
+                self.subject(subject), payload, timeout=timeout, retries=retries
+            )
         except NoRespondersError as error:
-            if not self.client.server_info.get("jetstream", False):
-                raise JetStreamNotEnabledError(
-                    f"{self.client.url} has no JetStream",
-                    hint="start it with: nats-server -js",
-                ) from error
-            raise NoRespondersError(
-                f"{what}: JetStream does not answer at {self.client.url}",
-                hint="is the account enabled for JetStream, and has the cluster a leader?",
-                retryable=True,
-            ) from error
+            raise self._no_jetstream(what) from error
         return decode(frame[3], what)
+
+    def _check_age(self) -> None:
+        """Refuse a server older than all that were tried; behind a domain it may be any."""
+        version = self.client.server_info.get("version")
+        if self.prefix == subjects.PREFIX and is_too_old(version):
+            raise unsupported(
+                f"natsstream needs nats-server {ALL.needs_text}, {self.client.url} has {version}",
+                ALL,
+                version=str(version),
+                hint="upgrade the server",
+            )
+
+    def _no_jetstream(self, what: str) -> JetStreamNotEnabledError | NoRespondersError:
+        url = self.client.url
+        if self.prefix != subjects.PREFIX:
+            return NoRespondersError(
+                f"{what}: no JetStream answers under {self.prefix} at {url}",
+                hint="is the domain's server linked to this one, and is the API exported to this "
+                "account?",
+                retryable=True,
+            )
+        if not self.client.server_info.get("jetstream", False):
+            return JetStreamNotEnabledError(
+                f"{url} has no JetStream",
+                hint="start it with: nats-server -js; or name the domain of a server behind it",
+            )
+        return NoRespondersError(
+            f"{what}: JetStream does not answer at {url}",
+            hint="is the account enabled for JetStream, and has the cluster a leader?",
+            retryable=True,
+        )
 
 
 def decode(payload: bytes, what: str) -> dict[str, object]:

@@ -23,6 +23,8 @@ _JSON_NAMES = {"replicas": "num_replicas"}
 _DURATIONS = ("max_age", "duplicate_window", "subject_delete_marker_ttl")
 # The server writes these into metadata by itself; they are its own, not the user's.
 RESERVED_METADATA = "_nats."
+_AS_WITHOUT = ("none", "default")
+_LEVEL_METADATA = ("_nats.ver", "_nats.level", "_nats.req.level")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,14 +178,24 @@ class StreamConfig:
             if name == "metadata":
                 held = user_metadata(cast("Mapping[str, str]", held or {}))
                 wanted = user_metadata(cast("Mapping[str, str]", wanted))
-            if _plain(wanted) != _plain(held) and not (held is None and not wanted):
+            if _plain(wanted) != _plain(held) and not (held is None and not says_something(wanted)):
                 changes[name] = wanted
         return changes
+
+
+def says_something(value: object) -> bool:
+    """Tell whether a field's value differs from what a server without the field does."""
+    return bool(value) and value not in _AS_WITHOUT
 
 
 def user_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return metadata without the keys that the server writes itself."""
     return {key: value for key, value in metadata.items() if not key.startswith(RESERVED_METADATA)}
+
+
+def without_levels(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Return metadata without what it says of the server that it comes from (ADR-44)."""
+    return {key: value for key, value in metadata.items() if key not in _LEVEL_METADATA}
 
 
 def _plain(value: object) -> object:

@@ -1,7 +1,7 @@
 """Why sequences of a stream are missing; pure rules.
 
 What lives here: what the server has told of deleted and lost messages. What must not: asking it
-(`reader.py`), and counting (`progress.py`).
+(`leader.py`), and counting (`progress.py`).
 
 Law: a sequence that the stream says it holds, and does not deliver, is lost. nats-server skips a
 message whose bytes on disk are damaged without a word, and counts it as held.
@@ -21,10 +21,13 @@ class Holes:
 
     Args:
         eviction_is_loss: What is missing before the stream's first sequence counts as lost.
+
+    Attributes:
+        eviction_is_loss: As given.
     """
 
     def __init__(self, *, eviction_is_loss: bool = False) -> None:
-        self._eviction_is_loss = eviction_is_loss
+        self.eviction_is_loss: bool = eviction_is_loss
         self._first_held = 0
         self._lost: list[int] = []
         self._known: list[int] | None = None
@@ -32,7 +35,7 @@ class Holes:
     @property
     def evicted_before(self) -> int:
         """What is missing before this sequence is lost by eviction; 0 for none."""
-        return self._first_held if self._eviction_is_loss else 0
+        return self._first_held if self.eviction_is_loss else 0
 
     def learn(
         self,
@@ -78,7 +81,7 @@ class Holes:
             return "lost", lost_until
         stop = _next_of(self._lost, start, stop)
         if start < self._first_held:
-            return "lost" if self._eviction_is_loss else "deleted", min(stop, self._first_held)
+            return "lost" if self.eviction_is_loss else "deleted", min(stop, self._first_held)
         if self._known is None:
             return "deleted", stop
         deleted_until = _run_until(self._known, start, stop)

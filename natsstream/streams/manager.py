@@ -6,13 +6,21 @@ only the caller's changes in them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
 from natsstream._wire import api as subjects
-from natsstream.errors import ConfigError, StreamNotFoundError
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.errors import ConfigError, ServerError, StreamNotFoundError
 from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig
+from natsstream.streams.config import StreamConfig, without_levels
+from natsstream.streams.features import (
+    STREAM_FIELDS,
+    check_taken,
+    unknown_field,
+    used_features,
+    without_unsaid,
+)
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_filter, check_stream_name
 from natsstream.streams.stream import Stream
@@ -34,20 +42,26 @@ class StreamManager:
         Raises:
             StreamExistsError: A stream of this name has another configuration.
             SubjectOverlapError: Another stream captures some of the subjects.
-            InvalidConfigError: The server refuses a field.
+            InvalidConfigError: The server refuses a field, or took it as something else.
+            UnsupportedServerError: The server lacks a field. Where this was known nothing was
+                sent; a server behind the connected one may have made the stream without the field,
+                and then the message says so and the stream stays.
         """
         wanted = _config(config, fields)
-        answer = await self._api.change(
-            subjects.stream_create(wanted.name), wanted.to_json(), what=f"stream {wanted.name}"
-        )
-        return Stream(self._api, StreamInfo.from_json(answer))
+        body = without_unsaid(STREAM_FIELDS, wanted.to_json())
+        if wanted.metadata is not None:
+            # Where the configuration comes from another server: this one has its own level.
+            body["metadata"] = without_levels(wanted.metadata)
+        await self._api.require(*used_features(STREAM_FIELDS, body))
+        return await self._send(subjects.stream_create(wanted.name), body, given=body)
 
     async def update(self, config: StreamConfig | str, **fields: Any) -> Stream:
         """Change the fields that are given and leave all others as the server has them.
 
         Raises:
             StreamNotFoundError: It does not exist.
-            InvalidConfigError: The server refuses a change.
+            InvalidConfigError: The server refuses a change, or took it as something else.
+            UnsupportedServerError: The server lacks a field; see `create`.
         """
         wanted = _config(config, fields)
         stream = await self.get(wanted.name)
@@ -58,7 +72,9 @@ class StreamManager:
 
         Raises:
             SubjectOverlapError: Another stream captures some of the subjects.
-            InvalidConfigError: The server refuses a field or a change.
+            InvalidConfigError: The server refuses a field or a change, or took it as something
+                else.
+            UnsupportedServerError: The server lacks a field; see `create`.
         """
         wanted = _config(config, fields)
         try:
@@ -128,12 +144,25 @@ class StreamManager:
             own = cast("dict[str, str]", held.get("metadata") or {})
             kept = {key: value for key, value in own.items() if key.startswith("_nats.")}
             changes["metadata"] = {**kept, **cast("dict[str, str]", changes["metadata"])}
-        answer = await self._api.change(
-            subjects.stream_update(wanted.name),
-            {**held, **changes},
-            what=f"stream {wanted.name}",
-        )
-        return Stream(self._api, StreamInfo.from_json(answer))
+        await self._api.require(*used_features(STREAM_FIELDS, changes))
+        subject = subjects.stream_update(wanted.name)
+        return await self._send(subject, {**held, **changes}, given=changes)
+
+    async def _send(
+        self, subject: str, body: dict[str, object], *, given: Mapping[str, object]
+    ) -> Stream:
+        """Send a configuration, and compare it with what the server says that it took."""
+        what = f"stream {body['name']}"
+        try:
+            answer = await self._api.change(subject, body, what=what)
+        except ServerError as error:
+            if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
+                raise
+            raise unknown_field(error, what) from error
+        info = StreamInfo.from_json(answer)
+        taken = cast("dict[str, object]", answer["config"])
+        check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=taken)
+        return Stream(self._api, info)
 
 
 def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:

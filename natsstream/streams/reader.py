@@ -10,43 +10,34 @@ with a new consumer, or ends with a typed error that says where to go on.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from natsstream._wire import api as subjects
 from natsstream.errors import (
     ConnectionLostError,
-    MessageNotFoundError,
     MessagesLostError,
     NatsStreamError,
     SequenceRangeError,
     ServerError,
-    StreamRecreatedError,
     TransportError,
 )
 from natsstream.streams.api import Api
-from natsstream.streams.holes import Holes, holes_between
-from natsstream.streams.info import StreamInfo
+from natsstream.streams.holes import Holes
+from natsstream.streams.info import StreamInfo, StreamState
+from natsstream.streams.leader import Leader
 from natsstream.streams.progress import OutOfOrderError, Progress, ReadReport
-from natsstream.streams.session import ReadSession, Run, SessionBrokenError, SessionIdleError
-from natsstream.units import format_rfc3339
+from natsstream.streams.runs import Run
+from natsstream.streams.session import ReadSession, SessionBrokenError, SessionIdleError
+from natsstream.streams.starts import ConsumerStart
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
 
 Item = TypeVar("Item")
 
-_log = logging.getLogger(__name__)
-
 _RESUME_WAIT_S = 0.1
-# The server lists what it deleted and lost in one answer, seven bytes a sequence: 1.4 MB and 20 ms
-# for this many. A stream with more deleted ones in it is not asked, and all of them count as such.
-_DELETED_LISTED_MAX = 200_000
-# A deletion may reach the replica that delivers before the leader: it is asked again.
-_LOOKS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +78,11 @@ class RangeReader(Generic[Item]):
         self._clip = clip
         self._convert = convert
         self._progress: Progress | None = None
-        self._created_ns = 0
         self._message_bytes = 1
-        self._deleted = 0
         self._holes = Holes(eviction_is_loss=spec.eviction_is_loss)
+        self._leader = Leader(
+            api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
+        )
 
     @property
     def report(self) -> ReadReport:
@@ -124,24 +116,25 @@ class RangeReader(Generic[Item]):
 
     async def _begin(self) -> Progress:
         spec = self._spec
-        info = await self._info()
-        self._created_ns = spec.created_ns or info.created_ns
-        self._check_identity(info)
+        info = await self._leader.info()
         state = info.state
         self._message_bytes = state.bytes // max(state.messages, 1)
-        self._deleted = state.num_deleted
         first = state.first_seq if spec.first is None else spec.first
         last = state.last_seq if spec.last is None else spec.last
         if spec.start_time_ns is not None:
-            first = max(first, await self._sequence_at(spec.start_time_ns, state.last_seq + 1))
+            first = max(first, await self._sequence_at(spec.start_time_ns, state))
         if spec.end_time_ns is not None:
-            last = min(last, await self._sequence_at(spec.end_time_ns, state.last_seq + 1) - 1)
+            last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
         self._check_range(info, spec)
         has_filters = bool(spec.filters)
         progress = Progress(max(first, 1), last, has_filters=has_filters, holes=self._holes)
         if spec.eviction_is_loss:
             self._lose_until(progress, state.first_seq)
         return progress
+
+    async def _sequence_at(self, time_ns: int, state: StreamState) -> int:
+        """Return the first sequence stored at or after a moment, or the one after the last."""
+        return await self._leader.sequence_at(time_ns) or state.last_seq + 1
 
     def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
         first, last, state = spec.first, spec.last, info.state
@@ -172,7 +165,7 @@ class RangeReader(Generic[Item]):
         session = ReadSession[Item](
             self._api,
             self._spec.stream,
-            first=progress.next_seq,
+            start=ConsumerStart(sequence=progress.next_seq),
             last=progress.last,
             filters=self._spec.filters,
             message_bytes=self._message_bytes,
@@ -186,12 +179,14 @@ class RangeReader(Generic[Item]):
                     run = await session.next_run()
                 except SessionIdleError:
                     break  # The leader is asked what is left.
+                if run is None:
+                    continue
                 pending = run.pending
                 if run.first > progress.last:
                     pending = 0
                     continue
                 if run.last - progress.next_seq + 1 > run.count:
-                    await self._explain(run.sequences, progress.next_seq)
+                    await self._leader.explain(run.sequences, progress.next_seq)
                 items, count = self._accept(progress, run)
                 if count:
                     yield items
@@ -228,42 +223,17 @@ class RangeReader(Generic[Item]):
 
     async def _end(self, progress: Progress) -> None:
         """The consumer has no more: believe it only when the leader says the same."""
-        found = await self._next_held(progress.next_seq)
+        found = await self._leader.next_held(progress.next_seq)
         if found is not None and found <= progress.last:
             # A replica that lags behind told the consumer; the leader has more.
             raise SessionBrokenError(f"the consumer has not seen sequence {found} yet")
-        info = await self._info()
-        self._check_identity(info)
+        info = await self._leader.info()
         stop = min(progress.last, info.state.last_seq) + 1
-        await self._explain(lambda: [stop], progress.next_seq)
+        await self._leader.explain(lambda: [stop], progress.next_seq)
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if not progress.is_done:
             self._finish(progress, info)
-
-    async def _explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
-        """Ask the leader why some are missing from `start` on, until it has said so or will not."""
-        lists = not self._spec.filters and self._deleted <= _DELETED_LISTED_MAX
-        if not (lists or self._spec.eviction_is_loss):
-            return
-        holes = holes_between(sequences(), start) if lists else []
-        for look in range(_LOOKS_MAX):
-            if lists and all(self._holes.explain(*hole) for hole in holes):
-                return
-            if look:
-                await asyncio.sleep(_RESUME_WAIT_S)
-            info = await self._info(lists_deleted=lists)
-            self._check_identity(info)
-            self._holes.learn(first_held=info.state.first_seq)
-            if not lists:
-                return
-            state = cast("dict[str, list[int] | None]", info.raw["state"])
-            self._holes.learn(deleted=state.get("deleted") or (), lost=info.state.lost)
-            if state.get("lost") and not info.state.lost:
-                _log.warning(
-                    "stream %s lost messages and can not say which: they count as deleted",
-                    self._spec.stream,
-                )
 
     def _finish(self, progress: Progress, info: StreamInfo) -> None:
         progress.finish(held_last=info.state.last_seq)
@@ -281,13 +251,11 @@ class RangeReader(Generic[Item]):
             raise self._gave_up(progress, lost) from error
         await asyncio.sleep(_RESUME_WAIT_S)
         try:
-            info = await self._info(timeout=max(deadline - now(), _RESUME_WAIT_S))
+            info = await self._leader.info(timeout=max(deadline - now(), _RESUME_WAIT_S))
         except (TransportError, ServerError) as again:
             if not again.retryable:
                 raise
             return
-        self._check_identity(info)
-        self._deleted = info.state.num_deleted
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
@@ -303,14 +271,6 @@ class RangeReader(Generic[Item]):
             retryable=True,
         )
 
-    def _check_identity(self, info: StreamInfo) -> None:
-        if info.created_ns != self._created_ns:
-            raise StreamRecreatedError(
-                f"stream {self._spec.stream} was created at {format_rfc3339(info.created_ns)}, "
-                f"not at {format_rfc3339(self._created_ns)}: it was deleted and made again",
-                hint="its sequences mean other messages now: start from the beginning",
-            )
-
     def _lose_until(self, progress: Progress, first_held: int) -> None:
         progress.lose_until(first_held)
         self._check_loss(progress)
@@ -325,34 +285,3 @@ class RangeReader(Generic[Item]):
             last_seq=loss.last,
             hint='read on with on_loss="report", which counts them in the report',
         )
-
-    async def _info(
-        self, *, lists_deleted: bool = False, timeout: float | None = None
-    ) -> StreamInfo:
-        name = self._spec.stream
-        what = f"stream {name}"
-        body = {"deleted_details": True} if lists_deleted else None
-        answer = await self._api.read(subjects.stream_info(name), body, what=what, timeout=timeout)
-        return StreamInfo.from_json(answer)
-
-    async def _sequence_at(self, time_ns: int, none: int) -> int:
-        """Return the first sequence stored at or after a moment, or `none`."""
-        body: dict[str, object] = {"start_time": format_rfc3339(time_ns), "next_by_subj": ">"}
-        return await self._held(body) or none
-
-    async def _next_held(self, sequence: int) -> int | None:
-        """Ask the leader for the next sequence of the range's subjects that it holds."""
-        found = [
-            await self._held({"seq": sequence, "next_by_subj": subject})
-            for subject in self._spec.filters or (">",)
-        ]
-        return min((each for each in found if each), default=None)
-
-    async def _held(self, body: dict[str, object]) -> int | None:
-        name = self._spec.stream
-        subject = subjects.message_get(name)
-        try:
-            answer = await self._api.read(subject, body, what=f"message of stream {name}")
-        except MessageNotFoundError:
-            return None
-        return cast("dict[str, int]", answer.get("message") or {}).get("seq")

@@ -1,7 +1,7 @@
-"""One ephemeral consumer of a bounded read: made, pulled from, deleted.
+"""One ephemeral consumer of a read: made, pulled from, deleted.
 
 What lives here: the pulls and what comes back, as runs of messages or columns. What must not: the
-decision to go on after a break (`reader.py`), and what a hole means (`progress.py`).
+decision to go on after a break (`reader.py`, `ordered.py`), and what a hole means (`progress.py`).
 
 The consumer is ack-none, in memory and unreplicated: it costs the server nothing to keep and is
 made again at any sequence. Pulls are bounded by count and bytes, and there are never more messages
@@ -16,7 +16,6 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from natsstream._wire import api as subjects
@@ -24,14 +23,19 @@ from natsstream._wire.acks import ack_numbers
 from natsstream._wire.client import Subscription
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.parser import Frame
+from natsstream._wire.refusals import denied_error
 from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
 from natsstream.streams.api import Api
 from natsstream.streams.message import Message
+from natsstream.streams.read_events import BreakReason
+from natsstream.streams.runs import Run, run_of
+from natsstream.streams.starts import ConsumerStart
 from natsstream.units import duration_ns
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
+    from natsstream.events import PermissionDenied
 
 Item = TypeVar("Item")
 
@@ -45,44 +49,31 @@ _PULL_BYTES_MAX = 24 << 20
 _PULL_EXPIRES_S = 30.0
 _HEARTBEAT_S = 2.0
 _IDLE_HEARTBEATS_MAX = 2
-# Two heartbeats missed, and half of one for a busy machine.
-_SILENCE_MAX_S = 2.5 * _HEARTBEAT_S
+_SEQUENCE_MAX = (1 << 64) - 1
+SILENCE_MAX_S = 2.5 * _HEARTBEAT_S
+"""Two heartbeats missed, and half of one for a busy machine."""
 # The server deletes the consumer by itself when its reader was killed.
 _INACTIVE_THRESHOLD_S = 60.0
 _CLOSE_TIMEOUT_S = 1.0
 
 
+_REASONS: dict[PullEnd, BreakReason] = {
+    PullEnd.CONSUMER_DELETED: "consumer_deleted",
+    PullEnd.LEADERSHIP_CHANGE: "leadership_change",
+    PullEnd.SERVER_SHUTDOWN: "server_shutdown",
+}
+
+
 class SessionBrokenError(Exception):
     """The consumer or the connection is gone; the reader makes another. Never leaves `streams`."""
+
+    def __init__(self, text: str, reason: BreakReason = "other") -> None:
+        super().__init__(text)
+        self.reason: BreakReason = reason
 
 
 class SessionIdleError(SessionBrokenError):
     """The consumer counts messages that it does not send: they were deleted, or can not be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run(Generic[Item]):
-    """Messages that arrived together.
-
-    Attributes:
-        items: The messages or columns.
-        count: Number of messages.
-        size: Bytes that they hold in memory, about.
-        first: First sequence.
-        last: Last sequence.
-        first_delivery: The consumer's number of the first.
-        pending: What the consumer still had after the last.
-        sequences: Returns all of the sequences.
-    """
-
-    items: Item
-    count: int
-    size: int
-    first: int
-    last: int
-    first_delivery: int
-    pending: int
-    sequences: Callable[[], Sequence[int]]
 
 
 class ReadSession(Generic[Item]):
@@ -91,10 +82,12 @@ class ReadSession(Generic[Item]):
     Args:
         api: The connection.
         stream: Name of the stream.
-        first: Sequence to begin at.
-        last: Sequence to end at; the consumer may deliver later ones, which the reader drops.
+        start: Where the consumer begins.
+        last: Sequence to end at; the consumer may deliver later ones, which the reader drops. None
+            is a read without an end: pulls stay open while the stream has nothing.
         filters: Subject filters; empty for all.
         message_bytes: Mean size of a stored message, to turn the window's bytes into a count.
+        headers_only: Leaves out the payloads.
         convert: Makes columns of a block; None for messages.
     """
 
@@ -103,17 +96,20 @@ class ReadSession(Generic[Item]):
         api: Api,
         stream: str,
         *,
-        first: int,
-        last: int,
+        start: ConsumerStart,
+        last: int | None,
         filters: Sequence[str],
         message_bytes: int,
+        headers_only: bool = False,
         convert: Callable[[FrameBlock], Item] | None = None,
     ) -> None:
         self._api = api
         self._stream = stream
         self._name = f"read-{secrets.token_hex(8)}"
-        self._first = first
+        self._next_subject = api.subject(subjects.consumer_next(stream, self._name))
+        self._start = start
         self._filters = filters
+        self._headers_only = headers_only
         self._convert = convert
         share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
@@ -121,26 +117,33 @@ class ReadSession(Generic[Item]):
         # larger one is pulled alone. Two pulls must stay below the server's 64 MiB.
         largest = api.client.max_payload_bytes + (64 << 10)
         self._pull_bytes = min(_PULL_BYTES_MAX, max(WINDOW_BYTES // 2, largest))
-        self._last = last
-        self._left = last - first + 1
+        self._is_live = last is None
+        # Without an end there is always more to ask for than the window holds.
+        self._last = _SEQUENCE_MAX if last is None else last
+        self._left = self._last - (start.sequence or 1) + 1
         self._under_way = 0
         self._buffered = 0
         self._buffered_bytes = 0
         self._has_oversized = False
         self._idle_heartbeats = 0
+        # Waited without hearing anything; what a reader does between its waits does not count.
+        self._silent_s = 0.0
         self._queue: deque[Run[Item]] = deque()
         self._wake: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._subscription: Subscription | None = None
         self._unwatch: Callable[[], object] = lambda: None
+        self._unwatch_denied: Callable[[], object] = lambda: None
         self._is_created = False
 
     async def open(self) -> int:
         """Make the consumer and ask for the first messages; returns how many it has to deliver."""
         client = self._api.client
-        self._unwatch = client.watch(lambda: self._fail(SessionBrokenError("connection changed")))
+        broken = SessionBrokenError("connection changed", "connection")
+        self._unwatch = client.watch(lambda: self._fail(broken))
+        self._unwatch_denied = client.watch_denied(self._on_denied)
         inbox = client.new_inbox()
-        self._subscription = await client.subscribe(inbox, self._on_frames)
+        self._subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
         if self._convert is not None:
             from natsstream._wire.framing import cut_block  # noqa: PLC0415 - numpy is an extra.
 
@@ -149,8 +152,7 @@ class ReadSession(Generic[Item]):
         one = self._filters[0] if len(self._filters) == 1 else ""
         config: dict[str, object] = {
             "name": self._name,
-            "deliver_policy": "by_start_sequence",
-            "opt_start_seq": self._first,
+            **self._start.config(),
             "ack_policy": "none",
             "mem_storage": True,
             "num_replicas": 1,
@@ -160,6 +162,8 @@ class ReadSession(Generic[Item]):
             config["filter_subject"] = one
         elif self._filters:
             config["filter_subjects"] = list(self._filters)
+        if self._headers_only:
+            config["headers_only"] = True
         self._is_created = True
         answer = await self._api.change(
             subjects.consumer_create(self._stream, self._name, one),
@@ -169,27 +173,39 @@ class ReadSession(Generic[Item]):
         pending = answer.get("num_pending", 0)
         if not isinstance(pending, int):
             raise ProtocolError("the consumer's info has no num_pending")
-        if pending:
+        if pending or self._is_live:
             self._pull()
             self._pull()
+        if self._failure is not None:
+            raise self._failure
         return pending
 
-    async def next_run(self) -> Run[Item]:
-        """Return the next messages.
+    async def next_run(self) -> Run[Item] | None:
+        """Return the next messages; None when a heartbeat says that there are none at the moment.
+
+        A heartbeat makes None in a read without an end only. Cancelling it loses nothing.
 
         Raises:
             SessionBrokenError: Nothing more will come from this consumer.
+            PermissionDeniedError: The user may not read here.
         """
         while not self._queue:
             if self._failure is not None:
                 raise self._failure
-            self._wake = asyncio.get_running_loop().create_future()
+            if self._is_live and self._idle_heartbeats:
+                self._idle_heartbeats = 0
+                return None
+            loop = asyncio.get_running_loop()
+            began, self._wake = loop.time(), loop.create_future()
             try:
-                async with asyncio.timeout(_SILENCE_MAX_S):
+                async with asyncio.timeout(max(SILENCE_MAX_S - self._silent_s, 0)):
                     await self._wake
             except TimeoutError:
-                raise SessionBrokenError("two heartbeats missed") from None
+                raise SessionBrokenError("two heartbeats missed", "heartbeats") from None
             finally:
+                # A reader with little patience comes again and again: its waits add up.
+                if self._wake.cancelled():
+                    self._silent_s += loop.time() - began
                 self._wake = None
         run = self._queue.popleft()
         self._buffered -= run.count
@@ -197,19 +213,31 @@ class ReadSession(Generic[Item]):
         self._pull()
         return run
 
-    async def close(self) -> None:
-        """Free everything here and on the server; closing twice is fine."""
+    async def close(self, *, confirm: bool = False) -> None:
+        """Free everything here and on the server; closing twice is fine.
+
+        Args:
+            confirm: Wait until the server has deleted the consumer, a second at most. Without it,
+                nobody waits: the server would delete it by itself after a minute.
+        """
         self._unwatch()
+        self._unwatch_denied()
+        self._fail(SessionBrokenError("closed"))
         self._queue.clear()
         if self._subscription is None:
             return
         self._subscription.close()
         self._subscription = None
-        if self._is_created and self._api.client.is_connected:
-            # The server would do it by itself after a minute; nobody waits for the answer.
-            with suppress(NatsStreamError):
-                delete = subjects.consumer_delete(self._stream, self._name)
-                self._api.client.write(self._api.client.publish_command(delete, "", b"", b""))
+        if not self._is_created:
+            return
+        client = self._api.client
+        delete = self._api.subject(subjects.consumer_delete(self._stream, self._name))
+        with suppress(NatsStreamError):
+            if confirm and client.is_connected:
+                await client.request(delete, timeout=_CLOSE_TIMEOUT_S)
+            else:
+                # Without a connection it is sent after the reconnect.
+                client.write(client.publish_command(delete, "", b"", b""))
 
     # Sinks of the fast lane: they must not wait and must not raise.
 
@@ -226,28 +254,23 @@ class ReadSession(Generic[Item]):
 
     def _on_messages(self, messages: list[Frame]) -> None:
         try:
-            first, first_delivery, _, _ = ack_numbers(messages[0][1])
-            last, last_delivery, _, pending = ack_numbers(messages[-1][1])
+            _, first_delivery, _, _ = ack_numbers(messages[0][1])
+            _, last_delivery, _, pending = ack_numbers(messages[-1][1])
         except ValueError:
             self._fail(ProtocolError("a message came without an ack subject"))
             return
         if last_delivery - first_delivery + 1 != len(messages):
-            self._fail(SessionBrokenError("deliveries are missing"))
+            self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
             return
-        items = [Message(frame) for frame in messages]
-        self._push(
-            # Item is list[Message] wherever there is no converter.
-            Run(
-                items,  # pyright: ignore[reportArgumentType]
-                len(items),
-                sum([len(frame[3]) for frame in messages]),
-                first,
-                last,
-                first_delivery,
-                pending,
-                lambda: [item.sequence for item in items],
-            )
+        run = run_of(
+            [Message(frame) for frame in messages],
+            # A stream may hold headers alone.
+            size=sum([len(frame[2]) + len(frame[3]) for frame in messages]),
+            first_delivery=first_delivery,
+            pending=pending,
         )
+        # Item is list[Message] wherever there is no converter.
+        self._push(run)  # pyright: ignore[reportArgumentType]
 
     def take(self, data: bytes, start: int) -> FrameBlock | None:
         """Cut a block; called by the parser."""
@@ -261,7 +284,7 @@ class ReadSession(Generic[Item]):
         deliveries = frames.consumer_sequence
         count = len(frames)
         if int(deliveries[-1]) - int(deliveries[0]) + 1 != count:
-            self._fail(SessionBrokenError("deliveries are missing"))
+            self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
             return
         try:
             items = self._convert(frames)
@@ -298,7 +321,7 @@ class ReadSession(Generic[Item]):
             # The range exists, so a server that idles with a pull open has nothing to send: what it
             # counted as pending was deleted meanwhile. A new consumer counts again.
             self._idle_heartbeats += 1
-            if self._idle_heartbeats >= _IDLE_HEARTBEATS_MAX:
+            if self._idle_heartbeats >= _IDLE_HEARTBEATS_MAX and not self._is_live:
                 self._fail(SessionIdleError("the consumer has nothing to send"))
             return
         end = status.pull_end
@@ -316,8 +339,11 @@ class ReadSession(Generic[Item]):
                 # Stored under a larger max_payload than the server has now.
                 self._has_oversized = True
             self._pull()
-        elif status.code == StatusCode.NO_RESPONDERS or end is not None:
-            self._fail(SessionBrokenError(status.description or "consumer gone"))
+        elif status.code == StatusCode.NO_RESPONDERS:
+            self._fail(SessionBrokenError("consumer gone", "no_consumer"))
+        elif end is not None:
+            reason = _REASONS.get(end, "other")
+            self._fail(SessionBrokenError(status.description, reason))
         else:
             text = f"read of stream {self._stream}: {status.description}"
             self._fail(ServerError(text, code=status.code, description=status.description))
@@ -340,17 +366,21 @@ class ReadSession(Generic[Item]):
         if not self._has_oversized:
             body["max_bytes"] = self._pull_bytes
         client = self._api.client
-        subject = subjects.consumer_next(self._stream, self._name)
+        payload = json.dumps(body).encode()
+        command = client.publish_command(
+            self._next_subject, self._subscription.subject, b"", payload
+        )
         try:
-            client.write(
-                client.publish_command(
-                    subject, self._subscription.subject, b"", json.dumps(body).encode()
-                )
-            )
+            client.write(command)
         except NatsStreamError as error:
-            self._fail(SessionBrokenError(error.message))
+            self._fail(SessionBrokenError(error.message, "connection"))
             return
         self._under_way += count
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        inbox = self._subscription.subject if self._subscription is not None else ""
+        if event.operation == "publish" and event.subject in (self._next_subject, inbox):
+            self._fail(denied_error(event))
 
     def _fail(self, error: Exception) -> None:
         if self._failure is None:
@@ -358,5 +388,6 @@ class ReadSession(Generic[Item]):
         self._notify()
 
     def _notify(self) -> None:
+        self._silent_s = 0.0
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)

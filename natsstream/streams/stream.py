@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal, cast
 
 from natsstream._wire import api as subjects
 from natsstream.errors import ConfigError, MessageNotFoundError, ProtocolError
 from natsstream.streams.api import Api
+from natsstream.streams.features import GET_BY_TIME
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.message import Message
 from natsstream.streams.names import check_filter
-from natsstream.streams.publish import Expect, HeaderValues, PubAck, message_headers, publish
+from natsstream.streams.ordered import OrderedConsumer
+from natsstream.streams.outgoing import (
+    Expect,
+    HeaderValues,
+    Payload,
+    Ttl,
+    message_headers,
+    needed_features,
+)
+from natsstream.streams.pub_ack import PubAck
+from natsstream.streams.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
 from natsstream.streams.ranges import StreamRange
 from natsstream.streams.reader import RangeSpec
+from natsstream.streams.starts import DeliverPolicy, OrderedSpec
 from natsstream.units import format_rfc3339, parse_rfc3339, time_to_ns
 
 
@@ -49,23 +62,25 @@ class Stream:
     async def publish(
         self,
         subject: str,
-        data: bytes = b"",
+        data: Payload = b"",
         *,
         headers: HeaderValues | None = None,
         msg_id: str | None = None,
         expect: Expect | None = None,
+        ttl: Ttl | None = None,
         timeout: float | None = None,
+        retry_attempts: int = RETRY_ATTEMPTS,
+        retry_wait: float = RETRY_WAIT_S,
     ) -> PubAck:
         """Publish one message into this stream and wait for its ack.
 
-        The server refuses it when another stream captures the subject.
+        The server refuses it when another stream captures the subject. The arguments are those of
+        `JetStream.publish`.
 
         Raises:
             ConfigError: The stream has `no_ack`; nothing was sent.
             WrongStreamError: Another stream captures the subject.
-            WrongLastSequenceError: An expectation did not hold.
-            NoRespondersError: No stream captures the subject.
-            RequestTimeoutError: No ack in time; the message may be stored or not.
+            NatsStreamError: What `JetStream.publish` raises.
         """
         if self.cached.config.no_ack:
             raise ConfigError(
@@ -73,17 +88,18 @@ class Stream:
                 hint="js.streams.update(name, no_ack=False)",
             )
         expect = expect or Expect()
-        block = message_headers(
-            headers,
-            msg_id,
-            Expect(
-                stream=expect.stream or self.name,
-                last_seq=expect.last_seq,
-                last_subject_seq=expect.last_subject_seq,
-                last_msg_id=expect.last_msg_id,
-            ),
+        expect = replace(expect, stream=expect.stream or self.name)
+        block = message_headers(headers, msg_id, expect, ttl)
+        await self._api.require(*needed_features(expect, ttl))
+        return await publish(
+            self._api,
+            subject,
+            data,
+            headers=block,
+            timeout=timeout,
+            retry_attempts=retry_attempts,
+            retry_wait=retry_wait,
         )
-        return await publish(self._api, subject, data, headers=block, timeout=timeout)
 
     async def get(
         self,
@@ -104,12 +120,16 @@ class Stream:
 
         Raises:
             ConfigError: The arguments name no message, or two.
+            UnsupportedServerError: `start_time` was given, and the server is older than 2.11.
             TransportError: The server did not answer in time.
 
         Cost: one round trip to the stream's leader, so it sees every acknowledged write.
         Source: nats.go jetstream/stream.go GetMsg; `start_time` needs a server of 2.11.
         """
         body = _which(sequence, last_by_subject, next_by_subject, start_time)
+        if start_time is not None:
+            # Servers before 2.11 would answer with the first message of all.
+            await self._api.require(GET_BY_TIME)
         subject = subjects.message_get(self.name)
         try:
             answer = await self._api.read(subject, body, what=f"message of stream {self.name}")
@@ -169,6 +189,61 @@ class Stream:
                 eviction_is_loss=eviction_is_loss,
             ),
         )
+
+    def ordered(
+        self,
+        *,
+        filters: Sequence[str] = (),
+        first: int | None = None,
+        start_time: datetime | int | None = None,
+        deliver_policy: DeliverPolicy = "all",
+        headers_only: bool = False,
+        created_ns: int | None = None,
+        on_loss: Literal["raise", "report"] = "raise",
+    ) -> OrderedConsumer:
+        """Describe a read without an end: what is stored, then what comes, in order and each once.
+
+        Use it as `async with stream.ordered() as tail: async for message in tail`. It goes on by
+        itself after a lost connection, a restart of the server, a change of leaders and a deleted
+        consumer, however slow the reader is.
+
+        Args:
+            filters: Subjects to read, chosen on the server; they must not overlap.
+            first: First sequence, inclusive. One that the stream has not come to is waited for.
+            start_time: Leaves out what was stored before this moment (datetime with a time zone,
+                or Unix nanoseconds).
+            deliver_policy: Where to begin when neither is given. "all": with the first that the
+                stream holds. "new": with what is stored from now on. "last": with the last one
+                of the filters. "last_per_subject": with the last one of each subject; every
+                message stored after the block was entered still comes.
+            headers_only: Leave out the payloads; their size stands in the header `Nats-Msg-Size`.
+            created_ns: The stream's identity, from `StreamInfo`: refuse another stream of this
+                name.
+            on_loss: "raise" ends at the first lost message; "report" goes on and counts. Without
+                filters only: a filter hides what is missing, and so does "last_per_subject".
+
+        Returns:
+            A consumer; nothing is sent before its block is entered.
+
+        Raises:
+            SubjectError: A filter is not a legal subject.
+            ConfigError: Two starts are given, or a value can not work.
+
+        Cost: one ephemeral consumer; memory of at most 16 MiB of messages on their way, and up to
+        48 MiB where the server takes messages of 24 MiB.
+        Source: ADR-17; nats.go jetstream/ordered.go.
+        """
+        spec = OrderedSpec(
+            stream=self.name,
+            filters=filters,
+            first=first,
+            start_time_ns=None if start_time is None else time_to_ns(start_time),
+            deliver_policy=deliver_policy,
+            headers_only=headers_only,
+            created_ns=created_ns,
+            on_loss=on_loss,
+        )
+        return OrderedConsumer(self._api, spec)
 
     def __repr__(self) -> str:
         return f"<Stream {self.name}>"

@@ -16,6 +16,7 @@ import pytest
 import natsstream
 from natsstream import blocking
 from natsstream.connection import Connection
+from natsstream.streams.connection_events import ConnectionEvents
 from natsstream.streams.manager import StreamManager
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ RENAMED = {
 ASYNC_CLASSES: dict[str, type[object]] = {
     "Connection": Connection,
     "JetStream": natsstream.JetStream,
+    "ConnectionEvents": ConnectionEvents,
+    "Core": natsstream.Core,
+    "CoreMessage": natsstream.CoreMessage,
+    "CoreSubscription": natsstream.CoreSubscription,
+    "OrderedConsumer": natsstream.OrderedConsumer,
     "Publisher": natsstream.Publisher,
     "Stream": natsstream.Stream,
     "StreamManager": StreamManager,
@@ -115,7 +121,7 @@ def test_generator_refuses_what_it_can_not_translate() -> None:
     # A callback that the caller would have to write with async.
     generator = load_script()
     source = "def run(self, handler: Callable[[bytes], Awaitable[None]]) -> None: ..."
-    module = generator.load("natsstream._wire.nats_py")
+    module = generator.load("natsstream._wire.attach")
 
     with pytest.raises(generator.NoRuleError, match=r"Worker\.run: Awaitable"):
         generator.write_function(generator.Types(), module, ast.parse(source).body[0], "Worker.run")

@@ -1,22 +1,43 @@
-"""Connections for the integration tests of streams."""
+"""Servers and connections for the integration tests of streams.
+
+Every test that shares a server runs on both backends; a test that breaks its server does so to a
+process, whose pid and files it needs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import pytest
 import pytest_asyncio
 
 from natsstream import connect
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from natsstream import JetStream
-    from natsstream.testing import NatsServer
+    from natsstream.testing import NatsNode, NatsServer, ServerOptions
+
+CONTAINER = pytest.param("container", marks=pytest.mark.needs_docker)
+
+
+@pytest.fixture(scope="session", params=["process", CONTAINER])
+def server(
+    request: pytest.FixtureRequest, nats_server_options: ServerOptions
+) -> Iterator[NatsNode]:
+    """The shared server: the process that the whole run has, and a container."""
+    if request.param == "process":
+        yield cast("NatsServer", request.getfixturevalue("nats_server"))
+        return
+    from natsstream.testing import NatsContainer  # noqa: PLC0415 - Takes 0.5 s, needs Docker.
+
+    with NatsContainer(**nats_server_options) as container:
+        yield container
 
 
 @pytest_asyncio.fixture
-async def js(server: NatsServer) -> AsyncIterator[JetStream]:
+async def js(server: NatsNode) -> AsyncIterator[JetStream]:
     """A connection to the server that the whole run shares."""
     async with connect(server.url) as js:
         yield js

@@ -135,7 +135,7 @@ async def test_request_that_was_refused_or_answered_leaves_no_reply_behind(
     js: JetStream, stream_name: str
 ) -> None:
     await js.streams.create(stream_name, subjects=[stream_name])
-    replies = client_of(js)._replies  # pyright: ignore[reportPrivateUsage]
+    replies = client_of(js).requests._waiting  # pyright: ignore[reportPrivateUsage]
 
     with pytest.raises(PayloadTooLargeError):
         await js.publish(stream_name, bytes(64 * MIB))

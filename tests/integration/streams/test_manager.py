@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from natsstream import ConfigError, StreamConfig
+from natsstream import ConfigError, ConnectOptions, StreamConfig, connect
 from natsstream.errors import (
     InvalidConfigError,
     StreamExistsError,
     StreamNameError,
     StreamNotFoundError,
     SubjectOverlapError,
+    UnsupportedServerError,
 )
-from tests.support.streams import change, fill
+from tests.support.streams import change, connection_of, fill
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from natsstream import JetStream, Stream
+    from natsstream._wire.parser import Frame
+    from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
 
@@ -215,6 +221,73 @@ async def test_typed_fields_cover_what_the_server_sends(js: JetStream, stream_na
     stream = await js.streams.create(stream_name, subjects=[stream_name])
 
     assert dict((await stream.info()).config.extra) == {}
+
+
+async def test_value_that_the_server_took_as_another_is_told(
+    js: JetStream, stream_name: str
+) -> None:
+    """A sealed stream keeps its messages for ever, whatever else was asked for."""
+    await js.streams.create(stream_name)
+
+    with pytest.raises(InvalidConfigError, match="max_age 0 for 3600000000000"):
+        await js.streams.update(stream_name, sealed=True, max_age=3600)
+
+
+async def test_value_that_the_server_can_not_read_is_told(js: JetStream, stream_name: str) -> None:
+    config = StreamConfig(name=stream_name, extra={"max_age": "an hour"})
+
+    with pytest.raises(UnsupportedServerError, match="can not read") as caught:
+        await js.streams.create(config)
+
+    assert "max_age" in caught.value.detail
+
+
+async def test_metadata_of_another_server_does_not_tell_its_level(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(
+        stream_name, metadata={"_nats.level": "99", "_nats.ver": "9.9.9", "a": "1"}
+    )
+
+    metadata = dict(stream.cached.config.metadata or {})
+    assert metadata["a"] == "1"
+    assert "9.9.9" not in metadata.values()
+    assert "99" not in metadata.values()
+
+
+async def test_change_is_asked_again_when_nobody_was_there(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    """The API of a made-up prefix, which a leader begins to answer after the first question."""
+    prefix = f"{stream_name}.API"
+    options = ConnectOptions(servers=server.url, name=stream_name, api_prefix=prefix)
+    client = js._client  # pyright: ignore[reportPrivateUsage] - plain NATS, to play the leader.
+    asked: list[str] = []
+
+    def answer(frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            asked.append(frame[0].decode())
+            reply = frame[1].decode()
+            client.write(client.publish_command(reply, "", b"", b'{"success": true}'))
+
+    async with connect(options) as other:
+        deleting = asyncio.ensure_future(other.streams.delete("S"))
+        while connection_of(server, stream_name)["in_msgs"] == 0:
+            await asyncio.sleep(0)
+        await client.subscribe(f"{prefix}.>", answer)
+        await deleting
+
+    assert asked == [f"{prefix}.STREAM.DELETE.S"]
+
+
+async def test_level_is_asked_once_however_many_want_it(fresh_js: JetStream) -> None:
+    api = fresh_js._api  # pyright: ignore[reportPrivateUsage] - no public call waits for it alone.
+
+    levels = await asyncio.gather(*[api.level() for _ in range(50)])
+
+    account = await fresh_js.account()
+    assert levels == [account.api_level] * 50
+    assert account.api_requests == 1
 
 
 async def test_update_of_no_stream_fails(js: JetStream, stream_name: str) -> None:

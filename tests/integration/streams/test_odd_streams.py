@@ -40,11 +40,11 @@ def client_of(js: JetStream) -> Client:
 async def publish_raw(js: JetStream, subject: bytes, header: bytes, data: bytes) -> None:
     """Publish bytes as another client might, and wait for the ack."""
     client = client_of(js)
-    reply, future = client.expect_reply()
+    reply, future = client.requests.expect(subject.decode(errors="surrogateescape"))
     line = b"HPUB %b %b %d %d" % (subject, reply.encode(), len(header), len(header) + len(data))
     client.write(b"%b\r\n%b%b\r\n" % (line, header, data))
     ack = json.loads((await future)[3])
-    client.forget_reply(reply)
+    client.requests.forget(reply)
     assert "seq" in ack, ack
 
 

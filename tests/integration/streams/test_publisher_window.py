@@ -236,4 +236,4 @@ async def test_closed_publisher_refuses_to_send(js: JetStream, stream_name: str)
 @pytest.mark.parametrize("options", [{"max_pending": 0}, {"ack_timeout": 0}, {"ack_timeout": -1}])
 async def test_window_and_timeout_are_above_zero(js: JetStream, options: dict[str, int]) -> None:
     with pytest.raises(ConfigError):
-        js.publisher(**options)
+        js.publisher(**options)  # pyright: ignore[reportArgumentType] - a table of options.

@@ -1,0 +1,145 @@
+"""Plain NATS over the same connection: publish, subscribe, request; no stream is involved."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from natsstream._wire.client import Client
+from natsstream._wire.headers import encode_headers
+from natsstream.errors import ConfigError
+from natsstream.streams.core_message import CoreMessage, send
+from natsstream.streams.core_subscription import (
+    MAX_PENDING,
+    MAX_PENDING_BYTES,
+    CoreSubscription,
+)
+from natsstream.streams.names import check_filter, check_subject
+from natsstream.streams.outgoing import HeaderValues
+
+
+class Core:
+    """Plain NATS; `js.core`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._opened: set[CoreSubscription] = set()
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        reply: str = "",
+    ) -> None:
+        """Send a message to whoever listens now; nobody says whether somebody does.
+
+        Raises:
+            SubjectError: A subject can not be published to; nothing was sent.
+            HeaderError: A header would break the wire; nothing was sent.
+            PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
+            ConnectionLostError: There is no connection and 8 MiB wait for one already.
+
+        Cost: no round trip; waits only while the socket has no room.
+        """
+        await send(self._client, subject, data, headers=headers, reply=reply)
+
+    async def request(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        timeout: float | None = None,
+    ) -> CoreMessage:
+        """Send a request and return the first answer.
+
+        Args:
+            subject: Where to.
+            data: The payload.
+            headers: Header values by name; a list sends the header more than once.
+            timeout: Seconds to wait; None is `request_timeout`.
+
+        Raises:
+            NoRespondersError: Nobody listens on the subject.
+            RequestTimeoutError: No answer in time.
+            PermissionDeniedError: The user may not publish there.
+        """
+        client = self._client
+        block = encode_headers(headers) if headers else b""
+        frame = await client.request(
+            check_subject(subject),
+            data,
+            headers=block,
+            timeout=client.options.request_timeout if timeout is None else timeout,
+        )
+        return CoreMessage(client, frame)
+
+    def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str = "",
+        max_pending: int = MAX_PENDING,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
+        on_slow: Literal["raise", "drop"] = "raise",
+    ) -> CoreSubscription:
+        """Describe a subscription; `async with` opens it, `async for` reads it.
+
+        Args:
+            subject: What to listen to; wildcards are taken.
+            queue: Queue group: each message goes to one member of it.
+            max_pending: Messages that may wait to be read.
+            max_pending_bytes: Bytes that they may have; one message may be larger.
+            on_slow: What happens to messages beyond that: they are dropped, and "raise" tells it
+                by an error once those before them are read, "drop" only counts them.
+
+        Raises:
+            SubjectError: The subject is not legal.
+            ConfigError: A limit is below 1, or the queue's name is not legal.
+        """
+        if queue and (not queue.isprintable() or any(char.isspace() for char in queue)):
+            raise ConfigError(f"{queue!r} is not a legal queue group", hint="leave out blanks")
+        for name, value in (("max_pending", max_pending), ("max_pending_bytes", max_pending_bytes)):
+            if value < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {value}")
+        return CoreSubscription(
+            self._client,
+            check_filter(subject),
+            queue=queue,
+            max_pending=max_pending,
+            max_pending_bytes=max_pending_bytes,
+            on_slow=on_slow,
+            opened=self._opened,
+        )
+
+    async def drain(self) -> None:
+        """End all subscriptions, but not what has arrived, which their readers still get.
+
+        Raises:
+            TransportError: The server did not confirm in time; the subscriptions are ended still.
+        """
+        for subscription in tuple(self._opened):
+            await subscription.drain()
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        """Wait until the server has taken all that was published.
+
+        Raises:
+            RequestTimeoutError: It did not within `timeout` seconds; None is `request_timeout`.
+            ConnectionLostError: The connection broke, or there is none.
+        """
+        options = self._client.options
+        await self._client.flush(options.request_timeout if timeout is None else timeout)
+
+    async def rtt(self, *, timeout: float | None = None) -> float:
+        """Return the seconds that a ping takes to the server and back.
+
+        Raises:
+            RequestTimeoutError: No answer within `timeout` seconds; None is `request_timeout`.
+            ConnectionLostError: The connection broke, or there is none.
+        """
+        began = time.perf_counter()
+        await self.flush(timeout=timeout)
+        return time.perf_counter() - began

@@ -1,0 +1,82 @@
+"""What keeps a run of messages in order: each says which one must stand before it in the stream.
+
+What lives here: the ways to say so, as rules without I/O. What must not: sending.
+
+Law: the first message of a run says nothing, and is sent only when all before it have ended; each
+further one is stored only when the one before it is. So a message that is lost holds back those
+behind it, wherever it was lost.
+
+Which way works depends on the stream, as read in nats-server's source (processJetStreamMsg,
+checkMsgHeadersPreClusteredProposal) and seen on 2.15:
+
+- With one replica the server looks for duplicates before it compares message ids, and after it has
+  compared sequences. An id names one message, whoever else writes; a second copy is told as a
+  duplicate. So ids are what works.
+- With replicas nothing works. Ids are compared when a message is applied, on each server for
+  itself; one that is refused is then taken for one in flight, and no second copy is stored until
+  the duplicate window has passed. Sequences are compared by the leader, against those that it
+  expects: a message of another writer takes the place of ours and the one behind fits again, and
+  around a change of leaders later messages were seen to be stored before earlier ones without any
+  other writer. So a run is one message there.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from natsstream._wire.headers import HeaderName
+from natsstream.errors import NatsStreamError, WrongLastMessageIdError
+
+Line = tuple[HeaderName, str]
+
+
+class Guard(Protocol):
+    """Says what each message of a run expects."""
+
+    def begin(self) -> None:
+        """Begin a run: the next message is its first."""
+        ...
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return what the next message, which has this id, expects; None for the first."""
+        ...
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell whether a message was refused because another one stands before it."""
+        ...
+
+
+class Alone:
+    """Lets every message be a run of its own; for replicated streams."""
+
+    def begin(self) -> None:
+        """Begin a run."""
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return nothing: every message is the first."""
+        del msg_id
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell nothing: no message expects anything."""
+        del error
+        return False
+
+
+class MessageIdGuard:
+    """Expects the id of the message before; for streams with one replica."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def begin(self) -> None:
+        """Begin a run: the next message is its first."""
+        self._last = ""
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return what the next message, which has this id, expects; None for the first."""
+        last, self._last = self._last, msg_id
+        return (HeaderName.EXPECTED_LAST_MSG_ID, last) if last else None
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell whether a message was refused because another one stands before it."""
+        return isinstance(error, WrongLastMessageIdError)

@@ -1,0 +1,44 @@
+"""How a publisher works; what lives here is the shape, and which values can work together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natsstream.errors import ConfigError
+from natsstream.streams.names import check_stream_name
+
+MAX_PENDING = 4_096
+"""Default window: at 256 bytes a message it hides a round trip of 20 ms at 200,000 messages/s."""
+MAX_PENDING_BYTES = 32 << 20
+"""Default window in bytes: 4,096 messages of 8 KiB; the same bytes may stand in the socket's buffer
+once more."""
+ACK_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublisherOptions:
+    """The options of `JetStream.publisher`, which explains them."""
+
+    max_pending: int = MAX_PENDING
+    max_pending_bytes: int = MAX_PENDING_BYTES
+    ack_timeout: float = ACK_TIMEOUT_S
+    retry_for: float | None = None
+    keep_order: bool = False
+    stream: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_pending", "max_pending_bytes"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {value}")
+        for name in ("ack_timeout", "retry_for"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} must be above 0 seconds, got {value}")
+        if self.keep_order and self.retry_for is None:
+            raise ConfigError(
+                "keep_order is about messages that are sent again, and none is",
+                hint="give retry_for=30 as well",
+            )
+        if self.stream is not None:
+            check_stream_name(self.stream)

@@ -1,0 +1,317 @@
+"""Sends a publisher's messages and pairs them with their answers, each message for itself.
+
+What lives here: commands, reply subjects, deadlines, and sending again. What must not: the window
+and the futures, which are `window.py`'s, and order under retry, which is `ordered_sending.py`'s.
+
+Law: every message ends with an ack or an error, by its deadline at the latest. What has ended is
+not sent any more: commands wait here for a connection, so that they can be dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from natsstream._wire.commands import publish_command
+from natsstream._wire.parser import Frame
+from natsstream._wire.refusals import denied_error
+from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
+from natsstream.events import PermissionDenied
+from natsstream.streams.api import Api
+from natsstream.streams.pub_ack import AckReader
+from natsstream.streams.publish import RETRY_WAIT_S
+from natsstream.streams.publisher_options import PublisherOptions
+from natsstream.streams.window import AckFuture, Entry, Window
+
+# Commands gathered within one turn of the loop go out as one write, of about this size at most.
+WRITE_BYTES = 256 << 10
+# A deadline is looked at this late at most, so that many that are close make one look.
+TICK_S = 0.02
+
+
+class Sending(Protocol):
+    """What a publisher asks of the way in which it sends."""
+
+    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
+        """Take a message that fits into the window; raise when no more can be sent."""
+        ...
+
+    def on_acks(self, frames: list[Frame]) -> None:
+        """Take answers."""
+        ...
+
+    def on_connection(self) -> None:
+        """The connection broke, came back or was closed."""
+        ...
+
+    def on_denied(self, event: PermissionDenied) -> None:
+        """The server refuses the oldest message of a subject."""
+        ...
+
+    def write(self) -> None:
+        """Send what waits, if there is a connection."""
+        ...
+
+    def entries(self) -> list[Entry]:
+        """Return all messages that have not ended."""
+        ...
+
+    def close(self, error: NatsStreamError) -> None:
+        """Fail all that is left and send nothing more."""
+        ...
+
+
+class Writer:
+    """Writes commands in runs, and takes back those that a break left behind."""
+
+    def __init__(self, api: Api) -> None:
+        self._client = api.client
+        self._runs: list[bytes] = []
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected, also by what the client below knows already."""
+        return self._client.is_connected and bool(self._client.raw.is_connected)
+
+    def write(self, run: bytes) -> None:
+        """Send a run of commands."""
+        self._client.write(run)
+        self._runs.append(run)
+
+    def heard(self) -> None:
+        """The server has answered: all that was written before was written to it."""
+        self._runs.clear()
+
+    def take_back(self) -> None:
+        """Forget the runs that wait for another connection.
+
+        Between a break and its news commands may be written for the next connection.
+        """
+        for run in self._runs:
+            self._client.take_back(run)
+        self._runs.clear()
+
+    def check_open(self) -> None:
+        """Raise when the connection is closed for good: writing nothing tells."""
+        nothing = b""
+        self._client.write(nothing)
+        self._client.take_back(nothing)
+
+
+class _Plain(Entry):
+    """A message with the bytes that publish it."""
+
+    __slots__ = ("command",)
+
+    def __init__(
+        self, subject: str, future: AckFuture, command: bytes, deadline: float, give_up: float
+    ) -> None:
+        # Not by the base class: one call less is 2 % of what a message costs.
+        self.subject = subject
+        self.future = future
+        self.size = len(command)
+        self.deadline = deadline
+        self.give_up = give_up
+        self.is_over = False
+        self.command = command
+
+
+class PlainSending:
+    """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
+
+    def __init__(
+        self, api: Api, options: PublisherOptions, window: Window, reply_prefix: bytes
+    ) -> None:
+        self._writer = Writer(api)
+        self._window = window
+        self._reply_prefix = reply_prefix
+        self._ack_timeout = options.ack_timeout
+        # Without retries a message's first failure is its last.
+        self._retry_for = 0.0 if options.retry_for is None else options.retry_for
+        self._loop = asyncio.get_running_loop()
+        self._acks = AckReader()
+        self._sent = 0
+        self._pending: dict[bytes, _Plain] = {}
+        # Commands by reply: not written yet.
+        self._waiting: dict[bytes, bytes] = {}
+        self._waiting_bytes = 0
+        self._is_write_due = False
+        self._is_held_up = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self._refused: list[bytes] = []
+        self._end: NatsStreamError | None = None
+
+    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
+        """Take a message; its id stands in its block already."""
+        del msg_id
+        if self._end is not None:
+            raise self._end
+        loop = self._loop
+        now = loop.time()
+        self._sent += 1
+        token = b"%x" % self._sent
+        command = publish_command(start, token, block, data)
+        future = AckFuture(loop=loop)
+        deadline = now + self._ack_timeout
+        entry = _Plain(subject, future, command, deadline, now + self._retry_for)
+        self._window.enter(entry)
+        reply = self._reply_prefix + token
+        self._pending[reply] = entry
+        self._queue(reply, command)
+        if self._timer is None:
+            self._timer = loop.call_at(deadline + TICK_S, self._tick)
+        return future
+
+    def _queue(self, reply: bytes, command: bytes) -> None:
+        self._waiting[reply] = command
+        self._waiting_bytes += len(command)
+        if self._waiting_bytes >= WRITE_BYTES and not self._is_held_up:
+            self.write()
+        elif not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self.write)
+
+    def write(self) -> None:
+        """Send what waits, if there is a connection."""
+        self._is_write_due = False
+        if not self._waiting or not self._writer.is_connected:
+            return
+        self._is_held_up = False
+        try:
+            self._writer.write(b"".join(self._waiting.values()))
+        except ConnectionLostError:  # Below, too much waits to be written already.
+            self._is_held_up = True
+            self._loop.call_later(TICK_S, self.write)
+        except NatsStreamError as error:  # The connection is closed.
+            self._fail_all(error)
+        else:
+            self._waiting, self._waiting_bytes = {}, 0
+
+    def on_acks(self, frames: list[Frame]) -> None:
+        """Settle what is answered."""
+        self._writer.heard()
+        take, read, settle = self._pending.pop, self._acks.read, self._window.settle
+        for frame in frames:
+            entry = take(frame[0], None)
+            if entry is None:
+                continue
+            try:
+                ack = read(frame, entry.subject)
+            except NatsStreamError as error:
+                self._refuse(frame[0], entry, error)
+            else:
+                settle(entry, ack)
+        self._window.wake()
+
+    def on_connection(self) -> None:
+        """Fail what was under way when the connection broke, or send it again when it is back."""
+        if self._writer.is_connected:
+            self.write()
+            return
+        self._writer.take_back()
+        error = lost_error()
+        for reply, entry in list(self._pending.items()):
+            if reply in self._waiting:
+                continue  # Not written yet.
+            if self._may_go_again(entry, error):
+                self._queue(reply, entry.command)
+            else:
+                del self._pending[reply]
+                self._window.fail(entry, error)
+        try:
+            self._writer.check_open()
+        except NatsStreamError as closed:
+            self._fail_all(closed)
+        self._window.wake()
+
+    def on_denied(self, event: PermissionDenied) -> None:
+        """Fail the oldest message of a subject that this user may not publish to."""
+        for reply, entry in self._pending.items():
+            if event.subject in (entry.subject, reply.decode()):
+                del self._pending[reply]
+                self._window.fail(entry, denied_error(event))
+                self._window.wake()
+                return
+
+    def entries(self) -> list[Entry]:
+        """Return all messages that have not ended."""
+        return list(self._pending.values())
+
+    def _may_go_again(self, entry: Entry, error: NatsStreamError) -> bool:
+        return error.retryable and self._loop.time() + RETRY_WAIT_S < entry.give_up
+
+    def _refuse(self, reply: bytes, entry: _Plain, error: NatsStreamError) -> None:
+        """End a message that failed, or send it again after a moment."""
+        if not self._may_go_again(entry, error):
+            self._window.fail(entry, error)
+            return
+        self._pending[reply] = entry
+        entry.deadline = self._loop.time() + self._ack_timeout
+        self._refused.append(reply)
+        if self._again is None:
+            self._again = self._loop.call_later(RETRY_WAIT_S, self._send_again)
+
+    def _send_again(self) -> None:
+        self._again = None
+        refused, self._refused = self._refused, []
+        for reply in refused:
+            entry = self._pending.get(reply)
+            if entry is not None and reply not in self._waiting:
+                self._queue(reply, entry.command)
+
+    def _tick(self) -> None:
+        """Go through what is overdue, and come back for what is next."""
+        self._timer = None
+        now = self._loop.time()
+        for reply, entry in list(self._pending.items()):
+            if entry.deadline > now:
+                continue
+            if self._waiting.pop(reply, None) is not None:
+                self._waiting_bytes -= entry.size
+            error = overdue_error(entry.subject, self._ack_timeout)
+            if self._may_go_again(entry, error):
+                entry.deadline = now + self._ack_timeout
+                self._queue(reply, entry.command)
+            else:
+                del self._pending[reply]
+                self._window.fail(entry, error)
+        if self._pending:
+            due = min(entry.deadline for entry in self._pending.values())
+            self._timer = self._loop.call_at(due + TICK_S, self._tick)
+        self._window.wake()
+
+    def close(self, error: NatsStreamError) -> None:
+        """Fail all that is left and send nothing more."""
+        for timer in (self._timer, self._again):
+            if timer is not None:
+                timer.cancel()
+        self._fail_all(error)
+
+    def _fail_all(self, error: NatsStreamError) -> None:
+        """Fail all that is left, and what comes later too."""
+        self._end = error
+        self._writer.take_back()
+        self._waiting, self._waiting_bytes = {}, 0
+        pending, self._pending = self._pending, {}
+        for entry in pending.values():
+            self._window.fail(entry, error)
+        self._window.wake()
+
+
+def lost_error() -> ConnectionLostError:
+    """Return the error of a message whose connection broke."""
+    return ConnectionLostError(
+        "connection lost before the ack came; the message may be stored or not",
+        hint="send it again with the same msg_id or expectation, or publish with retry_for=",
+        retryable=True,
+    )
+
+
+def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:
+    """Return the error of a message whose ack did not come."""
+    return RequestTimeoutError(
+        f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
+        hint="send it again with the same msg_id or expectation; a stream with no_ack never tells",
+        retryable=True,
+    )

@@ -1,0 +1,272 @@
+"""Publishing with retries: crashes, pauses and leader changes lose and double nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypedDict
+
+import pytest
+
+from natsstream import ConfigError, Expect, NatsStreamError, connect
+from natsstream.errors import (
+    MessageTooLargeError,
+    NoRespondersError,
+    RequestTimeoutError,
+    TransportError,
+)
+from natsstream.testing import NatsCluster, NatsServer
+from tests.support.streams import payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from natsstream import JetStream, PubAck, Stream
+
+pytestmark = pytest.mark.asyncio
+
+
+STEP_DOWN = "$JS.API.STREAM.LEADER.STEPDOWN"
+
+
+class Options(TypedDict, total=False):
+    """Options of a publisher."""
+
+    retry_for: float
+    keep_order: bool
+
+
+RETRY = Options(retry_for=40)
+ORDERED = Options(retry_for=40, keep_order=True)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[NatsCluster]:
+    """Three servers that all tests of this file share."""
+    with NatsCluster() as made:
+        yield made
+
+
+async def numbers(stream: Stream, subject: str) -> list[int]:
+    """Return the numbers of a subject's messages, as they stand in the stream."""
+    return [int(message.data.split()[0]) async for message in stream.read(filters=[subject])]
+
+
+async def test_retried_messages_go_with_ids_of_their_own(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.create(stream_name, subjects=[stream_name])
+
+    async with js.publisher(retry_for=30) as publisher:
+        for number in range(3):
+            await publisher.send(stream_name, payload(number))
+        await publisher.send(stream_name, payload(3), msg_id="mine")
+        again = await (await publisher.send(stream_name, payload(4), msg_id="mine"))
+
+    ids = [message.headers["Nats-Msg-Id"] async for message in stream.read()]
+    assert len(set(ids)) == 4
+    assert ids[3] == "mine"
+    assert (again.duplicate, again.sequence) == (True, 4)
+
+
+@pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
+async def test_crash_under_load_loses_and_doubles_nothing(
+    fresh_server: NatsServer, options: Options
+) -> None:
+    async with connect(fresh_server.url) as js:
+        stream = await js.streams.create("S", subjects=["s"])
+        futures: list[asyncio.Future[PubAck]] = []
+        async with js.publisher(max_pending=256, ack_timeout=2, **options) as publisher:
+            for number in range(6_000):
+                futures.append(await publisher.send("s", payload(number)))
+                if number in (1_500, 4_000):
+                    await asyncio.to_thread(fresh_server.kill)
+                    await asyncio.to_thread(fresh_server.start)
+
+        found = await numbers(stream, "s")
+        assert sorted(found) == list(range(6_000))
+        if options is ORDERED:
+            assert found == list(range(6_000))
+        acks = [future.result().sequence for future in futures]
+        assert [found[sequence - 1] for sequence in acks] == list(range(6_000))
+
+
+@pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
+async def test_overdue_ack_sends_again_and_stores_once(
+    fresh_server: NatsServer, options: Options
+) -> None:
+    """The server sleeps for longer than acks are waited for."""
+    async with connect(fresh_server.url, ping_interval=60) as js:
+        stream = await js.streams.create("S", subjects=["s"])
+        async with js.publisher(ack_timeout=0.2, **options) as publisher:
+            await publisher.send("s", payload(0))
+            fresh_server.pause()
+            futures = [await publisher.send("s", payload(number)) for number in range(1, 200)]
+            await asyncio.wait(futures, timeout=1)
+            fresh_server.resume()
+
+        assert await numbers(stream, "s") == list(range(200))
+
+
+async def test_message_fails_when_its_time_for_retries_is_over(fresh_server: NatsServer) -> None:
+    async with connect(fresh_server.url, ping_interval=60) as js:
+        await js.streams.create("S", subjects=["s"])
+        for options in (Options(retry_for=0.5), Options(retry_for=0.5, keep_order=True)):
+            async with js.publisher(ack_timeout=0.2, **options) as publisher:
+                await (await publisher.send("s", b"x"))
+                fresh_server.pause()
+                future = await publisher.send("s", b"y")
+                async with asyncio.timeout(10):
+                    with pytest.raises(RequestTimeoutError):
+                        await future
+                fresh_server.resume()
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+async def test_message_fails_in_time_while_no_server_is_there(
+    fresh_server: NatsServer, *, keep_order: bool
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await js.streams.create("S", subjects=["s"])
+
+        async with js.publisher(ack_timeout=0.3, retry_for=0.6, keep_order=keep_order) as publisher:
+            await (await publisher.send("s", b"x"))
+            fresh_server.pause()
+            futures = [await publisher.send("s", b"y")]
+            await asyncio.to_thread(fresh_server.kill)
+            futures.append(await publisher.send("s", b"z"))
+            async with asyncio.timeout(20):
+                await asyncio.wait(futures)
+            assert all(isinstance(future.exception(), TransportError) for future in futures)
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+async def test_answers_that_nobody_asked_for_change_nothing(
+    js: JetStream, stream_name: str, *, keep_order: bool
+) -> None:
+    await js.streams.create(stream_name, subjects=[stream_name])
+
+    async with js.publisher(retry_for=5, keep_order=keep_order) as publisher:
+        await (await publisher.send(stream_name, b"1"))
+        inbox = publisher._prefix  # pyright: ignore[reportPrivateUsage] - what a hostile peer may hear.
+        for token in ("zz", "1", "1-1", "-", "1-zz", "ffffffffffffffffffff-1", "7", "7-1"):
+            await js.core.publish(f"{inbox}{token}", b"pong")
+        ack = await (await publisher.send(stream_name, b"2"))
+
+    assert ack.sequence == 2
+    assert js.is_connected
+
+
+async def test_order_holds_beside_other_writers(js: JetStream, stream_name: str) -> None:
+    """Each message of theirs breaks a run of ours."""
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    done = asyncio.Event()
+
+    async def disturb() -> None:
+        async with js.publisher(max_pending=3) as publisher:
+            while not done.is_set():
+                await publisher.send(f"{stream_name}.other", b"x")
+
+    disturbing = asyncio.create_task(disturb())
+    try:
+        async with js.publisher(max_pending=100, **ORDERED) as publisher:
+            for number in range(2_000):
+                await publisher.send(f"{stream_name}.mine", payload(number))
+    finally:
+        done.set()
+        await disturbing
+
+    assert await numbers(stream, f"{stream_name}.mine") == list(range(2_000))
+    assert (await stream.info()).state.messages > 2_020
+
+
+async def test_message_that_is_refused_for_good_fails_alone(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[stream_name], max_msg_size=300)
+
+    async with js.publisher(**ORDERED) as publisher:
+        sizes = {10: 5_000, 700: 5_000}
+        futures = [
+            await publisher.send(stream_name, payload(number, sizes.get(number, 0)))
+            for number in range(1_000)
+        ]
+        await asyncio.wait(futures)
+        failed = {index: f.exception() for index, f in enumerate(futures) if f.exception()}
+
+    assert {index: type(error) for index, error in failed.items()} == {
+        10: MessageTooLargeError,
+        700: MessageTooLargeError,
+    }
+    assert await numbers(stream, stream_name) == [n for n in range(1_000) if n not in sizes]
+
+
+async def test_stream_that_forgets_ids_too_early_is_refused(
+    js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[stream_name], duplicate_window=5)
+
+    async with js.publisher(retry_for=5) as publisher:
+        with pytest.raises(ConfigError, match="5 s"):
+            await publisher.send(stream_name, b"x")
+    async with js.publisher(retry_for=4.9, stream=stream_name) as publisher:
+        await publisher.send(stream_name, b"x")
+
+
+async def test_what_can_not_be_retried_is_refused(js: JetStream, stream_name: str) -> None:
+    async with js.publisher(retry_for=5) as publisher:
+        with pytest.raises(NoRespondersError):
+            await publisher.send(stream_name, b"x")
+        await js.streams.create(stream_name, subjects=[stream_name])
+        for expect in (Expect(last_seq=0), Expect(last_subject_seq=0), Expect(last_msg_id="a")):
+            with pytest.raises(ConfigError, match="second copy"):
+                await publisher.send(stream_name, b"x", expect=expect)
+        await publisher.send(stream_name, b"x", expect=Expect(stream=stream_name))
+
+
+@pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
+async def test_leader_changes_under_load_lose_and_double_nothing(
+    cluster: NatsCluster, stream_name: str, options: Options
+) -> None:
+    """nats-py fails messages there (finding 30)."""
+    async with connect(cluster.url) as js:
+        stream = await js.streams.create(stream_name, subjects=[stream_name], replicas=3)
+        count = 600 if options is ORDERED else 8_000
+        async with js.publisher(max_pending=256, ack_timeout=1, **options) as publisher:
+            for number in range(count):
+                await publisher.send(stream_name, payload(number))
+                if number % (count // 4) == count // 8:
+                    with suppress(NatsStreamError):
+                        await js.core.request(f"{STEP_DOWN}.{stream_name}", timeout=1)
+
+        found = await numbers(stream, stream_name)
+        assert sorted(found) == list(range(count))
+        if options is not RETRY:
+            assert found == list(range(count))
+
+
+async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
+    cluster: NatsCluster, stream_name: str
+) -> None:
+    """nats-py leaves some for ever (finding 5)."""
+    async with connect(cluster.url) as js:
+        stream = await js.streams.create(stream_name, subjects=[stream_name], replicas=3)
+        connected = next(node for node in cluster.servers if node.client_url == js.url)
+        futures: list[asyncio.Future[PubAck]] = []
+
+        async def publish() -> None:
+            async with js.publisher(max_pending=64, ack_timeout=5) as publisher:
+                for number in range(3_000):
+                    futures.append(await publisher.send(stream_name, payload(number)))
+                    if number == 1_000:
+                        await asyncio.to_thread(connected.kill)
+
+        try:
+            with suppress(NatsStreamError):
+                await publish()
+            assert all(future.done() for future in futures)
+        finally:
+            await asyncio.to_thread(connected.start)
+            await asyncio.to_thread(cluster.wait_until_ready)
+        acked = {n for n, future in enumerate(futures) if future.exception() is None}
+        found = await numbers(stream, stream_name)
+        assert acked <= set(found)
+        assert len(found) == len(set(found))
