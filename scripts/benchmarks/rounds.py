@@ -24,12 +24,16 @@ class Figure:
         seconds: Wall time without start-up.
         cpu_seconds: CPU time of the subject's process in that time.
         peak_bytes: Largest resident size of the process.
+        p50_us: Half of the operations took at most this long; 0 where it was not measured.
+        p99_us: So did 99 in 100.
     """
 
     messages: int
     seconds: float
-    cpu_seconds: float
-    peak_bytes: int
+    cpu_seconds: float = 0
+    peak_bytes: int = 0
+    p50_us: float = 0
+    p99_us: float = 0
 
     @property
     def rate(self) -> float:
@@ -51,15 +55,24 @@ class Spread:
         return cls(median(values), min(values), max(values))
 
 
-def measure(module: str, subject: str, *args: str) -> Figure:
-    """Run one subject in a process of its own."""
-    command = [sys.executable, "-m", module, subject, *args]
-    done = subprocess.run(  # noqa: S603 - our own module.
+def measure(command: Sequence[str]) -> Figure:
+    """Run one subject in a process of its own, which ends with a figure in JSON."""
+    return Figure(**json.loads(run(command).splitlines()[-1]))
+
+
+def python(module: str, *args: str) -> list[str]:
+    """Return the command that runs a module with subjects in it."""
+    return [sys.executable, "-m", module, *args]
+
+
+def run(command: Sequence[str]) -> str:
+    """Run a program to its end and return what it says."""
+    done = subprocess.run(  # noqa: S603 - our own programs, and the pinned tools.
         command, capture_output=True, text=True, timeout=_SUBJECT_TIMEOUT_S, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{subject} failed: {done.stderr[-2000:]}")
-    return Figure(**json.loads(done.stdout.splitlines()[-1]))
+        raise RuntimeError(f"{' '.join(command)} failed: {done.stderr[-2000:]}")
+    return done.stdout
 
 
 def interleave(
@@ -71,11 +84,13 @@ def interleave(
         for subject in subjects:
             figure = run(subject)
             figures[subject].append(figure)
-            tell(f"round {number}/{rounds}  {subject:<18} {figure.rate:>12,.0f} messages/s")
+            tell(f"round {number}/{rounds}  {subject:<22} {figure.rate:>12,.0f} messages/s")
     return figures
 
 
-def ratios(figures: Mapping[str, Sequence[Figure]], subject: str, base: str) -> Spread:
-    """Return a subject's rate divided by the base's of the same round."""
+def ratios(
+    figures: Mapping[str, Sequence[Figure]], subject: str, base: str, of: str = "rate"
+) -> Spread:
+    """Return what a subject has of something, divided by what the base has in the same round."""
     pairs = zip(figures[subject], figures[base], strict=True)
-    return Spread.of([each.rate / other.rate for each, other in pairs])
+    return Spread.of([getattr(each, of) / getattr(other, of) for each, other in pairs])

@@ -1,40 +1,18 @@
-"""The readers that are compared; `python -m scripts.benchmarks.readers NAME URL STREAM COUNT`.
-
-Each reads a whole stream and prints one JSON line with what it took.
-"""
+"""Readers: `python -m scripts.benchmarks.subjects.readers NAME URL STREAM COUNT`."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import json
-import resource
 import socket
-import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from urllib.parse import urlsplit
 
 from scripts.benchmarks.rounds import Figure
+from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
 _RECEIVE_BYTES = 1 << 20
-_DEADLINE_S = 240.0
-
-
-class Stopwatch:
-    """Measures wall and CPU time from `start` on."""
-
-    def start(self) -> None:
-        """Begin."""
-        self._cpu = time.process_time()
-        self._wall = time.perf_counter()
-
-    def stop(self, messages: int) -> Figure:
-        """Return what was taken."""
-        seconds = time.perf_counter() - self._wall
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return Figure(messages, seconds, time.process_time() - self._cpu, peak)
 
 
 async def messages(url: str, stream: str, count: int) -> Figure:
@@ -137,27 +115,48 @@ def _read_socket(url: str, stream: str, count: int) -> Figure:
                 return watch.stop(count)
 
 
-READERS: dict[str, Callable[[str, str, int], Awaitable[Figure]]] = {
+async def ordered(url: str, stream: str, count: int) -> Figure:
+    """Ours, the ordered consumer, a message object each."""
+    import natsstream as ns
+
+    async with ns.connect(url) as js:
+        source = await js.streams.get(stream)
+        watch, seen = Stopwatch(), 0
+        watch.start()
+        async with source.ordered() as tail:
+            async for _ in tail:
+                seen += 1
+                if seen == count:
+                    break
+        return watch.stop(seen)
+
+
+async def ordered_batches(url: str, stream: str, count: int) -> Figure:
+    """Ours, the ordered consumer, lists of messages as they arrive."""
+    import natsstream as ns
+
+    async with ns.connect(url) as js:
+        source = await js.streams.get(stream)
+        watch, seen = Stopwatch(), 0
+        watch.start()
+        async with source.ordered() as tail:
+            async for batch in tail.batches():
+                seen += len(batch)
+                if seen >= count:
+                    break
+        return watch.stop(seen)
+
+
+READERS: Subjects = {
     "socket": socket_reader,
     "messages": messages,
     "arrow": arrow,
+    "ordered": ordered,
+    "ordered batches": ordered_batches,
     "natsrpy fetch": natsrpy_fetch,
     "nats-py fetch": nats_py_fetch,
 }
 
 
-def main() -> None:
-    """Run one reader and print its figure."""
-    name, url, stream, count = sys.argv[1:]
-    with suppress(KeyboardInterrupt):
-        figure = asyncio.run(asyncio.wait_for(_run(name, url, stream, int(count)), _DEADLINE_S))
-        fields = ("messages", "seconds", "cpu_seconds", "peak_bytes")
-        print(json.dumps({field: getattr(figure, field) for field in fields}))  # noqa: T201
-
-
-async def _run(name: str, url: str, stream: str, count: int) -> Figure:
-    return await READERS[name](url, stream, count)
-
-
 if __name__ == "__main__":
-    main()
+    run_subject(READERS)

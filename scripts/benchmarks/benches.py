@@ -1,0 +1,139 @@
+"""The benches: which subjects run beside each other, and what is wanted of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from scripts.benchmarks import tools
+from scripts.benchmarks.goals import Goal, Row, row, rows
+from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
+from scripts.benchmarks.streams import fill, make_empty
+
+Tell = Callable[[str], None]
+
+MESSAGES = 300_000
+# nats-py's fetch is some fifty times slower; a rate needs no more than this.
+MESSAGES_OF_FETCH = 20_000
+MEMORY_MESSAGES = (100_000, 1_000_000)
+PUBLISHED = 100_000
+PUBLISHED_BY_NATS_PY = 20_000
+REQUESTS = 5_000
+_HEADERS = {"Trace-Id": "4bf92f3577b34da6a3ce929d0e0e4736", "Content-Type": "application/json"}
+_SUBJECTS = "scripts.benchmarks.subjects"
+
+READ_GOALS = (
+    Goal(subject="messages", base="socket", at_least=0.45),
+    Goal(subject="messages", base="natsrpy fetch", at_least=1.2),
+    Goal(subject="messages", base="nats-py fetch", at_least=12),
+    Goal(subject="arrow", base="socket", at_least=0.7),
+)
+# With headers: no worse than half of the figures without.
+HEADER_GOALS = (
+    Goal(subject="messages", base="socket", at_least=0.225),
+    Goal(subject="arrow", base="socket", at_least=0.35),
+)
+ORDERED_GOALS = (
+    Goal(subject="ordered", base="nats-py fetch", at_least=5),
+    Goal(subject="ordered", base="nats.js ordered", at_least=1),
+    Goal(subject="ordered", base="messages"),
+    Goal(subject="ordered batches", base="messages"),
+    Goal(subject="ordered", base="socket"),
+)
+PUBLISH_GOALS = (
+    Goal(subject="publisher", base="nats-py publish_async", at_least=2),
+    Goal(subject="publisher", base="natsrpy publish"),
+    Goal(subject="publisher", base="nats.js publish"),
+    Goal(subject="publisher", base="nats bench"),
+    Goal(subject="blocking send_many", base="publisher"),
+)
+REQUEST_GOALS = (
+    Goal(subject="request", base="nats-py request", of="p50_us", at_most=1),
+    Goal(subject="request", base="nats-py request", of="p99_us", at_most=1),
+)
+
+
+def read(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Bulk reads of 256-byte messages without headers."""
+    names = ["socket", "messages", "arrow", "natsrpy fetch", "nats-py fetch"]
+    return _read(url, rounds, tell, "PLAIN", names, READ_GOALS)
+
+
+def read_headers(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """The same with two headers a message."""
+    return _read(url, rounds, tell, "HEADERS", ["socket", "messages", "arrow"], HEADER_GOALS)
+
+
+def ordered(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """A replay by ordered consumers."""
+    names = ["socket", "messages", "ordered", "ordered batches", "nats.js ordered", "nats-py fetch"]
+    return _read(url, rounds, tell, "ORDERED", names, ORDERED_GOALS)
+
+
+def publish(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Publishing with an ack for each message, 4,096 under way."""
+
+    def run(name: str) -> Figure:
+        asyncio.run(make_empty(url, "PUB"))
+        if name == "nats.js publish":
+            return tools.nats_js("publish", url, "PUB", PUBLISHED)
+        if name == "nats bench":
+            return tools.nats_bench(url, "PUB", PUBLISHED)
+        count = PUBLISHED_BY_NATS_PY if name == "nats-py publish_async" else PUBLISHED
+        return measure(python(f"{_SUBJECTS}.publishers", name, url, "PUB", str(count)))
+
+    names = ["publisher", "blocking send_many", "nats-py publish_async", "natsrpy publish"]
+    figures = interleave([*names, "nats.js publish", "nats bench"], rounds, run, tell)
+    return rows(figures, PUBLISH_GOALS)
+
+
+def request(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Requests one after the other: how long half of them and 99 in 100 take."""
+
+    def run(name: str) -> Figure:
+        return measure(python(f"{_SUBJECTS}.requesters", name, url, "ask.me", str(REQUESTS)))
+
+    figures = interleave(["request", "nats-py request"], rounds, run, tell)
+    return rows(figures, REQUEST_GOALS)
+
+
+def memory(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Largest resident size over ten times as many messages."""
+    few, many = MEMORY_MESSAGES
+    asyncio.run(fill(url, "MEMORY", many, {}))
+    lines: list[Row] = []
+    for reader in ("messages", "arrow", "ordered"):
+        growth: list[float] = []
+        for number in range(rounds):
+            sizes = [_reader(url, "MEMORY", reader, count).peak_bytes for count in (few, many)]
+            growth.append(sizes[1] / sizes[0])
+            told = f"{sizes[0] >> 20} MiB, {sizes[1] >> 20} MiB"
+            tell(f"round {number + 1}/{rounds}  {reader:<22} {told}")
+        spread = Spread.of(growth)
+        lines.append(row(f"{reader}: peak size, {many:,} against {few:,}", spread, at_most=1.25))
+    return lines
+
+
+BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
+    "read": read,
+    "read-headers": read_headers,
+    "ordered": ordered,
+    "publish": publish,
+    "request": request,
+    "memory": memory,
+}
+
+
+def _read(
+    url: str, rounds: int, tell: Tell, stream: str, names: Sequence[str], goals: Sequence[Goal]
+) -> list[Row]:
+    asyncio.run(fill(url, stream, MESSAGES, _HEADERS if stream == "HEADERS" else {}))
+    figures = interleave(names, rounds, lambda name: _reader(url, stream, name), tell)
+    return rows(figures, goals, f", {stream.lower()}")
+
+
+def _reader(url: str, stream: str, name: str, count: int = 0) -> Figure:
+    count = count or (MESSAGES_OF_FETCH if name == "nats-py fetch" else MESSAGES)
+    if name == "nats.js ordered":
+        return tools.nats_js("ordered", url, stream, count)
+    return measure(python(f"{_SUBJECTS}.readers", name, url, stream, str(count)))

@@ -1,0 +1,74 @@
+// What nats.js does in the same time: node nats_js.mjs FOLDER NAME URL STREAM COUNT
+//
+// FOLDER has the node_modules of nats.js. Prints a figure in JSON, as the Python subjects do.
+
+import { createRequire } from "node:module";
+
+const [folder, name, url, stream, countText] = process.argv.slice(2);
+const require = createRequire(`${folder}/`);
+const { connect } = require("@nats-io/transport-node");
+const { jetstream } = require("@nats-io/jetstream");
+
+const count = Number(countText);
+const WINDOW = 4096;
+
+const subjects = {
+  async ordered(js) {
+    const consumer = await js.consumers.get(stream);
+    const messages = await consumer.consume();
+    let seen = 0;
+    for await (const _ of messages) {
+      seen += 1;
+      if (seen === count) break;
+    }
+    return seen;
+  },
+
+  async publish(js) {
+    const payload = new Uint8Array(256).fill(120);
+    let acked = 0;
+    let failure = null;
+    let wake = () => {};
+    const onAck = () => {
+      acked += 1;
+      wake();
+    };
+    const onError = (error) => {
+      failure = error;
+      wake();
+    };
+    // Woken by each ack: a race over thousands of promises would measure the race.
+    const until = async (isDone) => {
+      while (failure === null && !isDone()) {
+        await new Promise((resolve) => {
+          wake = resolve;
+        });
+      }
+      if (failure !== null) throw failure;
+    };
+    for (let sent = 0; sent < count; sent += 1) {
+      if (sent - acked >= WINDOW) await until(() => sent - acked < WINDOW);
+      js.publish(`${stream}.x`, payload).then(onAck, onError);
+    }
+    await until(() => acked === count);
+    return acked;
+  },
+};
+
+const nc = await connect({ servers: url });
+const js = jetstream(nc);
+const cpu = process.cpuUsage();
+const began = process.hrtime.bigint();
+const messages = await subjects[name](js);
+const seconds = Number(process.hrtime.bigint() - began) / 1e9;
+const used = process.cpuUsage(cpu);
+console.log(
+  JSON.stringify({
+    messages,
+    seconds,
+    cpu_seconds: (used.user + used.system) / 1e6,
+    peak_bytes: process.resourceUsage().maxRSS * 1024,
+  }),
+);
+await nc.close();
+process.exit(0);

@@ -1,0 +1,92 @@
+"""Publishers with an ack for each message, many under way.
+
+`python -m scripts.benchmarks.subjects.publishers NAME URL STREAM COUNT`
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from scripts.benchmarks.rounds import Figure
+from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
+
+PAYLOAD = b"x" * 256
+# The window of every subject: so many acks may be under way.
+_WINDOW = 4_096
+
+
+async def publisher(url: str, stream: str, count: int) -> Figure:
+    """Ours, `publisher.send`, the future of each ack kept until it is there."""
+    import natsstream as ns
+
+    async with ns.connect(url) as js:
+        watch = Stopwatch()
+        watch.start()
+        acks: list[asyncio.Future[ns.PubAck]] = []
+        async with js.publisher(max_pending=_WINDOW) as pub:
+            for _ in range(count):
+                acks.append(await pub.send(f"{stream}.x", PAYLOAD))  # noqa: PERF401 - as users do.
+        return watch.stop(sum(ack.done() and not ack.exception() for ack in acks))
+
+
+async def blocking(url: str, stream: str, count: int) -> Figure:
+    """Ours without async, `publisher.send_many`."""
+    import natsstream.blocking
+
+    def work() -> Figure:
+        with natsstream.blocking.connect(url) as js:
+            watch = Stopwatch()
+            watch.start()
+            with js.publisher(max_pending=_WINDOW) as pub:
+                acks = pub.send_many((f"{stream}.x", PAYLOAD) for _ in range(count))
+            return watch.stop(len(acks))
+
+    return await asyncio.to_thread(work)
+
+
+async def nats_py(url: str, stream: str, count: int) -> Figure:
+    """nats-py, `publish_async`."""
+    import nats
+
+    # nats-py leaves the types of its options open.
+    client = await nats.connect(url)  # pyright: ignore[reportUnknownMemberType]
+    jetstream = cast("Any", client).jetstream(publish_async_max_pending=_WINDOW)
+    watch = Stopwatch()
+    watch.start()
+    futures = [
+        await jetstream.publish_async(f"{stream}.x", PAYLOAD, wait_stall=60) for _ in range(count)
+    ]
+    acks = await asyncio.gather(*futures)
+    figure = watch.stop(len(acks))
+    await client.close()
+    return figure
+
+
+async def natsrpy(url: str, stream: str, count: int) -> Figure:
+    """natsrpy (Rust), `publish(wait=True)`, a window gathered at a time."""
+    from natsrpy import Nats
+
+    client = Nats(addrs=[url])
+    await client.startup()
+    jetstream = await client.jetstream()
+    watch, sent = Stopwatch(), 0
+    watch.start()
+    while sent < count:
+        window = min(_WINDOW, count - sent)
+        acks = await asyncio.gather(
+            *[jetstream.publish(f"{stream}.x", PAYLOAD, wait=True) for _ in range(window)]
+        )
+        sent += len(acks)
+    return watch.stop(sent)
+
+
+PUBLISHERS: Subjects = {
+    "publisher": publisher,
+    "blocking send_many": blocking,
+    "nats-py publish_async": nats_py,
+    "natsrpy publish": natsrpy,
+}
+
+if __name__ == "__main__":
+    run_subject(PUBLISHERS)

@@ -1,0 +1,93 @@
+"""What every client of the interop tests can do, and the shapes in which it answers.
+
+What lives here: the promise `Client` and plain data. What must not: a client; each has a file of
+its own, in which nothing of another client is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from natsstream import Expect
+
+Config = dict[str, object]
+"""A stream's configuration in the server's JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """What a client says of a message that it has published."""
+
+    stream: str
+    sequence: int
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream, as a client reads it.
+
+    Attributes:
+        subject: Its subject.
+        sequence: Its sequence in the stream.
+        headers: All values of each name; the order of names does not count.
+        data: Its payload.
+    """
+
+    subject: str
+    sequence: int
+    headers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    data: bytes = b""
+
+
+class RefusedError(Exception):
+    """A client says that the server refused.
+
+    Attributes:
+        err_code: The server's code for it; 0 when the client does not tell.
+    """
+
+    def __init__(self, message: str, err_code: int) -> None:
+        super().__init__(message)
+        self.err_code = err_code
+
+
+class Client(Protocol):
+    """One client on one server. What the server refuses raises `RefusedError`."""
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: Mapping[str, Sequence[str]] | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl_s: int | None = None,
+    ) -> Ack:
+        """Publish into the stream that captures the subject."""
+        ...
+
+    async def get(self, stream: str, sequence: int) -> Stored:
+        """Return one message."""
+        ...
+
+    async def read(self, stream: str, count: int, *, only: str | None = None) -> list[Stored]:
+        """Return all messages of a stream, or of one filter, in order; there are `count`."""
+        ...
+
+    async def create(self, config: Config) -> None:
+        """Create a stream, as this client's users do."""
+        ...
+
+    async def update(self, stream: str, changes: Config) -> None:
+        """Change some fields of a stream, as this client's users do."""
+        ...
+
+    async def config(self, stream: str) -> Config:
+        """Return a stream's configuration as this client shows it."""
+        ...

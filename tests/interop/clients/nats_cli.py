@@ -1,0 +1,204 @@
+"""The `nats` CLI as a client of the interop tests: one process a command.
+
+Every process has an environment of its own: no context, server or credentials of the user who runs
+the tests reach it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from tests.interop.clients.client import Ack, RefusedError, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from natsstream import Expect
+    from tests.interop.clients.client import Config
+
+TIMEOUT_S = 20.0
+
+_STORED_IN = re.compile(r"Stored in Stream: (\S+) Sequence: (\d+)( Duplicate: true)?")
+_ERR_CODE = re.compile(r"\((\d{5})\)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class CliResult:
+    """What one command said on its two ways out."""
+
+    stdout: bytes
+    stderr: str
+
+
+class CliError(RefusedError):
+    """A command ended with another code than 0; `err_code` is what it names, else 0."""
+
+
+class NatsCli:
+    """Runs `nats` on one server.
+
+    Attributes:
+        folder: Home of the commands: configuration, contexts, and files that they read and write.
+    """
+
+    def __init__(self, program: Path, url: str | None, folder: Path) -> None:
+        """Describe it; nothing runs yet.
+
+        Args:
+            program: Path of `nats`.
+            url: The server; None leaves it to a context.
+            folder: An empty folder of its own.
+        """
+        self._program = program
+        self.folder = folder
+        self._files = 0
+        self.environment = {
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "PATH": "/usr/bin:/bin",
+            **({"NATS_URL": url} if url else {}),
+        }
+
+    async def run(
+        self, *arguments: str, stdin: bytes = b"", timeout_s: float = TIMEOUT_S
+    ) -> CliResult:
+        """Run one command to its end.
+
+        Raises:
+            CliError: It ended with another code than 0.
+            TimeoutError: It did not end in time; it was killed.
+        """
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self.environment,
+            cwd=self.folder,
+        )
+        try:
+            async with asyncio.timeout(timeout_s):
+                stdout, stderr = await process.communicate(stdin)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        said = stderr.decode()
+        if process.returncode != 0:
+            command = " ".join(["nats", *arguments])
+            found = _ERR_CODE.search(said)
+            message = f"{command} ended with code {process.returncode}: {said.strip()}"
+            raise CliError(message, int(found[1]) if found else 0)
+        return CliResult(stdout, said)
+
+    async def json(self, *arguments: str) -> dict[str, object]:
+        """Run one command with `--json` and return what it prints."""
+        result = await self.run(*arguments, "--json")
+        return cast("dict[str, object]", json.loads(result.stdout))
+
+    def write_file(self, content: object) -> Path:
+        """Write JSON into a new file for a command to read."""
+        self._files += 1
+        path = self.folder / f"input-{self._files}.json"
+        path.write_text(json.dumps(content), "utf-8")
+        return path
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: Mapping[str, Sequence[str]] | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl_s: int | None = None,
+    ) -> Ack:
+        """Publish with `nats pub -J`; ids, expectations and lives are headers there."""
+        values = {name: list(all_) for name, all_ in (headers or {}).items()}
+        values |= {"Nats-Msg-Id": [msg_id]} if msg_id is not None else {}
+        values |= {"Nats-TTL": [str(ttl_s)]} if ttl_s is not None else {}
+        values |= {name: [value] for name, value in _expectations(expect).items()}
+        flags = [f"--header={name}:{each}" for name, all_ in values.items() for each in all_]
+        command = ("publish", "--jetstream", "--force-stdin", "--no-templates", *flags, subject)
+        result = await self.run(*command, stdin=data)
+        said = _STORED_IN.search(result.stderr)
+        assert said is not None, result
+        return Ack(said[1], int(said[2]), said[3] is not None)
+
+    async def get(self, stream: str, sequence: int) -> Stored:
+        """Return one message with `nats stream get`."""
+        answer = cast("dict[str, str]", await self.json("stream", "get", stream, str(sequence)))
+        block = base64.b64decode(answer.get("hdrs", ""))
+        data = base64.b64decode(answer.get("data", ""))
+        return Stored(answer["subject"], int(answer["seq"]), _headers(block), data)
+
+    async def read(self, stream: str, count: int, *, only: str | None = None) -> list[Stored]:
+        """Read with `nats sub --stream`, which dumps each message into a file."""
+        self._files += 1
+        folder = self.folder / f"dump-{self._files}"
+        start = "--all"
+        if only is not None:
+            # With --all, natscli 0.3.0 takes a filter and reads everything.
+            consumer = f"filtered-{self._files}"
+            flags = ("--pull", "--ack=none", "--deliver=all", "--defaults")
+            await self.run("consumer", "add", stream, consumer, f"--filter={only}", *flags)
+            start = f"--durable={consumer}"
+        flags = (f"--stream={stream}", start, f"--count={count}", f"--dump={folder}")
+        await self.run("subscribe", *flags)
+        # The files are named by the stream's sequences; the consumer's tell the order of delivery.
+        found = dict(_dumped(path) for path in folder.iterdir())
+        return [found[number] for number in range(1, count + 1)]
+
+    async def create(self, config: Config) -> None:
+        """Create a stream with `nats stream add`, from a file."""
+        path = self.write_file(config)
+        await self.run("stream", "add", cast("str", config["name"]), f"--config={path}", "--json")
+
+    async def update(self, stream: str, changes: Config) -> None:
+        """Change a stream with the flags of `nats stream edit`."""
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in changes.items()]
+        await self.run("stream", "edit", stream, "--force", *flags)
+
+    async def config(self, stream: str) -> Config:
+        """Return what `nats stream info` shows."""
+        return cast("Config", (await self.json("stream", "info", stream, "--no-select"))["config"])
+
+
+def _expectations(expect: Expect | None) -> dict[str, str]:
+    if expect is None:
+        return {}
+    values = {
+        "Nats-Expected-Stream": expect.stream,
+        "Nats-Expected-Last-Sequence": expect.last_seq,
+        "Nats-Expected-Last-Subject-Sequence": expect.last_subject_seq,
+        "Nats-Expected-Last-Subject-Sequence-Subject": expect.subject,
+        "Nats-Expected-Last-Msg-Id": expect.last_msg_id,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _headers(block: bytes) -> dict[str, list[str]]:
+    """Read a header block, without our library's help."""
+    headers: dict[str, list[str]] = {}
+    for line in block.decode().split("\r\n")[1:]:
+        name, colon, value = line.partition(":")
+        if colon:
+            headers.setdefault(name, []).append(value.strip())
+    return headers
+
+
+def _dumped(path: Path) -> tuple[int, Stored]:
+    """Return the consumer's sequence of a dumped message, and the message."""
+    message = json.loads(path.read_text("utf-8"))
+    # $JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<consumer's sequence>.<time>.<pending>
+    tokens = message["Reply"].split(".")
+    assert len(tokens) == 9
+    data = base64.b64decode(message["Data"] or "")
+    return int(tokens[6]), Stored(message["Subject"], int(tokens[5]), message["Header"] or {}, data)

@@ -1,0 +1,198 @@
+// Drives nats.js: a command a line on stdin, an answer a line on stdout.
+//
+// A command is {id, verb, url, ...arguments}; its answer {id, result} or {id, error}, in the order
+// in which they are ready. Bytes are base64 everywhere, headers are {name: [value, ...]}. What goes
+// on for longer (an ordered consumer, a subscription) has a handle, from which `take` takes items
+// and which `drop` ends. The program ends with its stdin. Its first argument is the folder whose
+// node_modules hold nats.js.
+
+import { Buffer } from "node:buffer";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const require = createRequire(`${process.argv[2]}/`);
+const { connect, headers: newHeaders } = require("@nats-io/transport-node");
+const { jetstream, jetstreamManager } = require("@nats-io/jetstream");
+
+// What waits in a handle that nobody takes from; a scenario is far below it.
+const HANDLE_ITEMS_MAX = 100_000;
+
+const connections = new Map();
+const handles = new Map();
+let handlesMade = 0;
+
+const verbs = {
+  async request({ nc, subject, data, timeout_ms }) {
+    const answer = await nc.request(subject, bytesFrom(data), { timeout: timeout_ms });
+    return message(answer.subject, undefined, answer.headers, answer.data);
+  },
+
+  async publish({ js, subject, data, headers, options }) {
+    const ack = await js.publish(subject, bytesFrom(data), {
+      ...options,
+      headers: headersFrom(headers),
+    });
+    return { stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate };
+  },
+
+  async stream_add({ jsm, config }) {
+    return await jsm.streams.add(config);
+  },
+
+  async stream_update({ jsm, stream, changes }) {
+    return await jsm.streams.update(stream, changes);
+  },
+
+  async stream_info({ jsm, stream }) {
+    return await jsm.streams.info(stream);
+  },
+
+  async stream_get({ jsm, stream, query }) {
+    const found = await jsm.streams.getMessage(stream, query);
+    return found && message(found.subject, found.seq, found.header, found.data);
+  },
+
+  async consumer_add({ jsm, stream, config }) {
+    return await jsm.consumers.add(stream, config);
+  },
+
+  async ordered({ js, stream, options }) {
+    const consumer = await js.consumers.get(stream, options);
+    const messages = await consumer.consume();
+    const end = async () => {
+      await messages.close();
+      // Otherwise the server keeps it until it has been idle for five minutes.
+      await consumer.delete();
+    };
+    return open(messages, end, (m) => message(m.subject, m.seq, m.headers, m.data));
+  },
+
+  async subscribe({ nc, subject }) {
+    const subscription = nc.subscribe(subject);
+    // The server has it when this returns.
+    await nc.flush();
+    const end = () => subscription.unsubscribe();
+    return open(subscription, end, (m) => message(m.subject, undefined, m.headers, m.data));
+  },
+
+  async take({ handle, count, timeout_ms }) {
+    return await handles.get(handle).take(count, timeout_ms);
+  },
+
+  async drop({ handle }) {
+    const held = handles.get(handle);
+    handles.delete(handle);
+    await held.end();
+    return null;
+  },
+};
+
+class Handle {
+  constructor(source, end, read) {
+    this.source = source;
+    this.endSource = end;
+    this.items = [];
+    this.failure = null;
+    this.isOver = false;
+    this.notify = () => {};
+    this.reading = this.readAll(read);
+  }
+
+  async readAll(read) {
+    try {
+      for await (const item of this.source) {
+        if (this.items.length === HANDLE_ITEMS_MAX) {
+          throw new Error(`nobody took from a handle with ${HANDLE_ITEMS_MAX} items`);
+        }
+        this.items.push(read(item));
+        this.notify();
+      }
+    } catch (error) {
+      this.failure = error;
+    }
+    this.isOver = true;
+    this.notify();
+  }
+
+  // Returns `count` items; fewer when the source is over or the time is.
+  async take(count, timeout_ms) {
+    const deadline = new Promise((resolve) => {
+      this.timer = setTimeout(resolve, timeout_ms, true);
+    });
+    let isLate = false;
+    while (this.items.length < count && !this.isOver && !isLate) {
+      const change = new Promise((resolve) => {
+        this.notify = () => resolve(false);
+      });
+      isLate = await Promise.race([change, deadline]);
+    }
+    clearTimeout(this.timer);
+    if (this.failure !== null) throw this.failure;
+    return this.items.splice(0, count);
+  }
+
+  async end() {
+    await this.endSource();
+    await this.reading;
+  }
+}
+
+function open(source, end, read) {
+  handlesMade += 1;
+  handles.set(handlesMade, new Handle(source, end, read));
+  return handlesMade;
+}
+
+function connectionTo(url) {
+  // The promise is kept, so that commands at the same time share one connection.
+  if (!connections.has(url)) connections.set(url, connectionOpened(url));
+  return connections.get(url);
+}
+
+async function connectionOpened(url) {
+  const nc = await connect({ servers: url, name: "interop nats.js", timeout: 5_000 });
+  return { nc, js: jetstream(nc), jsm: await jetstreamManager(nc) };
+}
+
+function message(subject, sequence, headers, data) {
+  return {
+    subject,
+    sequence,
+    headers: Object.fromEntries(headers ?? []),
+    data: Buffer.from(data).toString("base64"),
+  };
+}
+
+function headersFrom(values) {
+  const headers = newHeaders();
+  for (const [name, all] of Object.entries(values)) {
+    for (const value of all) headers.append(name, value);
+  }
+  return headers;
+}
+
+function bytesFrom(text) {
+  return new Uint8Array(Buffer.from(text, "base64"));
+}
+
+function failure(error) {
+  // A JetStreamApiError has the server's err_code as its code.
+  const code = typeof error.code === "number" ? error.code : 0;
+  return { name: error.name, message: error.message, err_code: code };
+}
+
+async function answer(line) {
+  const { id, verb, url, ...given } = JSON.parse(line);
+  let reply;
+  try {
+    const result = await verbs[verb]({ ...(url && (await connectionTo(url))), ...given });
+    reply = { id, result: result ?? null };
+  } catch (error) {
+    reply = { id, error: failure(error) };
+  }
+  process.stdout.write(`${JSON.stringify(reply)}\n`);
+}
+
+const lines = createInterface({ input: process.stdin, crlfDelay: Infinity });
+lines.on("line", answer);
+lines.on("close", () => process.exit(0));

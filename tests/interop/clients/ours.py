@@ -1,0 +1,71 @@
+"""natsstream as a client of the interop tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from natsstream import ServerError, StreamConfig
+from tests.interop.clients.client import Ack, RefusedError, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from natsstream import Expect, JetStream, Message
+    from tests.interop.clients.client import Config
+
+
+class Ours:
+    """natsstream's public names, and nothing below them."""
+
+    def __init__(self, js: JetStream) -> None:
+        self.js = js
+
+    async def publish(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: Mapping[str, Sequence[str]] | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl_s: int | None = None,
+    ) -> Ack:
+        """Publish and wait for the ack."""
+        try:
+            ack = await self.js.publish(
+                subject, data, headers=headers, msg_id=msg_id, expect=expect, ttl=ttl_s
+            )
+        except ServerError as error:
+            raise RefusedError(str(error), error.err_code) from error
+        return Ack(ack.stream, ack.sequence, ack.duplicate)
+
+    async def get(self, stream: str, sequence: int) -> Stored:
+        """Return one message, from the stream's leader."""
+        message = await (await self.js.streams.get(stream)).get(sequence)
+        assert message is not None, f"{stream} has no message {sequence}"
+        return _stored(message)
+
+    async def read(self, stream: str, count: int, *, only: str | None = None) -> list[Stored]:
+        """Read in bulk, to the end of the stream."""
+        messages = (await self.js.streams.get(stream)).read(filters=[only] if only else ())
+        found = [_stored(message) async for message in messages]
+        assert len(found) == count
+        return found
+
+    async def create(self, config: Config) -> None:
+        """Ensure a stream with these fields."""
+        await self.js.streams.ensure(StreamConfig.from_json(config))
+
+    async def update(self, stream: str, changes: Config) -> None:
+        """Give the changed fields alone."""
+        await self.js.streams.update(StreamConfig.from_json({"name": stream, **changes}))
+
+    async def config(self, stream: str) -> Config:
+        """Return what the server said."""
+        info = await (await self.js.streams.get(stream)).info()
+        return cast("Config", info.raw["config"])
+
+
+def _stored(message: Message) -> Stored:
+    headers = {name: list(message.headers.all(name)) for name in message.headers}
+    return Stored(message.subject, message.sequence, headers, message.data)

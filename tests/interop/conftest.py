@@ -1,0 +1,123 @@
+"""The clients of the interop tests: ours, the nats CLI and nats.js, on the server of the run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import pytest_asyncio
+
+from natsstream import connect
+from tests.interop.clients.nats_cli import NatsCli
+from tests.interop.clients.nats_js import NatsJs, NodeProcess
+from tests.interop.clients.ours import Ours
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from natsstream.testing import NatsServer
+    from tests.interop.clients.client import Client
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "tools"
+TOOLS = {"needs_go": "nats-cli", "needs_node": "nats-js"}
+
+# Where each tool is, or why it could not be made.
+_MADE = pytest.StashKey[dict[str, Path | str]]()
+
+OURS = pytest.param("ours", id="ours")
+NATS_CLI = pytest.param("nats_cli", id="nats-cli", marks=pytest.mark.needs_go)
+NATS_JS = pytest.param("nats_js", id="nats-js", marks=pytest.mark.needs_node)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Make the tools that the chosen tests need: building the CLI outlasts a test's timeout."""
+    here = Path(__file__).parent
+    chosen = [item for item in session.items if here in item.path.parents]
+    wanted = {mark.name for item in chosen for mark in item.iter_markers()} & TOOLS.keys()
+    made = session.config.stash.setdefault(_MADE, {})
+    if session.config.option.collectonly:
+        return
+    terminal = cast(
+        "pytest.TerminalReporter", session.config.pluginmanager.get_plugin("terminalreporter")
+    )
+    for marker in sorted(wanted):
+        made[TOOLS[marker]] = _make(TOOLS[marker], terminal.write_line)
+
+
+def _make(tool: str, tell: Callable[[str], None]) -> Path | str:
+    """Run `scripts/tools`, whose steps all have deadlines; a first build takes minutes."""
+    command = [sys.executable, str(SCRIPT), tool]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said: list[str] = []
+        for line in process.stderr:
+            said.append(line)
+            tell(line.rstrip())
+        path = process.stdout.read().strip()
+    return Path(path) if process.returncode == 0 else "".join(said)
+
+
+def _found(config: pytest.Config, tool: str) -> Path:
+    made = config.stash[_MADE].get(tool, f"a test that uses {tool} has no marker: see TOOLS")
+    if isinstance(made, str):
+        pytest.fail(made, pytrace=False)
+    return made
+
+
+@pytest.fixture(scope="session")
+def nats_program(pytestconfig: pytest.Config) -> Path:
+    """The program of the nats CLI; tests that use it are marked `needs_go`."""
+    return _found(pytestconfig, "nats-cli")
+
+
+@pytest.fixture(scope="session")
+def nats_js_packages(pytestconfig: pytest.Config) -> Path:
+    """The folder whose node_modules hold nats.js; tests that use it are marked `needs_node`."""
+    return _found(pytestconfig, "nats-js")
+
+
+@pytest.fixture(scope="session")
+def node_process(nats_js_packages: Path) -> Iterator[NodeProcess]:
+    """The process that runs nats.js; tests that use it are marked `needs_node`."""
+    node = shutil.which("node")
+    assert node is not None
+    with NodeProcess(node, nats_js_packages) as process:
+        yield process
+
+
+@pytest_asyncio.fixture
+async def ours(server: NatsServer) -> AsyncIterator[Ours]:
+    """natsstream on the server of the run."""
+    async with connect(server.url) as js:
+        yield Ours(js)
+
+
+@pytest.fixture
+def nats_cli(nats_program: Path, server: NatsServer, tmp_path: Path) -> NatsCli:
+    """The nats CLI on the server of the run, with a home of its own."""
+    return NatsCli(nats_program, server.url, tmp_path)
+
+
+@pytest.fixture
+def nats_js(node_process: NodeProcess, server: NatsServer) -> NatsJs:
+    """nats.js on the server of the run."""
+    return NatsJs(node_process, server.url)
+
+
+@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS])
+def writer(request: pytest.FixtureRequest) -> Client:
+    """The client that writes; a test runs with each."""
+    return cast("Client", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS])
+def reader(request: pytest.FixtureRequest) -> Client:
+    """The client that reads; a test runs with each."""
+    return cast("Client", request.getfixturevalue(request.param))
