@@ -261,7 +261,7 @@ class JetStream:
         """Close the connection; closing twice is fine."""
 
 class OrderedConsumer:
-    """Follows a stream: iterate it for messages, in order and each once; made by `Stream.ordered`."""
+    """Follows a stream, in order and each message once; made by `Stream.ordered`."""
 
     @property
     def report(self) -> OrderedReport:
@@ -406,7 +406,7 @@ class Stream:
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
     ) -> OrderedConsumer:
-        """Describe a read without an end: what is stored, then what comes, in order and each once."""
+        """Describe a read without an end: what is stored, then what comes, once and in order."""
 
 class StreamManager:
     """The streams of the account."""

@@ -200,7 +200,7 @@ class Follower:
         self._session, self._pending, self._overdue = session, pending, None
         self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
         if self._reason is not None:
-            self._report.add_resume(self._reason)
+            self._report.add_reason(self._reason)
             self._on_event(Recreated(reason=self._reason, next_seq=self.tail.next_seq))
             self._reason = None
         return session

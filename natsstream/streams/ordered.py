@@ -23,10 +23,10 @@ from natsstream.streams.starts import OrderedSpec
 
 
 class OrderedConsumer:
-    """Follows a stream: iterate it for messages, in order and each once; made by `Stream.ordered`.
+    """Follows a stream, in order and each message once; made by `Stream.ordered`.
 
-    Use it in `async with`: leaving the block deletes its consumer on the server. One task reads at
-    a time. A loop that was left or cancelled can be taken up again, with the next message.
+    Iterate it in `async with`: leaving the block deletes its consumer on the server. One task reads
+    at a time. A loop that was left or cancelled can be taken up again, with the next message.
 
     It stands on pull consumers that cost the server little (ephemeral, in memory, without acks).
     When one breaks, another is made behind the last message that was delivered.

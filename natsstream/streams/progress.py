@@ -55,6 +55,10 @@ class ReadReport:
     gaps_dropped: int = 0
     resumes: int = 0
 
+    def add_resume(self) -> None:
+        """Count that the read goes on after a break."""
+        self.resumes += 1
+
     def add_gap(self, gap: Gap) -> None:
         """Count a gap, and keep it while there is room."""
         if gap.reason == "lost":

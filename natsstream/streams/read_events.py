@@ -104,9 +104,9 @@ class OrderedReport(ReadReport):
     reasons: dict[BreakReason, int] = field(default_factory=dict["BreakReason", int])
     events_dropped: int = 0
 
-    def add_resume(self, reason: BreakReason) -> None:
-        """Count that the read goes on after a break."""
-        self.resumes += 1
+    def add_reason(self, reason: BreakReason) -> None:
+        """Count that the read goes on after a break, and why there was one."""
+        self.add_resume()
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
 

@@ -244,7 +244,7 @@ class RangeReader(Generic[Item]):
         now = asyncio.get_running_loop().time
         if now() >= deadline:
             raise self._gave_up(progress, error) from error
-        progress.report.resumes += 1
+        progress.report.add_resume()
         try:
             await self._api.client.wait_connected(deadline - now())
         except ConnectionLostError as lost:

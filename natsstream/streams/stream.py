@@ -201,7 +201,7 @@ class Stream:
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
     ) -> OrderedConsumer:
-        """Describe a read without an end: what is stored, then what comes, in order and each once.
+        """Describe a read without an end: what is stored, then what comes, once and in order.
 
         Use it as `async with stream.ordered() as tail: async for message in tail`. It goes on by
         itself after a lost connection, a restart of the server, a change of leaders and a deleted

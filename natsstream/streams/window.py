@@ -19,7 +19,7 @@ from natsstream.streams.pub_ack import PubAck
 class AckFuture(asyncio.Future[PubAck]):
     """The future of an ack; knows whether somebody was told how it failed."""
 
-    is_seen = False
+    is_seen: bool = False
 
     def result(self) -> PubAck:
         self.is_seen = self.done()
@@ -64,12 +64,12 @@ class Entry:
     def __init__(
         self, subject: str, future: AckFuture, size: int, deadline: float, give_up: float
     ) -> None:
-        self.subject = subject
-        self.future = future
-        self.size = size
-        self.deadline = deadline
-        self.give_up = give_up
-        self.is_over = False
+        self.subject: str = subject
+        self.future: AckFuture = future
+        self.size: int = size
+        self.deadline: float = deadline
+        self.give_up: float = give_up
+        self.is_over: bool = False
 
 
 class Window:

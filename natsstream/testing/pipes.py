@@ -80,7 +80,7 @@ class Pipe:
         self._reads = False
         self._waits_for_sink = False
         self._source_has_ended = False
-        self.is_done = False
+        self.is_done: bool = False
 
     @property
     def n_held(self) -> int:

@@ -28,7 +28,7 @@ def test_resumes_are_counted_by_reason() -> None:
     report = OrderedReport()
 
     for reason in ("heartbeats", "connection", "heartbeats"):
-        report.add_resume(reason)
+        report.add_reason(reason)
 
     assert report.resumes == 3
     assert report.reasons == {"heartbeats": 2, "connection": 1}
