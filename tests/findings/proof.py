@@ -1,0 +1,100 @@
+"""Which test proves which of nats-py's findings: the number, and the tests' node ids.
+
+The findings are faults of nats-py 2.16 that were shown on a real server; the tests make the same
+situation with natsstream. A test that existed where its room is tested is named here, not repeated.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEMANDED: Final = frozenset({1, *range(3, 8), *range(21, 25), *range(26, 31), 34})
+"""Findings about what exists today; those about buckets and objects come with their rooms."""
+
+_HERE: Final = "tests/findings"
+_STREAMS: Final = "tests/integration/streams"
+_FAULTS: Final = f"{_STREAMS}/test_ordered_faults.py"
+_LEAKS: Final = f"{_STREAMS}/test_ordered_leaks.py"
+_RETRY: Final = f"{_STREAMS}/test_publisher_retry.py"
+_CORE: Final = "tests/integration/wire/test_core.py"
+_PEER: Final = "tests/integration/wire/test_silent_peer.py"
+
+PROOF: Final[dict[int, tuple[str, ...]]] = {
+    1: (
+        f"{_HERE}/test_ack_form.py::test_new_ack_form_leaves_the_connection_working",
+        f"{_HERE}/test_ack_form.py::test_keys_of_a_bucket_are_read_with_the_new_ack_form",
+        f"{_STREAMS}/test_ordered.py::test_ack_subjects_of_version_2_are_read",
+        f"{_STREAMS}/test_odd_streams.py::test_ack_subjects_of_the_second_form_are_read_both_ways",
+    ),
+    3: (
+        f"{_HERE}/test_slow_reader.py::test_reader_that_stands_still_gets_every_message_later",
+        f"{_LEAKS}::test_slow_reader_loses_nothing",
+    ),
+    4: (
+        f"{_LEAKS}::test_reader_that_stops_reading_holds_a_window",
+        f"{_STREAMS}/test_read_memory.py::test_reader_that_stops_reading_holds_a_few_pulls",
+    ),
+    5: (
+        f"{_RETRY}::test_every_future_of_a_plain_publisher_settles_when_its_server_dies",
+        f"{_STREAMS}/test_publisher_window.py::test_every_future_settles_when_the_server_dies",
+        f"{_STREAMS}/test_publish.py::test_message_without_an_ack_in_time_fails",
+        f"{_HERE}/test_publisher.py::test_message_that_can_not_be_sent_takes_no_room",
+    ),
+    6: (
+        f"{_HERE}/test_publisher.py::test_cancelled_call_is_cancelled",
+        f"{_HERE}/test_publisher.py::test_call_ends_at_the_deadline_around_it",
+        f"{_HERE}/test_publisher.py::test_block_of_a_publisher_can_be_cancelled_while_it_waits",
+    ),
+    7: (f"{_PEER}::test_frozen_server_is_left_for_another_one",),
+    21: (
+        f"{_HERE}/test_nothing_left.py::test_forty_readers_leave_no_consumer",
+        f"{_LEAKS}::test_forty_tails_leave_nothing",
+    ),
+    22: (
+        f"{_HERE}/test_prefix.py::test_every_request_goes_under_the_prefix",
+        f"{_STREAMS}/test_domain.py::test_everything_is_published_and_read_through_a_domain",
+        f"{_STREAMS}/test_domain.py::test_everything_works_over_an_imported_api",
+    ),
+    23: (
+        f"{_HERE}/test_header_values.py::test_headers_arrive_whole_by_every_way",
+        f"{_HERE}/test_header_values.py::test_headers_of_the_caller_are_only_read",
+        f"{_HERE}/test_header_values.py::test_values_of_one_name_survive_a_request_and_its_answer",
+        f"{_STREAMS}/test_read.py::test_header_values_come_back_in_order",
+    ),
+    24: (
+        f"{_HERE}/test_error_types.py::test_deleted_stream_has_one_error_for_every_call",
+        f"{_HERE}/test_error_types.py::test_message_is_got_without_direct_access",
+        f"{_HERE}/test_error_types.py::test_stranger_on_the_api_is_a_protocol_error",
+        f"{_STREAMS}/test_publish_one.py::test_answer_that_is_no_ack_is_a_protocol_error",
+        f"{_FAULTS}::test_consumer_that_is_deleted_while_the_reader_is_away_is_made_again",
+    ),
+    26: (
+        f"{_HERE}/test_tasks.py::test_reading_makes_no_task_for_a_message",
+        f"{_CORE}::test_iteration_ends_when_the_subscription_is_closed",
+        f"{_LEAKS}::test_closing_ends_a_loop_that_waits",
+    ),
+    27: (
+        f"{_HERE}/test_nothing_left.py::test_closed_connection_leaves_nothing_of_what_was_open",
+        f"{_PEER}::test_closing_leaves_no_task_and_no_connection",
+        f"{_CORE}::test_drain_of_the_connection_keeps_what_is_under_way_and_waits_for_no_reader",
+    ),
+    28: (
+        f"{_HERE}/test_next_major.py::test_server_of_the_next_major_version_has_every_feature",
+        "tests/unit/streams/test_features.py::test_versions_compare_as_numbers",
+    ),
+    29: (
+        f"{_HERE}/test_cancelled_read.py::test_cancelled_reads_leave_no_request_behind",
+        f"{_HERE}/test_cancelled_read.py::test_cancelled_range_leaves_the_messages_to_the_next",
+        f"{_FAULTS}::test_missed_heartbeats_make_another_consumer",
+        f"{_FAULTS}::test_consumer_that_is_deleted_is_made_again_at_once",
+    ),
+    30: (
+        f"{_HERE}/test_leaders.py::test_leader_changes_under_load_fail_no_message",
+        f"{_HERE}/test_leaders.py::test_message_waits_for_the_next_leader",
+        f"{_RETRY}::test_leader_changes_under_load_lose_and_double_nothing",
+    ),
+    34: (
+        f"{_HERE}/test_recreating.py::test_deleted_consumer_is_replaced_before_a_heartbeat_is_due",
+        f"{_FAULTS}::test_consumer_that_is_deleted_is_made_again_at_once",
+    ),
+}
