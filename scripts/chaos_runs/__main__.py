@@ -1,0 +1,118 @@
+"""`scripts/chaos`: runs seeds one after the other, and prints what each did and found."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from scripts.chaos_runs.result import Result
+from scripts.chaos_runs.run import Plan, run
+from scripts.chaos_runs.schedule import make_round
+
+_STEPS_SHOWN = 20
+_SEEDS_MAX = 10_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 1 when a promise was broken."""
+    asked = _parser().parse_args(arguments)
+    seeds = cast("Sequence[int]", asked.seeds or [asked.seed])
+    plans = [
+        Plan(
+            seed=seed,
+            replicas=asked.replicas,
+            rounds=asked.rounds or 1_000,
+            seconds=asked.minutes * 60,
+            waits_for_orphans=not asked.no_orphans,
+            traces_memory=asked.trace_memory,
+        )
+        for seed in seeds
+    ]
+    if asked.steps:
+        for plan in plans:
+            _print_steps(plan, asked.rounds or _STEPS_SHOWN)
+        return 0
+    # asyncio unwinds what is open on SIGINT alone, and a shell's background job ignores that one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    results: list[Result] = []
+    try:
+        for plan in plans:
+            results.append(_run(plan))
+            # After each: a long run that is ended early has told what it found.
+            if asked.json:
+                _write(cast("Path", asked.json), results)
+    except KeyboardInterrupt:
+        _tell("stopped; the servers were ended")
+        return 130
+    return 0 if all(each.is_good for each in results) else 1
+
+
+def _run(plan: Plan) -> Result:
+    _tell(f"seed {plan.seed}, {plan.replicas} replicas")
+    result = asyncio.run(run(plan, _tell))
+    print(result, flush=True)  # noqa: T201 - What the command is for.
+    if not result.is_good:
+        command = f"scripts/chaos --seed {plan.seed} --replicas {plan.replicas}"
+        _tell(f"again: {command} --rounds {result.rounds}")
+    return result
+
+
+def _interrupt(*_: object) -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _write(path: Path, results: Sequence[Result]) -> None:
+    path.write_text(json.dumps([each.to_json() for each in results], indent=2) + "\n")
+
+
+def _print_steps(plan: Plan, rounds: int) -> None:
+    print(f"seed {plan.seed}, {plan.replicas} replicas")  # noqa: T201 - As above.
+    for number in range(1, rounds + 1):
+        print(make_round(plan.seed, number, plan.replicas))  # noqa: T201 - As above.
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="what the faults are drawn from")
+    parser.add_argument("--seeds", type=_seeds, help="several, such as 1..20; one after the other")
+    parser.add_argument("--minutes", type=float, default=5.0, help="of each seed (default 5)")
+    parser.add_argument("--rounds", type=int, help="end after so many rounds of faults")
+    parser.add_argument("--replicas", type=int, default=3, choices=(1, 3, 5), help="default 3")
+    parser.add_argument("--steps", action="store_true", help="only print the faults of the seed")
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    parser.add_argument(
+        "--trace-memory", action="store_true", help="tell where memory was made; slow"
+    )
+    parser.add_argument(
+        "--no-orphans",
+        action="store_true",
+        help="do not wait a minute for consumers whose deletion was lost",
+    )
+    return parser
+
+
+def _seeds(text: str) -> list[int]:
+    found = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError("write 1..20")
+    first, last = int(found[1]), int(found[2])
+    if not first <= last < first + _SEEDS_MAX:
+        raise argparse.ArgumentTypeError("the first seed comes first, and not too many")
+    return list(range(first, last + 1))
+
+
+def _tell(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)  # noqa: T201 - As above.
+
+
+if __name__ == "__main__":
+    sys.exit(main())

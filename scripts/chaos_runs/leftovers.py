@@ -1,0 +1,109 @@
+"""What a run leaves behind, here and on the servers.
+
+What lives here: counting it. What must not: the workers.
+
+Law: what was counted before the workers is compared with what is there after them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from natsstream import JetStream
+from natsstream.units import parse_rfc3339
+from scripts.chaos_runs.ledger import Findings
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# What the allocator keeps: runs of three minutes end up to 25 MiB above their first round, and
+# five of them in one process end no higher. A leaked connection costs half a MiB and more, so a
+# leak at each of some hundred reconnects shows.
+GROWTH_BYTES_MAX = 48 << 20
+_FOLDER = Path("/proc/self")
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What this process holds.
+
+    Attributes:
+        tasks: Tasks of the loop, the current one left out.
+        threads: Threads that end with the run.
+        descriptors: Open files and sockets.
+    """
+
+    tasks: int
+    threads: int
+    descriptors: int
+
+
+def count_belongings() -> Belongings:
+    """Count what this process holds now."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    # What `asyncio.to_thread` uses stays for the next call.
+    threads = [each for each in threading.enumerate() if not each.name.startswith("asyncio_")]
+    descriptors = len(os.listdir(_FOLDER / "fd")) if _FOLDER.exists() else 0
+    return Belongings(len(tasks), len(threads), descriptors)
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has now; 0 where the system does not tell."""
+    gc.collect()
+    try:
+        pages = (_FOLDER / "statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return 0
+    return int(pages) * _PAGE_BYTES
+
+
+def compare_belongings(before: Belongings, after: Belongings, findings: Findings) -> None:
+    """Write down what was not there before."""
+    for name in ("tasks", "threads", "descriptors"):
+        was, now = getattr(before, name), getattr(after, name)
+        if now > was:
+            findings.add("left behind", f"{now - was} {name}")
+
+
+def compare_subscriptions(
+    before: dict[str, int], after: dict[str, int], findings: Findings
+) -> None:
+    """Write down which clients have more subscriptions than before their work."""
+    for client, count in after.items():
+        if count > before.get(client, 0):
+            findings.add("left behind", f"{count - before.get(client, 0)} subscriptions: {client}")
+
+
+def compare_memory(before: int, after: int, findings: Findings) -> None:
+    """Write down when the process has grown."""
+    if before and after - before > GROWTH_BYTES_MAX:
+        findings.add(
+            "memory",
+            f"grew by {(after - before) >> 20} MiB; --trace-memory shows where it was made",
+        )
+
+
+async def consumers_left(js: JetStream, stream: str, since_ns: int) -> tuple[int, int]:
+    """Return how many consumers a stream has: all, and those made since a moment.
+
+    A consumer whose deletion was lost in a fault goes by itself after a minute; one that was made
+    when all was healed has no such excuse.
+    """
+    found = await js.streams.get(stream)
+    total = cast("int", cast("dict[str, object]", found.cached.raw["state"])["consumer_count"])
+    young = 0
+    if total:
+        names = await _consumers(js, stream)
+        young = sum(created > since_ns for created in names.values())
+    return total, young
+
+
+async def _consumers(js: JetStream, stream: str) -> dict[str, int]:
+    message = await js.core.request(f"$JS.API.CONSUMER.LIST.{stream}")
+    answer = cast("dict[str, list[dict[str, str]] | None]", json.loads(message.data))
+    return {each["name"]: parse_rfc3339(each["created"]) for each in answer.get("consumers") or []}
