@@ -82,6 +82,9 @@ class Follower:
         self._pending: int | None = None
         self._failure: NatsStreamError | None = None
         self._is_closed = False
+        # The next consumer on its way: a reader whose waits are shorter than that takes does not
+        # cancel it, or it would never get one.
+        self._beginning: asyncio.Task[ReadSession[list[Message]]] | None = None
         # The break that is being mended: why, until when, how often it was tried.
         self._reason: BreakReason | None = None
         self._deadline = 0.0
@@ -125,7 +128,7 @@ class Follower:
         if self._failure is not None:
             raise self._failure
         try:
-            session = self._session or await self._begin()
+            session = self._session or await self._begun()
             if not self.tail.is_caught_up and not self._runs and self._pending == 0:
                 await self._look_at_leader()
                 return []
@@ -147,6 +150,12 @@ class Follower:
     async def close(self) -> None:
         """Delete the consumer, also one that is being made; closing twice is fine."""
         self._is_closed = True
+        if self._beginning is not None:
+            beginning, self._beginning = self._beginning, None
+            beginning.cancel()
+            await asyncio.wait([beginning])
+            if not beginning.cancelled():
+                beginning.exception()  # Nobody waits for it any more.
         session, self._session = self._session, None
         if session is not None:
             await session.close(confirm=True)
@@ -174,6 +183,17 @@ class Follower:
             case "last_per_subject":
                 return ConsumerStart()
 
+    async def _begun(self) -> ReadSession[list[Message]]:
+        """Wait for the next consumer, which goes on being made when the wait is cancelled."""
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(self._begin())
+        beginning = self._beginning
+        try:
+            return await asyncio.shield(beginning)
+        finally:
+            if beginning.done():
+                self._beginning = None
+
     async def _begin(self) -> ReadSession[list[Message]]:
         """Make the next consumer."""
         start, state = self.tail.begin(), self.info.state
@@ -198,6 +218,7 @@ class Follower:
         if self._is_closed:
             await session.close()
         self._session, self._pending, self._overdue = session, pending, None
+        self._beginning = None  # Done, also if nobody waits for it just now.
         self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
         if self._reason is not None:
             self._report.add_reason(self._reason)

@@ -219,6 +219,36 @@ async def test_reader_with_little_patience_notices_missed_heartbeats(
     assert waits > 1
 
 
+async def test_reader_with_less_patience_than_a_round_trip_gets_its_messages_after_a_break(
+    server: NatsServer, stream_name: str
+) -> None:
+    """Each wait is shorter than making a consumer takes, which must go on all the same."""
+    waits, found = 0, list[int]()
+    async with connect(server.url) as near:
+        stream = await fill(near, stream_name, 10)
+        with FaultProxy(server.port) as proxy:
+            async with (
+                connect(proxy.url) as js,
+                (await js.streams.get(stream_name)).ordered() as tail,
+            ):
+                await take_sequences(tail, 10)
+                proxy.delay(0.05)
+                await delete_consumers(near, stream_name)
+                await fill(near, stream_name, 5, start=10)
+                while len(found) < 5 and waits < WAITS_MAX:
+                    waits += 1
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(0.06):
+                            found.append((await anext(tail)).sequence)
+                proxy.heal()
+        is_clean = await consumer_count(stream) == 0
+
+    assert found == [11, 12, 13, 14, 15]
+    assert waits > len(found)
+    assert tail.report.reasons["consumer_deleted"] == 1
+    assert is_clean
+
+
 async def test_idle_tail_is_not_made_again(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
