@@ -8,14 +8,14 @@ subjects, so nothing was stored and sending again is safe (ADR-22).
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import NatsStreamError, connect
+from natsstream import connect
 from natsstream.errors import NoRespondersError, RequestTimeoutError
 from natsstream.testing import NatsCluster
+from tests.support.clusters import connect_to, step_down
 from tests.support.streams import payload
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(180)]
 
-STEP_DOWN = "$JS.API.STREAM.LEADER.STEPDOWN"
 STEP_DOWNS = 4
 PUBLISHERS = 8
 # An election takes a moment, and on a busy machine several seconds.
@@ -58,7 +57,7 @@ async def publish_for_certain(js: JetStream, subject: str, number: int) -> PubAc
 async def test_leader_changes_under_load_fail_no_message(
     cluster: NatsCluster, stream_name: str
 ) -> None:
-    async with connect(cluster.urls, reconnect_timeout=60) as js:
+    async with connect_to(cluster) as js:
         stream = await js.streams.create(stream_name, subjects=[stream_name], replicas=3)
         stored: dict[int, int] = {}
         is_over = asyncio.Event()
@@ -74,9 +73,7 @@ async def test_leader_changes_under_load_fail_no_message(
             for worker in range(PUBLISHERS):
                 workers.create_task(publish_on(worker))
             for _ in range(STEP_DOWNS):
-                await asyncio.to_thread(cluster.wait_for_leader, stream_name)
-                with suppress(NatsStreamError):
-                    await js.core.request(f"{STEP_DOWN}.{stream_name}", timeout=2)
+                await step_down(js, cluster, stream_name)
                 await publish_for_certain(js, stream_name, -1 - len(stored))
             is_over.set()
 
@@ -87,7 +84,7 @@ async def test_leader_changes_under_load_fail_no_message(
 
 async def test_message_waits_for_the_next_leader(cluster: NatsCluster, stream_name: str) -> None:
     """The leader is killed: until another one is elected, nobody listens."""
-    async with connect(cluster.urls, reconnect_timeout=60) as watcher:
+    async with connect_to(cluster) as watcher:
         await watcher.streams.create(stream_name, subjects=[stream_name], replicas=3)
     leader = await asyncio.to_thread(cluster.wait_for_leader, stream_name)
     others = [node.client_url for node in cluster.servers if node is not leader]

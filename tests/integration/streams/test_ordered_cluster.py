@@ -14,8 +14,9 @@ from natsstream import connect
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.streams import follower
 from natsstream.testing import NatsCluster
+from tests.support.clusters import connect_to, step_down
 from tests.support.ordered import consumer_names, take_sequences
-from tests.support.streams import change, fill
+from tests.support.streams import fill
 
 if TYPE_CHECKING:
     from natsstream import JetStream, OrderedConsumer
@@ -36,7 +37,7 @@ def cluster() -> Iterator[NatsCluster]:
 @pytest_asyncio.fixture
 async def cluster_js(cluster: NatsCluster) -> AsyncIterator[JetStream]:
     """A connection that may use each node."""
-    async with connect(cluster.urls, reconnect_timeout=60) as js:
+    async with connect_to(cluster) as js:
         yield js
 
 
@@ -106,8 +107,7 @@ async def test_tail_goes_on_when_the_leader_steps_down(
         found: list[int] = []
         for _ in range(3):
             found += await take_sequences(tail, 1_000)
-            await asyncio.to_thread(cluster.wait_for_leader, "S")
-            await change(js, "STREAM.LEADER.STEPDOWN.S", {})
+            await step_down(js, cluster, "S")
         await publishing
         last = (await stream.info()).state.last_seq
         found += await take_sequences(tail, last - len(found))
@@ -136,7 +136,7 @@ async def test_replica_that_is_cut_off_does_not_end_the_tail_in_silence(
 ) -> None:
     """It sends heartbeats to the client that it serves, and gets no messages."""
     monkeypatch.setattr(follower, "_LOOK_EVERY_S", 0.5)
-    async with connect(cluster.urls, reconnect_timeout=60) as other:
+    async with connect_to(cluster) as other:
         await fill(other, "S", 10, replicas=3)
         leader = await asyncio.to_thread(cluster.wait_for_leader, "S")
         node = next(each for each in cluster.servers if each is not leader)

@@ -16,6 +16,7 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.testing import NatsCluster, NatsServer
+from tests.support.clusters import connect_to, step_down
 from tests.support.streams import payload
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from natsstream import JetStream, PubAck, Stream
 
 pytestmark = pytest.mark.asyncio
-
-
-STEP_DOWN = "$JS.API.STREAM.LEADER.STEPDOWN"
 
 
 class Options(TypedDict, total=False):
@@ -227,15 +225,14 @@ async def test_leader_changes_under_load_lose_and_double_nothing(
     cluster: NatsCluster, stream_name: str, options: Options
 ) -> None:
     """nats-py fails messages there (finding 30)."""
-    async with connect(cluster.url) as js:
+    async with connect_to(cluster) as js:
         stream = await js.streams.create(stream_name, subjects=[stream_name], replicas=3)
         count = 600 if options is ORDERED else 8_000
         async with js.publisher(max_pending=256, ack_timeout=1, **options) as publisher:
             for number in range(count):
                 await publisher.send(stream_name, payload(number))
                 if number % (count // 4) == count // 8:
-                    with suppress(NatsStreamError):
-                        await js.core.request(f"{STEP_DOWN}.{stream_name}", timeout=1)
+                    await step_down(js, cluster, stream_name)
 
         found = await numbers(stream, stream_name)
         assert sorted(found) == list(range(count))
@@ -247,7 +244,7 @@ async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
     cluster: NatsCluster, stream_name: str
 ) -> None:
     """nats-py leaves some for ever (finding 5)."""
-    async with connect(cluster.url) as js:
+    async with connect_to(cluster) as js:
         stream = await js.streams.create(stream_name, subjects=[stream_name], replicas=3)
         connected = next(node for node in cluster.servers if node.client_url == js.url)
         futures: list[asyncio.Future[PubAck]] = []
@@ -266,6 +263,7 @@ async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
         finally:
             await asyncio.to_thread(connected.start)
             await asyncio.to_thread(cluster.wait_until_ready)
+            await asyncio.to_thread(cluster.wait_for_leader, stream_name)
         acked = {n for n, future in enumerate(futures) if future.exception() is None}
         found = await numbers(stream, stream_name)
         assert acked <= set(found)
