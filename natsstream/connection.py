@@ -12,6 +12,7 @@ from natsstream.errors import ConfigError
 from natsstream.options import ConnectOptions, Secret
 
 if TYPE_CHECKING:
+    from natsstream._wire.client import Client
     from natsstream.streams.jetstream import JetStream
 
 
@@ -21,7 +22,7 @@ class Connection:
     def __init__(self, options: ConnectOptions, attached: object = None) -> None:
         self._options = options
         self._attached = attached
-        self._jetstream: JetStream | None = None
+        self._client: Client | None = None
 
     async def open(self) -> JetStream:
         """Connect and return the JetStream context; `close` ends it.
@@ -29,7 +30,12 @@ class Connection:
         Raises:
             ConnectError: No server could be reached.
             AuthenticationError: A server refused the credentials.
+            ConfigError: It is open already.
         """
+        if self._client is not None and not self._client.is_closed:
+            raise ConfigError(
+                "this connection is open already", hint="call connect() again for another one"
+            )
         # nats-py costs 0.3 s to import and more beside aiohttp: only those pay who connect.
         from natsstream._wire.client import Client  # noqa: PLC0415
         from natsstream.streams.jetstream import JetStream  # noqa: PLC0415
@@ -38,13 +44,13 @@ class Connection:
             client = await Client.connect(self._options)
         else:
             client = await Client.attach(self._attached, self._options)
-        self._jetstream = JetStream(client)
-        return self._jetstream
+        self._client = client
+        return JetStream(client)
 
     async def close(self) -> None:
         """Close the connection; closing twice is fine."""
-        if self._jetstream is not None:
-            await self._jetstream.close()
+        if self._client is not None:
+            await self._client.close()
 
     async def __aenter__(self) -> JetStream:
         return await self.open()

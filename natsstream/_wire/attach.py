@@ -15,18 +15,25 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from natsstream._wire.lane import FastLane, behind
-from natsstream._wire.nats_py import Host, Link, NatsPyClient, TcpTransport, abort_transport
+from natsstream._wire.nats_py import (
+    Host,
+    Link,
+    NatsPyClient,
+    TcpTransport,
+    abort_transport,
+    add_subscription,
+)
 from natsstream._wire.parser import FrameParser
 from natsstream.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
-# The class, whose methods are called past the instance's; they are private.
-_CLASS: Any = NatsPyClient
 _CRLF_SIZE = 2
 # The state of nats-py's parser in which it waits for a line, and not for a payload.
 _AWAITING_LINE = 1
@@ -38,13 +45,22 @@ _CALLBACKS = {
     "_discovered_server_cb": "on_servers",
     "_lame_duck_mode_cb": "on_lame_duck",
 }
+# What this file puts in front of nats-py's methods, under the same names.
+_METHODS = (
+    "_process_connect_init",
+    "_attempt_reconnect",
+    "_process_op_err",
+    "_process_msg",
+    "_process_err",
+)
 
 
 def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
     """Hook into a connected client of nats-py.
 
     Raises:
-        ConfigError: It is no client of nats-py, not connected, or has another natsstream on it.
+        ConfigError: It is no client of nats-py, not connected, of another event loop, or has
+            another natsstream on it.
     """
     if not isinstance(nats, NatsPyClient):
         raise ConfigError(
@@ -54,6 +70,12 @@ def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
     if not nats.is_connected:
         raise ConfigError(
             "the client of nats-py is not connected", hint="await nats.connect() first"
+        )
+    reading: asyncio.Task[None] | None = cast("Any", nats)._reading_task
+    if reading is not None and reading.get_loop() is not asyncio.get_running_loop():
+        raise ConfigError(
+            "the client of nats-py belongs to another event loop",
+            hint="attach where it was connected, or open a connection with natsstream.connect()",
         )
     if hasattr(nats, "_natsstream"):
         raise ConfigError(
@@ -70,38 +92,47 @@ class _Attachment:
         self._parser = parser
         self._host = host
         self._lane: FastLane | None = None
+        self.transport: asyncio.Transport | None = None
         self._is_attached = True
+        self._has_warned = False
         self._kept = {name: getattr(nats, name) for name in _CALLBACKS}
         nats._natsstream = self
         for name, method in _CALLBACKS.items():
             setattr(nats, name, _both(getattr(host, method), self._kept[name]))
         # Instance attributes hide the class's methods, for this client alone.
-        nats._process_connect_init = self._connect_init
-        nats._attempt_reconnect = self._attempt_reconnect
-        nats._process_msg = self._process_msg
-        nats._process_err = self._process_err
+        self._own: dict[str, Any] = {
+            name: vars(nats)[name] for name in _METHODS if name in vars(nats)
+        }
+        self._methods = {name: getattr(nats, name) for name in _METHODS}
+        for name in _METHODS:
+            setattr(nats, name, getattr(self, name))
         self._install()
 
     # What nats-py calls instead of its own methods.
 
-    async def _connect_init(self) -> None:
-        await _CLASS._process_connect_init(self._nats)
+    async def _process_connect_init(self) -> None:
+        await self._methods["_process_connect_init"]()
         self._install()
 
     async def _attempt_reconnect(self) -> None:
         # As for a connection of our own: a frozen peer is not waited for.
         self.abort()
-        await _CLASS._attempt_reconnect(self._nats)
+        await self._methods["_attempt_reconnect"]()
+
+    async def _process_op_err(self, e: Exception) -> None:
+        # As for a connection of our own: nats-py tells of an end of file, but not of a reset.
+        await self._host.on_error(e)
+        await self._methods["_process_op_err"](e)
 
     async def _process_msg(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
+        self._host.on_heard()
         name = str(sid).encode()
         if name not in self._parser.sinks:
-            await _CLASS._process_msg(self._nats, sid, subject, reply, data, headers)
+            await self._methods["_process_msg"](sid, subject, reply, data, headers)
             return
         # Only without a lane: the frame is put together again for our own parser.
-        self._host.on_heard()
         header = headers or b""
         fields = [b"HMSG" if header else b"MSG", subject, name]
         fields += [reply] if reply else []
@@ -111,8 +142,10 @@ class _Attachment:
 
     async def _process_err(self, err_msg: str) -> None:
         if not self.has_lane:
-            self._parser.tell_error(err_msg)  # Lower case is all that nats-py has kept.
-        await _CLASS._process_err(self._nats, err_msg)
+            # nats-py has made it lower case; as it came, it is still at the buffer's start.
+            line = bytes(self._nats._ps.buf).partition(b"\r\n")[0]
+            self._parser.tell_error(line[len(b"-ERR") :].decode(errors="surrogateescape"))
+        await self._methods["_process_err"](err_msg)
 
     # Link.
 
@@ -126,42 +159,54 @@ class _Attachment:
         """True while frames come through the fast lane."""
         return self._lane is not None
 
-    @property
-    def transport(self) -> asyncio.Transport | None:
-        """The socket's transport, None without a lane."""
-        return self._nats._transport._io_writer.transport if self.has_lane else None
-
     def abort(self) -> None:
         """Drop the socket now; nats-py reconnects as the application has told it to."""
         abort_transport(self._nats._transport)
+        web = getattr(self._nats._transport, "_ws", None)
+        if web is not None and (own := web.get_extra_info("socket")) is not None:
+            with suppress(OSError):  # The peer has hung up already.
+                own.shutdown(socket.SHUT_RDWR)
+
+    def add_subscription(self, subject: str, queue: str) -> bytes:
+        """Number a subscription that nats-py makes again after each reconnect."""
+        return add_subscription(self._nats, subject, queue)
+
+    def remove_subscription(self, sid: bytes) -> None:
+        """Do not make it again."""
+        self._nats._remove_sub(int(sid))
 
     async def close(self) -> None:
         """Leave the application's client as it was before."""
+        self.discard()
+
+    def discard(self) -> None:
+        """Do so without a wait; the socket is the application's."""
         if not self._is_attached:
             return
         self._is_attached = False
         nats = self._nats
         for name, kept in self._kept.items():
             setattr(nats, name, kept)
-        for name in ("_process_connect_init", "_attempt_reconnect", "_process_err", "_process_msg"):
+        for name in _METHODS:
             delattr(nats, name)
+        for name, own in self._own.items():
+            setattr(nats, name, own)
         del nats._natsstream
         if self._lane is not None:
             self._lane.uninstall()
-            self._lane = None
-
-    def discard(self) -> None:
-        """Nothing is left to free: the socket is the application's."""
+            self._lane, self.transport = None, None
 
     def _install(self) -> None:
         """Put the lane in front of the connection, in the middle of whatever it receives."""
         nats = self._nats
-        self._lane = None
+        self._lane, self.transport = None, None
         if not isinstance(nats._transport, TcpTransport):
-            _log.warning(
-                "natsstream has no fast lane on a %s: messages come through nats-py's parser",
-                type(nats._transport).__name__,
-            )
+            if not self._has_warned:
+                _log.warning(
+                    "natsstream has no fast lane on a %s: messages come through nats-py's parser",
+                    type(nats._transport).__name__,
+                )
+            self._has_warned = True  # Once, not at each reconnect.
             return
         streams = cast("Any", nats._transport)
         transport = cast("asyncio.Transport", streams._io_writer.transport)
@@ -176,6 +221,7 @@ class _Attachment:
         host = self._host
         self._lane = FastLane(self._parser, behind(transport), host.on_broken, host.on_heard)
         self._lane.install(transport, early, passing=rest)
+        self.transport = transport
 
 
 def _both(
@@ -187,7 +233,10 @@ def _both(
 
     @functools.wraps(second)
     async def call(*args: Any) -> None:
-        await first(*args)
+        try:
+            await first(*args)
+        except Exception:  # noqa: BLE001 - the application's callback is called whatever ours does.
+            _log.exception("natsstream failed in a callback of nats-py")
         await second(*args)
 
     return call

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from natsstream._wire.life import Life, Listener, Watcher
+from natsstream._wire.life import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX, Life, Listener, Watcher
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
@@ -39,9 +39,6 @@ from natsstream.options import ConnectOptions, public_url
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import Link
 
-# Commands written while there is no connection, kept by nats-py until there is one.
-PENDING_BYTES_MAX = 8 << 20
-_CLOSE_TIMEOUT_S = 2.0
 # asyncio's own high-water mark, above which it asks writers to wait.
 _CONGESTED_BYTES = 64 << 10
 # What was written last, such as the deletion of a consumer, gets this long to reach the server.
@@ -70,7 +67,7 @@ class Client:
         self.parser: FrameParser = FrameParser(self._life.on_server_error)
         self._link: Link | None = None
         self._nats: Any = None
-        self._subscriptions = Subscriptions(self.parser, self._write_unsub)
+        self._subscriptions = Subscriptions(self.parser, self.write)
         self._flushes: set[asyncio.Future[None]] = set()
         self._life.watch(self._on_change)
 
@@ -144,7 +141,7 @@ class Client:
     def _on_change(self) -> None:
         if self.is_connected:
             return
-        self.requests.fail(self._life.broken)
+        self.requests.lose(self._life.broken)
         for flush in self._flushes:
             if not flush.done():
                 flush.set_exception(self._life.broken())
@@ -166,8 +163,22 @@ class Client:
             self._link.abort()
 
     def _ping(self) -> None:
-        self._nats._pongs.append(asyncio.get_running_loop().create_future())
-        self.write_now(b"PING\r\n")
+        # Without a lane, nothing but the PONG tells that the server is there.
+        if self._has_server():
+            self._send_ping(self._life.on_heard)
+
+    def _send_ping(self, on_pong: Callable[[], None]) -> None:
+        # nats-py gets a future of its own: it breaks when one of its list is done before.
+        pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        pong.add_done_callback(lambda _: on_pong())
+        self.write(b"PING\r\n")
+        self._nats._pongs.append(pong)  # Behind it: one without its PING would be answered late.
+
+    def _has_server(self) -> bool:
+        # nats-py and the life of the connection learn of a broken socket some steps after it.
+        transport = self._link.transport if self._link is not None else None
+        is_leaving = transport is not None and transport.is_closing()
+        return self._life.is_connected and self._nats.is_connected and not is_leaving
 
     # State.
 
@@ -223,12 +234,16 @@ class Client:
         """The connected server, without secrets."""
         return self._life.url
 
+    def closing_error(self) -> NatsStreamError:
+        """Return what those get whose wait the end of the connection ends."""
+        return self._life.broken()
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back whenever the connection breaks, returns or closes; returns how to stop."""
         return self._life.watch(watcher)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call back with each event; returns how to stop. The listener must not wait or raise."""
+        """Call back with each event; returns how to stop. The listener must not wait."""
         return self._life.listen(listener)
 
     def watch_denied(self, sink: Callable[[PermissionDenied], None]) -> Callable[[], None]:
@@ -259,11 +274,10 @@ class Client:
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
-        self._life.check_open()
         nats = self._nats
-        is_up = self._life.is_connected and nats.is_connected
-        transport = self._link.transport if is_up and self._link is not None else None
-        if transport is not None:
+        transport = self._link.transport if self._link is not None else None
+        is_leaving = transport is not None and transport.is_closing()
+        if transport and not is_leaving and self._life.is_connected and nats.is_connected:
             # nats-py's own way costs a task switch; the transport keeps the order. What nats-py
             # has queued goes first: its flusher may wait for room in the socket.
             if nats._pending:
@@ -272,26 +286,17 @@ class Client:
                 nats._pending_data_size = 0
             transport.write(commands)
             return
+        self._life.check_open()
         if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
             raise ConnectionLostError(
-                "not connected, and the buffer for writes is full", retryable=True
+                "not connected, and 8 MiB of writes wait for a server already",
+                hint="write less while no server is there: js.events() tells of it",
+                retryable=True,
             )
         nats._pending.append(commands)
         nats._pending_data_size += len(commands)
-        if nats.is_connected and nats._flush_queue.empty():
+        if nats.is_connected and not is_leaving and nats._flush_queue.empty():
             nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
-
-    def write_now(self, commands: bytes) -> None:
-        """Send protocol bytes to the server that is connected now, never to a later one."""
-        if self.is_connected:
-            with suppress(NatsStreamError):
-                self.write(commands)
-
-    def _write_unsub(self, command: bytes) -> None:
-        # The SUB may wait for the next connection, or be on its way through a reconnect: behind it
-        # in order, this ends both. A server does not mind an UNSUB of what it does not know.
-        with suppress(NatsStreamError):
-            self.write(command)
 
     def take_back(self, command: bytes) -> None:
         """Forget a command that still waits for a connection: nobody waits for its answer.
@@ -330,17 +335,12 @@ class Client:
             ConnectionLostError: The connection broke, or there is none.
         """
         self._life.check_open()
-        if not self.is_connected:
+        if not self._has_server():
             raise self._life.broken()
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        # nats-py gets a future of its own: it breaks when one of its list is done before.
-        pong: asyncio.Future[bool] = loop.create_future()
-        pong.add_done_callback(lambda _: None if done.done() else done.set_result(None))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._flushes.add(done)
-        self._nats._pongs.append(pong)
         try:
-            self.write(b"PING\r\n")
+            self._send_ping(lambda: None if done.done() else done.set_result(None))
             async with asyncio.timeout(timeout):
                 await done
         except TimeoutError:
@@ -448,11 +448,15 @@ class Client:
             sink: Gets the frames; it must not wait.
             queue: The queue group, empty for none.
             on_denied: Called when the server does not allow it, which it tells later.
+
+        Raises:
+            ConnectionClosedError: The connection was closed.
+            ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
         self._life.check_open()
-        return await self._subscriptions.make(
-            self._nats, subject, sink, queue=queue, on_denied=on_denied
-        )
+        if self._link is None:
+            raise self._life.broken()
+        return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)
 
     async def close(self) -> None:
         """Send what is written, then leave; closing twice is fine.
@@ -462,13 +466,16 @@ class Client:
         if self._link is None or self._life.is_closed:
             return
         self._subscriptions.end_all()
-        if self.is_connected:
+        try:
             with suppress(NatsStreamError):
                 await self.flush(_LAST_FLUSH_S)
-        self._life.begin_end()
-        with suppress(Exception):  # Whatever nats-py meets while it closes, we are done with it.
-            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
-                await self._link.close()
-        # A frozen server takes none of the bytes that are still to be written.
-        self._link.discard()
-        self._life.end()
+            self._life.begin_end()
+            # Whatever nats-py meets while it closes, we are done with it.
+            with suppress(Exception):
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._link.close()
+        finally:
+            # Also when the caller does not wait, or a frozen server takes no more bytes.
+            self._life.begin_end()
+            self._link.discard()
+            self._life.end()

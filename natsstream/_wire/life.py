@@ -9,6 +9,7 @@ Law: whoever waits is woken by every break and by the end; an event is told once
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,14 @@ from natsstream.options import public_url
 
 if TYPE_CHECKING:
     from natsstream._wire.watchdog import Watchdog
+
+_log = logging.getLogger(__name__)
+
+# What the server complained of just before a break is its cause; an older complaint is not.
+_CAUSE_S = 1.0
+# Commands written while there is no connection, kept by nats-py until there is one.
+PENDING_BYTES_MAX = 8 << 20
+CLOSE_TIMEOUT_S = 2.0
 
 Watcher = Callable[[], None]
 Listener = Callable[[ConnectionEvent], None]
@@ -52,7 +61,8 @@ class Life:
         self.watchdog: Watchdog = watchdog
         self.connections: int = 0
         self.last_error: str = ""
-        self._has_cause = False
+        self._url = "no server"
+        self._blamed_at = -_CAUSE_S
         self._is_closing = False
         self._on_denied = on_denied
         self._is_up = asyncio.Event()
@@ -77,7 +87,9 @@ class Life:
     def url(self) -> str:
         """The connected server, or the one that was last, without secrets."""
         server = self.nats.connected_url if self.nats is not None else None
-        return public_url(server.geturl()) if server else "no server"
+        if server:  # nats-py tells it only while it is connected.
+            self._url = public_url(server.geturl())
+        return self._url
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back whenever the connection breaks, returns or closes; returns how to stop."""
@@ -85,7 +97,7 @@ class Life:
         return lambda: self._watchers.discard(watcher)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call back with each event; returns how to stop. The listener must not wait or raise."""
+        """Call back with each event; returns how to stop. The listener must not wait."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
@@ -117,7 +129,7 @@ class Life:
     def broken(self) -> NatsStreamError:
         """Return the error for those whose answer the break, or the end, has cost."""
         if self._fatal is not None:
-            return self._fatal
+            return self._fatal.with_traceback(None)
         if self._is_closed or self._is_closing:
             return ConnectionClosedError(
                 "the connection is closed",
@@ -137,13 +149,15 @@ class Life:
     async def on_error(self, error: Exception) -> None:
         """Something went wrong that nats-py goes on after."""
         # What broke the connection tells more than the end of file that follows.
-        if not self._has_cause:
+        if self._is_closing:
+            return
+        if asyncio.get_running_loop().time() - self._blamed_at >= _CAUSE_S:
             self.last_error = str(error).removeprefix("nats: ") or type(error).__name__
 
     async def on_connected(self) -> None:
         """A server is connected, at first or again."""
         self.connections += 1
-        self._has_cause = False
+        self._blamed_at = -_CAUSE_S
         self._is_up.set()
         self.watchdog.start()
         version = str(self.nats._server_info.get("version", ""))
@@ -181,7 +195,7 @@ class Life:
             return
         operation, subject, queue = denial
         event = PermissionDenied(url=self.url, operation=operation, subject=subject, queue=queue)
-        self._on_denied(event)
+        _call(self._on_denied, event)
         self._tell(event)
 
     def on_broken(self, error: NatsStreamError) -> None:
@@ -215,12 +229,20 @@ class Life:
 
     def _blame(self, cause: str) -> None:
         self.last_error = cause
-        self._has_cause = True
+        self._blamed_at = asyncio.get_running_loop().time()
 
     def _tell(self, event: ConnectionEvent) -> None:
         for listener in tuple(self._listeners):
-            listener(event)
+            _call(listener, event)
 
     def _wake(self) -> None:
         for watcher in tuple(self._watchers):
-            watcher()
+            _call(watcher)
+
+
+def _call(told: Callable[..., None], *args: ConnectionEvent) -> None:
+    """Call one of those who are told; when it fails, the others and the connection go on."""
+    try:
+        told(*args)
+    except Exception:  # noqa: BLE001 - it is theirs, and nats-py would end its attempts to reconnect.
+        _log.exception("who was told of the connection to the server failed")

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
 
 from nats.aio.client import Client as NatsPyClient
+from nats.aio.subscription import Subscription
 from nats.aio.transport import TcpTransport
 from nats.errors import Error as NatsPyError
 from nats.errors import NoServersError
 
 from natsstream._wire.lane import FastLane, behind
+from natsstream._wire.life import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX
 from natsstream._wire.login import (
     demand_tls,
     login_arguments,
@@ -41,12 +45,11 @@ from natsstream.options import ConnectOptions, public_url
 # A lost server is tried again five times a second; nats-py's default of 2 s is what users of a
 # rolling restart notice.
 RECONNECT_WAIT_S = 0.2
-PENDING_BYTES_MAX = 8 << 20
-# Credentials that every server has refused this often in a row are given up (ADR-40).
+DEFAULT_PORT = 4222
+# Credentials that the servers have refused more often than this, each, are given up (ADR-40).
 _REFUSALS_MAX = 2
 # The watchdog pings; nats-py's own timer can not leave a peer that has frozen.
 _NEVER_S = 1 << 24
-_CLOSE_TIMEOUT_S = 2.0
 
 
 class Host(Protocol):
@@ -81,6 +84,14 @@ class Link(Protocol):
         """Where bytes may be written past nats-py; None where they must not."""
         ...
 
+    def add_subscription(self, subject: str, queue: str) -> bytes:
+        """Number a subscription that is made again after each reconnect; the caller sends SUB."""
+        ...
+
+    def remove_subscription(self, sid: bytes) -> None:
+        """Do not make it again."""
+        ...
+
     def abort(self) -> None:
         """Drop the socket now, with all that is still to be written; a reconnect follows."""
         ...
@@ -95,24 +106,29 @@ class Link(Protocol):
 
 
 class LanedClient(NatsPyClient):
-    """nats-py's client that installs the lane whenever a handshake is done."""
+    """nats-py's client that installs the lane whenever a handshake is done.
+
+    Attributes:
+        transport: The socket's transport, of the last one while there is none.
+    """
 
     def __init__(self, parser: FrameParser, host: Host) -> None:
         super().__init__()
         self._natsstream = (parser, host)
         self._refusals = 0
+        self.transport: asyncio.Transport | None = None
 
     async def _process_connect_init(self) -> None:
         # nats-py forgets the tasks of a connection that broke between PONG and the first flush.
         mine = cast("Any", self)
-        for task in (mine._reading_task, mine._ping_interval_task, mine._flusher_task):
+        for task in self._tasks():
             if task is not None:
                 task.cancel()
         try:
             # A server of a large cluster greets with more than asyncio's limit for a line.
             mine._transport._io_reader._limit = LINE_BYTES_MAX
             await super()._process_connect_init()
-            install_lane(self, *self._natsstream)
+            self.transport = install_lane(self, *self._natsstream)
         except (OSError, NatsPyError, TimeoutError) as error:
             self.abort()  # nats-py forgets the socket.
             self._count_refusal(error)
@@ -151,7 +167,23 @@ class LanedClient(NatsPyClient):
         pool.sort(key=lambda server: server is self._current_server)
         await super()._attempt_reconnect()
 
+    async def _read_loop(self) -> None:
+        await super()._read_loop()
+        # What nats-py does not expect ends its loop, and nobody would answer the server's pings.
+        task = asyncio.current_task()
+        is_cancelled = task is not None and task.cancelling() > 0  # nats-py swallows it.
+        if self.is_connected and task is self._tasks()[0] and not is_cancelled:
+            await self._process_op_err(NatsPyError("nats: what the server sent can not be read"))
+
+    async def _process_op_err(self, e: Exception) -> None:
+        # nats-py tells of an end of file, but not of a reset.
+        await self._natsstream[1].on_error(e)
+        await super()._process_op_err(e)
+
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
+        told = info.get("connect_urls")
+        if isinstance(told, list):
+            info["connect_urls"] = self._admit(cast("list[object]", told))
         if initial_connection and "tls" in self.options and not self.options["tls_handshake_first"]:
             demand_tls(info)
         await super()._process_info(info, initial_connection)
@@ -159,6 +191,22 @@ class LanedClient(NatsPyClient):
             # A reload changes limits; nats-py goes on with the old ones.
             self._server_info.update(info)
             self._max_payload = info.get("max_payload", self._max_payload)
+
+    def _admit(self, told: list[object]) -> list[str]:
+        """Forget servers that have left the cluster; return those that need not be known yet."""
+        pool = self._server_pool
+        given = {address_of(server.uri.netloc) for server in pool if not server.discovered}
+        found = [url for url in told if isinstance(url, str) and address_of(url)]
+        # In place: nats-py may be in the middle of a round through it.
+        pool[:] = [
+            server
+            for server in pool
+            if not server.discovered
+            or server is self._current_server
+            or not found
+            or server.uri.netloc in found
+        ]
+        return [url for url in found if address_of(url) not in given]
 
     async def _process_err(self, err_msg: str) -> None:
         # The host knows it by the lane already. nats-py would close the connection for good; the
@@ -175,22 +223,54 @@ class LanedClient(NatsPyClient):
         """True: without a lane there is no connection."""
         return True
 
-    @property
-    def transport(self) -> asyncio.Transport | None:
-        """The socket's transport."""
-        return cast("Any", self._transport)._io_writer.transport
-
     def abort(self) -> None:
         """Drop the socket now, with all that is still to be written."""
         abort_transport(self._transport)
 
+    def add_subscription(self, subject: str, queue: str) -> bytes:
+        """Number a subscription that is made again after each reconnect."""
+        return add_subscription(self, subject, queue)
+
+    def remove_subscription(self, sid: bytes) -> None:
+        """Do not make it again."""
+        self._remove_sub(int(sid))
+
     def discard(self) -> None:
-        """Drop the socket, if `close` could not."""
+        """Drop the socket and nats-py's tasks, if `close` could not."""
+        mine = cast("Any", self)
+        mine._status = NatsPyClient.CLOSED
+        for task in (*self._tasks(), mine._reconnection_task):
+            if task is not None:
+                task.cancel()
         self.abort()
 
+    def _tasks(self) -> list[asyncio.Task[None] | None]:
+        mine = cast("Any", self)
+        return [mine._reading_task, mine._ping_interval_task, mine._flusher_task]
 
-def install_lane(nats: Any, parser: FrameParser, host: Host) -> None:
-    """Put the lane in front of a connection whose handshake is done.
+
+def add_subscription(nats: Any, subject: str, queue: str) -> bytes:
+    """Note a subscription in nats-py's client, and return its number.
+
+    nats-py's own `subscribe` waits for its flusher, which a frozen server holds up without an end,
+    and swallows the cancellation of whoever waits.
+    """
+    nats._sid += 1
+    nats._subs[nats._sid] = Subscription(nats, nats._sid, subject, queue)
+    return b"%d" % nats._sid
+
+
+def address_of(netloc: str) -> tuple[str, int] | None:
+    """Return host and port of an address such as `10.0.0.1:4222`; None for what is none."""
+    try:
+        parts = urlsplit(f"nats://{netloc}")
+        return (parts.hostname, parts.port or DEFAULT_PORT) if parts.hostname else None
+    except ValueError:
+        return None
+
+
+def install_lane(nats: Any, parser: FrameParser, host: Host) -> asyncio.Transport:
+    """Put the lane in front of a connection whose handshake is done; return its transport.
 
     Raises:
         ProtocolError: It is a WebSocket.
@@ -209,6 +289,7 @@ def install_lane(nats: Any, parser: FrameParser, host: Host) -> None:
         raise ConnectionResetError("the server hung up after the handshake")
     lane = FastLane(parser, behind(transport), host.on_broken, host.on_heard)
     lane.install(transport, early)
+    return transport
 
 
 def abort_transport(streams: object) -> None:
@@ -240,6 +321,8 @@ async def open_nats(
 
     try:
         # nats-py bounds each step of the handshake; this bounds all of them.
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task is not None else 0
         async with asyncio.timeout(2 * options.connect_timeout):
             await nats.connect(
                 servers=[url],
@@ -260,10 +343,12 @@ async def open_nats(
                 lame_duck_mode_cb=host.on_lame_duck,
                 **login,
             )
+            if task is not None and task.cancelling() > cancelled:
+                raise asyncio.CancelledError  # nats-py has swallowed it.
             if not nats.is_connected:
                 raise NatsPyError("nats: no PONG came back")
     except asyncio.CancelledError:
-        nats.abort()
+        nats.discard()
         raise
     except TimeoutError:
         await _discard(nats)
@@ -276,15 +361,24 @@ async def open_nats(
         await _discard(nats)
         failure = _failure(url, causes[-1] if causes else error, options, info)
         raise failure from None if isinstance(failure, ConfigError) else error
+    nats.nats._error_cb = host.on_error  # `note` would keep every error of an outage.
     nats.options["allow_reconnect"] = True
     nats.options["max_reconnect_attempts"] = -1
-    discovered = [server.geturl() for server in nats.discovered_servers]
-    # The new pool forgets whose certificate a server that was told of by its address has.
-    names = {server.uri.netloc: server.tls_name for server in nats.nats._server_pool}
-    nats.set_server_pool([*options.servers, *discovered])
-    for server in nats.nats._server_pool:
-        server.tls_name = names.get(server.uri.netloc)
+    _fill_pool(nats.nats, options.servers)
     return nats
+
+
+def _fill_pool(nats: Any, given: Sequence[str]) -> None:
+    """Let a connection that was made to one server know the others."""
+    addresses = {address_of(url.rpartition("://")[2]) for url in given}
+    told = [each for each in nats._server_pool if each.discovered]
+    told = [each for each in told if address_of(each.uri.netloc) not in addresses]
+    nats.set_server_pool([*given, *(each.uri.geturl() for each in told)])
+    # The new pool forgets who was told of by the cluster, and whose certificate such a server has.
+    names = {each.uri.netloc: each.tls_name for each in told}
+    for each in nats._server_pool:
+        each.discovered = each.uri.netloc in names
+        each.tls_name = names.get(each.uri.netloc)
 
 
 def _failure(url: str, cause: Exception, options: ConnectOptions, info: object) -> NatsStreamError:
@@ -310,5 +404,5 @@ async def _discard(nats: LanedClient) -> None:
     nats.abort()
     nats.nats._transport = None
     with suppress(Exception, TimeoutError):
-        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
             await nats.close()

@@ -11,6 +11,8 @@ Source: nats-server's client.go, `pubPermissionViolation`, `subPermissionViolati
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from natsstream.errors import PermissionDeniedError
@@ -18,11 +20,15 @@ from natsstream.events import PermissionDenied
 
 # 'Permissions Violation for Publish to "a.b"', '... for Publish with Reply of "a.b"' and
 # '... for Subscription to "a.>" using queue "workers"'.
+# Subjects stand there as Go's %q writes them, with escapes.
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _DENIED = re.compile(
     r"permissions violation for (publish|subscription) (?:to|with reply of) "
-    r'"(.*?)"(?: using queue "(.*)")?',
+    rf"{_QUOTED}(?: using queue {_QUOTED})?",
     re.IGNORECASE | re.DOTALL,
 )
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _AUTH_WORDS = ("authorization", "authentication", "user credentials", "account authentication")
 
 
@@ -46,7 +52,29 @@ def parse_denial(text: str) -> Denial | None:
     if found is None:
         return None
     operation = "publish" if found[1].lower() == "publish" else "subscription"
-    return Denial(operation, found[2], found[3] or "")
+    return Denial(operation, _unquote(found[2]), _unquote(found[3] or ""))
+
+
+def _unquote(text: str) -> str:
+    """Return what Go's %q has quoted; bytes that are no UTF-8 become surrogates, as elsewhere."""
+    raw = b"".join(_pieces(text))
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    stop = 0
+    for escape in _ESCAPE.finditer(text):
+        yield text[stop : escape.start()].encode("utf-8", "surrogateescape")
+        stop = escape.end()
+        byte, short, long, letter = escape.groups()
+        if byte is not None:
+            yield bytes.fromhex(byte)
+        elif letter is not None:
+            yield _LETTERS.get(letter, letter).encode("utf-8", "surrogateescape")
+        else:
+            code = int(short or long, 16)
+            yield chr(code if code <= sys.maxunicode else 0xFFFD).encode("utf-8", "replace")
+    yield text[stop:].encode("utf-8", "surrogateescape")
 
 
 def denied_error(event: PermissionDenied) -> PermissionDeniedError:
@@ -63,4 +91,5 @@ def denied_error(event: PermissionDenied) -> PermissionDeniedError:
 def is_about_credentials(text: str) -> bool:
     """Tell whether the server refuses the user, and not what the user did."""
     lowered = text.lower()
-    return any(word in lowered for word in _AUTH_WORDS)
+    # A server that is busy says "Authentication Timeout" to the best credentials.
+    return "timeout" not in lowered and any(word in lowered for word in _AUTH_WORDS)

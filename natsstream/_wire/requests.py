@@ -52,7 +52,8 @@ class Requests:
             PermissionDeniedError: The user may not listen for answers.
         """
         if self._refusal is not None:
-            raise self._refusal
+            # Raised again and again, it would keep a longer traceback each time.
+            raise self._refusal.with_traceback(None)
         self._count += 1
         reply = f"{self.inbox}.{self._count:x}"
         future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -83,6 +84,11 @@ class Requests:
         self._refusal = error
         self.fail(lambda: error)
 
+    def lose(self, make_error: Callable[[], NatsStreamError]) -> None:
+        """Fail all requests under way: the connection broke. The next server may refuse nothing."""
+        self._refusal = None
+        self.fail(make_error)
+
     def fail(self, make_error: Callable[[], NatsStreamError]) -> None:
         """Fail all requests under way."""
         for waiting in self._waiting.values():
@@ -97,6 +103,7 @@ def check_responders(frame: Frame, subject: str) -> None:
         if status is not None and status.code == StatusCode.NO_RESPONDERS:
             raise NoRespondersError(
                 f"nobody listens on {subject}",
-                hint="does a stream with this subject exist, and is JetStream on?",
+                hint="start who answers there; for JetStream: does a stream have this subject, and "
+                "is JetStream on?",
                 retryable=True,
             )

@@ -9,12 +9,16 @@ Law: the sink stands before the server can send the first frame, and is gone whe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from natsstream._wire.parser import BlockSink, FrameParser, FrameSink
 from natsstream._wire.refusals import denied_error
-from natsstream.errors import PermissionDeniedError, ProtocolError
+from natsstream.errors import NatsStreamError, PermissionDeniedError
 from natsstream.events import PermissionDenied
+
+if TYPE_CHECKING:
+    from natsstream._wire.nats_py import Link
 
 DeniedSink = Callable[[PermissionDeniedError], None]
 
@@ -62,39 +66,39 @@ class Subscriptions:
 
     Args:
         parser: Holds the sinks.
-        write: Sends protocol bytes, now or after a reconnect; it must not raise.
+        write: Sends protocol bytes, now or after a reconnect.
     """
 
     def __init__(self, parser: FrameParser, write: Callable[[bytes], None]) -> None:
         self._parser = parser
         self._write = write
         self._made: dict[bytes, Subscription] = {}
-        self._nats: Any = None
+        self._link: Link | None = None
 
-    async def make(
+    def make(
         self,
-        nats: Any,
+        link: Link,
         subject: str,
         sink: FrameSink,
         *,
         queue: str,
         on_denied: DeniedSink | None,
     ) -> Subscription:
-        """Subscribe with nats-py's client, which does so again after each reconnect."""
-        self._nats = nats
-        # The sink must be there before the server can answer: nats-py numbers in order.
-        sid = str(nats._sid + 1).encode()
+        """Subscribe now, and again after each reconnect.
+
+        Raises:
+            ConnectionLostError: There is no connection and 8 MiB wait for one already.
+        """
+        self._link = link
+        sid = link.add_subscription(subject, queue)
         subscription = Subscription(self, sid, subject=subject, queue=queue, on_denied=on_denied)
         self._parser.sinks[sid] = sink
         self._made[sid] = subscription
         try:
-            made = await nats.subscribe(subject, queue)
-        except Exception as error:
-            self._parser.sinks.pop(sid, None)
-            self._made.pop(sid, None)
-            raise ProtocolError(f"can not subscribe to {subject}", detail=repr(error)) from error
-        if str(made._id).encode() != sid:
-            raise ProtocolError("nats-py numbers subscriptions in a new way; use nats-py 2.16")
+            self._write(b"SUB %b %b %b\r\n" % (subject.encode(), queue.encode(), sid))
+        except NatsStreamError:
+            self._forget(sid)
+            raise
         return subscription
 
     def read_blocks(self, sid: bytes, sink: BlockSink | None) -> None:
@@ -106,16 +110,23 @@ class Subscriptions:
 
     def ask_to_end(self, sid: bytes) -> None:
         """Tell the server that no more is wanted."""
-        self._write(b"UNSUB %b\r\n" % sid)
+        # The SUB may wait for the next connection, or be on its way through a reconnect: behind it
+        # in order, this ends both. A server does not mind an UNSUB of what it does not know.
+        with suppress(NatsStreamError):
+            self._write(b"UNSUB %b\r\n" % sid)
 
     def end(self, sid: bytes) -> None:
         """End a subscription here and on the server; ending twice is fine."""
-        if self._made.pop(sid, None) is None:
-            return
+        if sid in self._made:
+            self._forget(sid)
+            self.ask_to_end(sid)
+
+    def _forget(self, sid: bytes) -> None:
+        del self._made[sid]
         self._parser.sinks.pop(sid, None)
         self._parser.blocks.pop(sid, None)
-        self._nats._remove_sub(int(sid))
-        self.ask_to_end(sid)
+        if self._link is not None:
+            self._link.remove_subscription(sid)
 
     def end_all(self) -> None:
         """End every subscription."""

@@ -1,4 +1,4 @@
-"""Whether the server is still there: pings it while it says nothing, and gives up in time.
+"""Whether the server is still there: pings it at each look, and gives up in time.
 
 What lives here: counting what is missing. What must not: sockets; whoever owns the connection is
 told to leave it.

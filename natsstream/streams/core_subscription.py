@@ -20,7 +20,6 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.subscriptions import Subscription
 from natsstream.errors import (
     ConfigError,
-    ConnectionClosedError,
     NatsStreamError,
     SlowReaderError,
 )
@@ -85,10 +84,10 @@ class CoreSubscription:
         client = self._client
         self._opened.add(self)
         self._unwatch = client.watch(self._on_connection)
-        self._subscription = await client.subscribe(
-            self.subject, self._on_frames, queue=self._queue_group, on_denied=self._fail
-        )
         try:
+            self._subscription = await client.subscribe(
+                self.subject, self._on_frames, queue=self._queue_group, on_denied=self._fail
+            )
             # A denial comes before the answer to the ping.
             await client.flush(client.options.request_timeout)
             if self._failure is not None:
@@ -141,7 +140,7 @@ class CoreSubscription:
             if self._raises and self.dropped > self._told:
                 raise self._slow()
             if self._failure is not None:
-                raise self._failure
+                raise self._failure.with_traceback(None)
             if self._has_ended:
                 raise StopAsyncIteration
             self._wake.clear()
@@ -149,6 +148,8 @@ class CoreSubscription:
 
     async def next(self, timeout: float) -> CoreMessage | None:
         """Return the next message, None when none came within `timeout` seconds.
+
+        None comes at once when the subscription has ended and everything is read.
 
         Raises:
             SlowReaderError: Messages were dropped before this one.
@@ -178,7 +179,7 @@ class CoreSubscription:
 
     def _on_connection(self) -> None:
         if self._client.is_closed:
-            self._fail(ConnectionClosedError("the connection is closed"))
+            self._fail(self._client.closing_error())
 
     def _fail(self, error: NatsStreamError) -> None:
         self._failure = error

@@ -12,6 +12,7 @@ import pytest
 from natsstream import connect
 from natsstream.errors import (
     AuthenticationError,
+    ConfigError,
     ConnectError,
     ConnectionClosedError,
     JetStreamNotEnabledError,
@@ -234,3 +235,16 @@ async def test_publish_works_after_the_server_came_back(
 
         assert ack.sequence == 4
         assert [message.sequence async for message in stream.read()] == [1, 2, 3, 4]
+
+
+async def test_connection_is_opened_once_at_a_time() -> None:
+    """Opened twice, the first one could never be closed."""
+    with NatsServer() as server:
+        connection = connect(server.url)
+        async with connection as js:
+            with pytest.raises(ConfigError, match="open already"):
+                await connection.open()
+            assert await js.core.rtt() > 0
+        async with connection as js:
+            assert await js.core.rtt() > 0
+        await connection.close()

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any, cast
 
 import nats
 import pytest
 import pytest_asyncio
+from nats.aio.client import Client as NatsPyClient
 
 from natsstream._wire.client import Client
-from natsstream.errors import ConfigError, ConnectionClosedError, PermissionDeniedError
+from natsstream.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    PermissionDeniedError,
+    TransportError,
+)
 from natsstream.options import ConnectOptions
 from natsstream.streams.core import Core
 from natsstream.streams.jetstream import JetStream
@@ -147,33 +154,6 @@ async def test_lane_is_back_after_a_reconnect_and_callbacks_of_the_application_a
     assert told == ["disconnected", "reconnected", "disconnected"]
 
 
-@pytest.mark.filterwarnings("ignore:parameter 'timeout':DeprecationWarning")  # nats-py's call.
-async def test_websocket_works_without_the_lane_and_says_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with NatsServer(config='websocket { host: "127.0.0.1", port: -1, no_tls: true }') as server:
-        log = await asyncio.to_thread(server.log_tail, 200)
-        port = next(
-            line.rpartition(":")[2] for line in log.splitlines() if "websocket clients" in line
-        )
-        application = await connect_nats_py(f"ws://127.0.0.1:{port}", allow_reconnect=False)
-        js = JetStream(await Client.attach(application, ConnectOptions()))
-        stream = await fill(js, "S", 2_000)
-        await stream.publish("S.h", b"x", headers={"A": ["1", "2"]})
-
-        messages = [message async for message in stream.read()]
-        table = await stream.read().to_arrow(["sequence"])
-        with_lane = js.has_fast_lane
-        await js.close()
-        await application.close()
-
-    assert not with_lane
-    assert "no fast lane" in caplog.text
-    assert [message.sequence for message in messages] == list(range(1, 2_002))
-    assert messages[-1].headers.all("A") == ("1", "2")
-    assert table.num_rows == 2_001
-
-
 async def test_denied_request_on_an_attached_connection_is_typed() -> None:
     config = 'authorization { users: [{ user: a, password: p, permissions: { publish: "_X.>" } }] }'
     with NatsServer(config=config) as server:
@@ -212,3 +192,125 @@ async def test_end_of_the_application_s_connection_ends_ours(application: Any) -
                 await reading
     await client.close()
     assert client.is_closed
+
+
+async def test_client_of_another_event_loop_is_refused(server: NatsServer) -> None:
+    """Its transport may be used in its own thread alone; a request would never be answered."""
+    elsewhere = asyncio.new_event_loop()
+    thread = threading.Thread(target=elsewhere.run_forever)
+    thread.start()
+    connecting = asyncio.run_coroutine_threadsafe(connect_nats_py(server.url), elsewhere)
+    application = await asyncio.wrap_future(connecting)
+    try:
+        with pytest.raises(ConfigError, match="another event loop"):
+            await Client.attach(application, ConnectOptions())
+    finally:
+        closing = asyncio.run_coroutine_threadsafe(application.close(), elsewhere)
+        await asyncio.wrap_future(closing)
+        elsewhere.call_soon_threadsafe(elsewhere.stop)
+        await asyncio.to_thread(thread.join, 10)
+        elsewhere.close()
+
+
+async def test_attaching_many_times_leaves_the_client_as_it_was(application: Any) -> None:
+    after = cast("dict[str, object]", vars(application))
+    before = dict(after)
+    tasks = asyncio.all_tasks()
+    for _ in range(100):
+        client = await Client.attach(application, ConnectOptions())
+        await client.flush(10)
+        await client.close()
+
+    changed = {name for name in after if after[name] is not before.get(name)}
+
+    assert changed <= {"_sid", "_pongs_received", "_pings_outstanding", "_pending"}
+    assert after.keys() == before.keys()
+    assert (application._subs, application._pongs) == ({}, [])
+    assert asyncio.all_tasks() <= tasks
+
+
+async def test_methods_of_a_subclass_and_of_the_instance_are_called(server: NatsServer) -> None:
+    """As of a program that traces its messages."""
+    seen: list[str] = []
+
+    class Traced(NatsPyClient):
+        async def _process_msg(
+            self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes
+        ) -> None:
+            seen.append("class")
+            await super()._process_msg(sid, subject, reply, data, headers)
+
+    application = cast("Any", Traced())
+    await application.connect(server.url)
+    errors = application._process_err
+
+    async def process_err(text: str) -> None:
+        seen.append("instance")
+        await errors(text)
+
+    application._process_err = process_err
+    client = await Client.attach(application, ConnectOptions())
+    inbox = await application.subscribe("traced")
+    await application.publish("traced", b"1")
+    await inbox.next_msg(2)
+    await application._process_err("permissions violation")
+    await client.close()
+
+    assert seen == ["class", "instance"]
+    assert application._process_err is process_err
+    await application.close()
+
+
+async def test_callback_of_the_application_is_called_when_a_listener_of_ours_fails(
+    fresh_server: NatsServer,
+) -> None:
+    told = asyncio.Event()
+
+    async def reconnected() -> None:
+        told.set()
+
+    def fails(event: object) -> None:
+        raise RuntimeError(repr(event))
+
+    application = await connect_nats_py(
+        fresh_server.url, reconnected_cb=reconnected, reconnect_time_wait=cast("int", 0.1)
+    )
+    client = await Client.attach(application, ConnectOptions())
+    client.listen(fails)
+    await asyncio.to_thread(fresh_server.restart)
+
+    async with asyncio.timeout(15):
+        await told.wait()
+    await client.flush(10)
+    await client.close()
+    await application.close()
+
+
+async def test_application_that_does_not_reconnect_ends_ours(fresh_server: NatsServer) -> None:
+    application = await connect_nats_py(fresh_server.url, allow_reconnect=False)
+    client = await Client.attach(application, ConnectOptions(ping_interval=0.1))
+    fresh_server.pause()  # nats-py alone would wait for minutes.
+    request = asyncio.ensure_future(client.request("a", timeout=60))
+
+    async with asyncio.timeout(15):
+        with pytest.raises(TransportError):
+            await request
+        with pytest.raises(ConnectionClosedError):
+            await client.wait_connected(60)
+
+    fresh_server.resume()
+    await client.close()
+    await application.close()
+
+
+async def test_drain_of_the_application_ends_ours(application: Any) -> None:
+    client = await Client.attach(application, ConnectOptions())
+    request = asyncio.ensure_future(client.request("a.service", timeout=60))
+    async with Core(client).subscribe("a.service"):  # Listens, and never answers.
+        await asyncio.wait([request], timeout=0.01)
+        async with asyncio.timeout(15):
+            await application.drain()
+            with pytest.raises(TransportError):
+                await request
+    assert client.is_closed
+    await client.close()

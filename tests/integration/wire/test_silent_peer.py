@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from natsstream.errors import ConnectionClosedError, ConnectionLostError, RequestTimeoutError
 from natsstream.events import Closed, Connected, Disconnected, PeerSilent
 from tests.support.eventually import eventually_async
+from tests.support.peers import Peer, scripted
 
 if TYPE_CHECKING:
     from natsstream._wire.client import Client
+    from natsstream._wire.parser import Frame
     from natsstream.testing import NatsServer
     from tests.integration.wire.conftest import Opener
 
@@ -52,7 +55,7 @@ async def test_frozen_server_is_left_for_another_one(
 
     kinds = [type(event) for event in events]
     assert kinds == [PeerSilent, Disconnected, Connected, Closed]
-    assert events[0].url == fresh_server.url
+    assert [event.url for event in events[:2]] == [fresh_server.url] * 2
     assert cast("Connected", events[2]).is_reconnect
 
 
@@ -60,22 +63,59 @@ async def test_server_that_only_says_nothing_is_asked_and_kept(
     server: NatsServer, open_client: Opener
 ) -> None:
     async with open_client(server.url, ping_interval=0.02) as (client, events):
-        pings = 0
-        write = client.write
-
-        def count(commands: bytes) -> None:
-            nonlocal pings
-            pings += commands == b"PING\r\n"
-            write(commands)
-
-        client.write = count
+        answered = client.raw._pongs_received
 
         async def was_asked() -> bool:
-            return pings >= 10
+            return client.raw._pongs_received >= answered + 10
 
         await eventually_async(was_asked)
 
         assert client.connections == 1
+        assert events == []
+
+
+async def test_server_is_not_given_up_because_this_program_was_busy(
+    server: NatsServer, open_client: Opener
+) -> None:
+    """What lies in the socket after a call that blocks the loop is heard before the next look."""
+    async with open_client(server.url, ping_interval=0.02) as (client, events):
+        for turn in range(30):
+            busy_until = time.monotonic() + 0.1
+            while time.monotonic() < busy_until:
+                pass
+            for _ in range(turn % 5):
+                await asyncio.sleep(0)
+
+        await client.flush(10)
+
+        assert client.connections == 1
+        assert events == []
+
+
+async def test_message_that_takes_long_to_arrive_is_no_silence(open_client: Opener) -> None:
+    size = 200
+
+    async def drips(peer: Peer) -> None:
+        await peer.greet()
+        sid = (await peer.until(b"SUB a ")).split()[-1]
+        peer.writer.write(b"MSG a %b %d\r\n" % (sid, size))
+        never = asyncio.get_running_loop().create_future()
+        for _ in range(size):
+            peer.writer.write(b"x")
+            await asyncio.wait([never], timeout=0.005)
+        peer.writer.write(b"\r\n")
+        await peer.answer_pings()
+
+    frames: list[Frame] = []
+    async with scripted(drips) as url, open_client(url, ping_interval=0.1) as (client, events):
+        await client.subscribe("a", frames.extend)
+
+        async def is_there() -> bool:
+            return bool(frames)
+
+        await eventually_async(is_there, within_s=15)
+
+        assert len(frames[0][3]) == size
         assert events == []
 
 

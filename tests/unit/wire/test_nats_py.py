@@ -48,16 +48,19 @@ ATTRIBUTES: dict[str, type] = {
     "_pongs": list,
     "_ps": Parser,
     "_reading_task": type(None),
+    "_reconnection_task": type(None),
     "_reconnected_cb": type(None),
     "_server_info": dict,
     "_server_pool": list,
     "_sid": int,
+    "_status": int,
+    "_subs": dict,
     "_transport": type(None),
     "options": dict,
 }
 # Attributes of a TcpTransport that has not connected, and of the subscription that is returned.
 TRANSPORT_ATTRIBUTES = ("_io_reader", "_io_writer")
-SUBSCRIPTION_ATTRIBUTES = ("_id",)
+SUBSCRIPTION_ATTRIBUTES = ("_id", "_max_msgs", "_queue", "_received", "_subject")
 # Methods of Client: name, whether it is awaited, names of the arguments that are passed.
 METHODS: list[tuple[str, bool, list[str]]] = [
     ("_attempt_reconnect", True, []),
@@ -65,10 +68,11 @@ METHODS: list[tuple[str, bool, list[str]]] = [
     ("_process_err", True, ["err_msg"]),
     ("_process_msg", True, ["sid", "subject", "reply", "data", "headers"]),
     ("_process_info", True, ["info", "initial_connection"]),
+    ("_process_op_err", True, ["e"]),
+    ("_read_loop", True, []),
     ("_remove_sub", False, ["sid"]),
     ("close", True, []),
     ("set_server_pool", False, ["servers"]),
-    ("subscribe", True, ["subject", "queue"]),
     (
         "connect",
         True,
@@ -98,7 +102,7 @@ METHODS: list[tuple[str, bool, list[str]]] = [
 PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload", "servers")
 MODULES = (attach_module, client_module, life_module, nats_py_module, subscriptions_module)
 # Names of our own that the two files use in the same way.
-OURS = {"_natsstream", "_refusals", "_count_refusal"}
+OURS = {"_natsstream", "_refusals", "_count_refusal", "_admit", "_tasks"}
 
 
 def test_version_is_the_one_that_the_names_were_read_from() -> None:
@@ -156,19 +160,25 @@ async def test_reader_of_asyncio_keeps_its_bytes_where_the_lane_takes_them() -> 
     assert cast("Any", reader)._buffer == bytearray(b"early")
 
 
-@pytest.mark.asyncio
-async def test_subscriptions_are_numbered_in_order_before_anything_is_awaited() -> None:
-    """The lane's sink must be there under the right number before the server can answer."""
-    client = NatsPyClient()
-    cast("Any", client)._flush_queue = asyncio.Queue[object]()
-    before = cast("Any", client)._sid
+def test_subscription_of_ours_is_one_that_nats_py_makes_again() -> None:
+    client = cast("Any", NatsPyClient())
 
-    made = await cast("Any", client).subscribe("a")
+    sid = nats_py_module.add_subscription(client, "a.>", "workers")
 
-    assert made._id == before + 1
-    assert cast("Any", client)._subs.keys() == {before + 1}
-    cast("Any", client)._remove_sub(before + 1)
-    assert not cast("Any", client)._subs
+    made = client._subs[int(sid)]
+    assert client._sid == int(sid)
+    assert (made._id, made._subject, made._queue) == (int(sid), "a.>", "workers")
+    assert (made._max_msgs, made._received, made._wait_for_msgs_task) == (0, 0, None)
+    client._remove_sub(int(sid))
+    assert not client._subs
+
+
+def test_names_of_servers_are_read_or_left_out() -> None:
+    assert nats_py_module.address_of("u:p@h:1") == ("h", 1)
+    assert nats_py_module.address_of("[::1]:5") == ("::1", 5)
+    assert nats_py_module.address_of("h") == ("h", 4222)
+    for odd in ("[::1", "h:99999", "", ":4222", "h:x"):
+        assert nats_py_module.address_of(odd) is None
 
 
 def test_read_task_is_made_after_the_last_wait_of_the_handshake() -> None:
@@ -203,6 +213,7 @@ def test_list_of_private_names_is_complete() -> None:
         *OURS,
         "_buffer",
         "_current_server",
+        "_ws",
         "_limit",
     }
 

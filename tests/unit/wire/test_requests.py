@@ -1,0 +1,91 @@
+"""The futures of requests: each settles once, by what it was waiting for."""
+
+from __future__ import annotations
+
+import pytest
+
+from natsstream._wire.requests import Requests, check_responders
+from natsstream.errors import ConnectionLostError, NoRespondersError, PermissionDeniedError
+from natsstream.events import PermissionDenied
+
+pytestmark = pytest.mark.asyncio
+
+
+def denial(subject: str) -> PermissionDenied:
+    return PermissionDenied(operation="publish", subject=subject)
+
+
+async def test_answer_goes_to_its_own_request() -> None:
+    requests = Requests("_INBOX")
+    first, one = requests.expect("a")
+    second, two = requests.expect("a")
+
+    requests.settle([(second.encode(), b"", b"", b"2"), (first.encode(), b"", b"", b"1")])
+    requests.settle([(first.encode(), b"", b"", b"late"), (b"_INBOX.nobody", b"", b"", b"")])
+
+    assert (one.result()[3], two.result()[3]) == (b"1", b"2")
+    assert first.startswith(requests.inbox)
+
+
+async def test_each_denial_fails_the_oldest_request_on_its_subject() -> None:
+    requests = Requests("_INBOX")
+    _, other = requests.expect("b")
+    _, one = requests.expect("a")
+    reply, two = requests.expect("a")
+
+    requests.deny(denial("a"))
+    assert isinstance(one.exception(), PermissionDeniedError)
+    assert not two.done()
+    requests.deny(denial(reply))  # As of "Publish with Reply of".
+    requests.deny(denial("a"))
+
+    assert isinstance(two.exception(), PermissionDeniedError)
+    assert not other.done()
+
+
+async def test_break_fails_those_under_way_and_not_those_that_follow() -> None:
+    requests = Requests("_INBOX")
+    reply, future = requests.expect("a")
+    requests.lose(lambda: ConnectionLostError("gone"))
+    requests.forget(reply)
+    requests.forget(reply)
+
+    _, next_one = requests.expect("a")
+
+    assert isinstance(future.exception(), ConnectionLostError)
+    assert not next_one.done()
+
+
+async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> None:
+    """After it, the server may have other permissions, and refuses again where it has not."""
+    requests = Requests("_INBOX")
+    _, under_way = requests.expect("a")
+    requests.refuse(PermissionDeniedError("no", operation="subscription", subject="_INBOX.>"))
+    assert isinstance(under_way.exception(), PermissionDeniedError)
+    for _ in range(3):
+        with pytest.raises(PermissionDeniedError):
+            requests.expect("a")
+    with pytest.raises(PermissionDeniedError) as raised:
+        requests.expect("a")
+    traceback = raised.value.__traceback__
+    depth = 0
+    while traceback is not None:
+        traceback, depth = traceback.tb_next, depth + 1
+
+    requests.lose(lambda: ConnectionLostError("gone"))
+    _, future = requests.expect("a")
+
+    assert depth == 2  # The test's frame and that of `expect`, not those of the times before.
+    assert not future.done()
+
+
+async def test_only_the_status_503_means_that_nobody_listens() -> None:
+    with pytest.raises(NoRespondersError, match="nobody listens on a"):
+        check_responders((b"r", b"", b"NATS/1.0 503\r\n\r\n", b""), "a")
+    for frame in (
+        (b"r", b"", b"", b""),
+        (b"r", b"", b"NATS/1.0 503\r\n\r\n", b"x"),
+        (b"r", b"", b"NATS/1.0 404\r\n\r\n", b""),
+        (b"r", b"", b"NATS/1.0\r\nA: 503\r\n\r\n", b""),
+    ):
+        check_responders(frame, "a")
