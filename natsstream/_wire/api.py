@@ -28,6 +28,18 @@ def under_prefix(subject: str, prefix: str) -> str:
     return f"{prefix}{subject[len(PREFIX) :]}"
 
 
+def is_same_request(sent: str, named: str) -> bool:
+    """Tell whether a server that names one subject can mean a request to the other.
+
+    The server of a domain maps `$JS.<domain>.API.INFO` to `$JS.API.INFO` before it asks whether the
+    user may publish there, and names what it has asked.
+    """
+    if sent == named:
+        return True
+    tokens, rest = sent.split(".", 3), named.removeprefix(f"{PREFIX}.")
+    return rest != named and tokens[::2] == ["$JS", "API"] and tokens[3:] == [rest]
+
+
 # Account: limits, usage, API level.
 INFO = f"{PREFIX}.INFO"
 

@@ -20,6 +20,7 @@ from natsstream._wire.life import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX, Life, List
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
+from natsstream._wire.unsent import unsent_bytes
 from natsstream._wire.watchdog import Watchdog
 from natsstream.errors import (
     AuthenticationError,
@@ -62,6 +63,7 @@ class Client:
             missed_max=options.max_missed_pings,
             ping=self._ping,
             give_up=self._give_up,
+            unsent=lambda: unsent_bytes(self._link.transport if self._link else None),
         )
         self._life = Life(watchdog, self._on_denied)
         self.parser: FrameParser = FrameParser(self._life.on_server_error)

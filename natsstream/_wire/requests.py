@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from natsstream._wire.api import is_same_request
 from natsstream._wire.parser import Frame
 from natsstream._wire.refusals import denied_error
 from natsstream._wire.status import StatusCode, parse_status
@@ -74,7 +75,8 @@ class Requests:
     def deny(self, event: PermissionDenied) -> None:
         """Fail the oldest request that a denial can be about."""
         for reply, waiting in self._waiting.items():
-            is_meant = event.subject in (waiting.subject, reply.decode())
+            is_meant = is_same_request(waiting.subject, event.subject)
+            is_meant = is_meant or event.subject == reply.decode()
             if is_meant and not waiting.future.done():
                 waiting.future.set_exception(denied_error(event))
                 return

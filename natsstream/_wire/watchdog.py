@@ -22,6 +22,8 @@ class Watchdog:
         missed_max: Looks in a row with nothing heard after which the server is given up.
         ping: Asks the server for a sign of life.
         give_up: Leaves the server; gets the seconds of silence, about.
+        unsent: Returns the bytes that the server has not taken yet. While they become fewer it is
+            alive: a large message on a slow line may take longer than all pings together.
 
     Cost: one timer for the connection, and one attribute for each received buffer.
     """
@@ -33,11 +35,14 @@ class Watchdog:
         missed_max: int,
         ping: Callable[[], None],
         give_up: Callable[[float], None],
+        unsent: Callable[[], int],
     ) -> None:
         self._interval_s = interval_s
         self._missed_max = missed_max
         self._ping = ping
         self._give_up = give_up
+        self._unsent = unsent
+        self._last_unsent = 0
         self._has_heard = True
         self._missed = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -65,7 +70,9 @@ class Watchdog:
     def _look(self) -> None:
         # Data that lies in the socket after this loop was busy is handled before its timers are, so
         # a late look finds what has come meanwhile.
-        self._missed = 0 if self._has_heard else self._missed + 1
+        unsent, before = self._unsent(), self._last_unsent
+        self._last_unsent = unsent
+        self._missed = 0 if self._has_heard or unsent < before else self._missed + 1
         if self._missed >= self._missed_max:
             self._timer = None
             self._give_up(self._missed * self._interval_s)

@@ -193,7 +193,7 @@ class JetStream:
         Raises:
             TransportError: The server did not confirm in time; everything is closed still.
 
-        Cost: one round trip for each subscription.
+        Cost: one round trip.
         """
         try:
             await self.core.drain()

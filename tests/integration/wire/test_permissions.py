@@ -84,6 +84,19 @@ async def test_denial_fails_the_request_that_caused_it_and_no_other(
             assert (await allowed)[3] == b"!"
 
 
+async def test_denied_request_to_the_own_domain_fails_at_once(open_client: Opener) -> None:
+    """The server takes the domain out of the subject before it asks whether that is allowed."""
+    config = """
+        jetstream { domain: hub }
+        authorization { users: [
+            { user: a, password: pw, permissions: { publish: "$JS.hub.API.>" } } ] }
+    """
+    with NatsServer(config=config) as server:
+        async with open_client(server.url, **options("a")) as (client, _):
+            with pytest.raises(PermissionDeniedError):
+                await client.request("$JS.hub.API.INFO", timeout=30)
+
+
 @pytest.mark.parametrize("queue", ["", "workers"])
 async def test_subscription_that_is_not_allowed_is_refused_when_it_is_opened(
     guarded: NatsServer, open_client: Opener, queue: str

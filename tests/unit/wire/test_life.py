@@ -31,7 +31,13 @@ def denied() -> list[PermissionDenied]:
 
 @pytest.fixture
 def life(denied: list[PermissionDenied]) -> Life:
-    dog = Watchdog(interval_s=60, missed_max=2, ping=lambda: None, give_up=lambda _: None)
+    dog = Watchdog(
+        interval_s=60,
+        missed_max=2,
+        ping=lambda: None,
+        give_up=lambda _: None,
+        unsent=lambda: 0,
+    )
     made = Life(dog, denied.append)
     made.nats = SimpleNamespace(connected_url=urlparse("nats://u:p@h:1"), _server_info={})
     return made

@@ -54,11 +54,13 @@ class Watched:
     def __init__(self, clock: Clock, missed_max: int) -> None:
         self.pings: list[float] = []
         self.given_up: list[float] = []
+        self.unsent = 0
         self.dog = Watchdog(
             interval_s=2,
             missed_max=missed_max,
             ping=lambda: self.pings.append(clock.now),
             give_up=self.given_up.append,
+            unsent=lambda: self.unsent,
         )
 
 
@@ -67,6 +69,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(module.asyncio, "get_running_loop", lambda: made)
     return made
+
+
+def test_server_that_takes_what_was_written_is_alive_until_it_takes_no_more(clock: Clock) -> None:
+    watched = Watched(clock, 2)
+    watched.unsent = 1_000
+    watched.dog.start()
+
+    for _ in range(20):
+        clock.advance(2)
+        watched.unsent -= 10
+    assert watched.given_up == []
+    clock.advance(8)
+
+    assert watched.given_up == [4]
 
 
 @pytest.mark.parametrize("missed_max", [1, 2, 5])
@@ -133,7 +149,11 @@ def test_late_look_counts_once(clock: Clock) -> None:
 async def test_watchdog_runs_on_the_loop_that_it_is_started_on() -> None:
     given_up = asyncio.Event()
     dog = Watchdog(
-        interval_s=0.001, missed_max=2, ping=lambda: None, give_up=lambda _: given_up.set()
+        interval_s=0.001,
+        missed_max=2,
+        ping=lambda: None,
+        give_up=lambda _: given_up.set(),
+        unsent=lambda: 0,
     )
     dog.start()
 
