@@ -24,19 +24,19 @@ from natsstream.options import ConnectOptions
 if TYPE_CHECKING:
     from natsstream.streams.account import AccountInfo
     from natsstream.streams.config import StreamConfig
-    from natsstream.streams.core import Core
-    from natsstream.streams.core_message import CoreMessage
-    from natsstream.streams.core_subscription import CoreSubscription
+    from natsstream.streams.core.core import Core
+    from natsstream.streams.core.message import CoreMessage
+    from natsstream.streams.core.subscription import CoreSubscription
     from natsstream.streams.info import StreamInfo, StreamState
     from natsstream.streams.jetstream import JetStream
     from natsstream.streams.message import Message
-    from natsstream.streams.ordered import OrderedConsumer
-    from natsstream.streams.outgoing import Expect, PublishMessage
-    from natsstream.streams.progress import Gap, ReadReport
-    from natsstream.streams.pub_ack import PubAck
-    from natsstream.streams.publisher import Publisher
-    from natsstream.streams.ranges import StreamRange
-    from natsstream.streams.read_events import (
+    from natsstream.streams.publishing.outgoing import Expect, PublishMessage
+    from natsstream.streams.publishing.pub_ack import PubAck
+    from natsstream.streams.publishing.publisher import Publisher
+    from natsstream.streams.reading.ordered import OrderedConsumer
+    from natsstream.streams.reading.progress import Gap, ReadReport
+    from natsstream.streams.reading.ranges import StreamRange
+    from natsstream.streams.reading.read_events import (
         GapFound,
         HeartbeatsMissed,
         OrderedReport,
@@ -86,27 +86,27 @@ __all__ = [
 # Names whose modules would import nats-py: they are found when asked for.
 _LAZY = {
     "AccountInfo": "account",
-    "Core": "core",
-    "CoreMessage": "core_message",
-    "CoreSubscription": "core_subscription",
-    "Expect": "outgoing",
-    "Gap": "progress",
-    "GapFound": "read_events",
-    "HeartbeatsMissed": "read_events",
+    "Core": "core.core",
+    "CoreMessage": "core.message",
+    "CoreSubscription": "core.subscription",
+    "Expect": "publishing.outgoing",
+    "Gap": "reading.progress",
+    "GapFound": "reading.read_events",
+    "HeartbeatsMissed": "reading.read_events",
     "JetStream": "jetstream",
     "Message": "message",
-    "OrderedConsumer": "ordered",
-    "OrderedReport": "read_events",
-    "PubAck": "pub_ack",
-    "PublishMessage": "outgoing",
-    "Publisher": "publisher",
-    "ReadEvent": "read_events",
-    "ReadReport": "progress",
-    "Recreated": "read_events",
+    "OrderedConsumer": "reading.ordered",
+    "OrderedReport": "reading.read_events",
+    "PubAck": "publishing.pub_ack",
+    "PublishMessage": "publishing.outgoing",
+    "Publisher": "publishing.publisher",
+    "ReadEvent": "reading.read_events",
+    "ReadReport": "reading.progress",
+    "Recreated": "reading.read_events",
     "Stream": "stream",
     "StreamConfig": "config",
     "StreamInfo": "info",
-    "StreamRange": "ranges",
+    "StreamRange": "reading.ranges",
     "StreamState": "info",
 }
 

@@ -19,11 +19,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import cast
+from typing import TypeAlias, cast
 
 from natsstream.errors import HeaderError, ProtocolError
 
 VERSION_LINE = b"NATS/1.0"
+
+HeaderValues: TypeAlias = Mapping[str, str | Sequence[str]]
+"""Header values by name, as a caller gives them; a list sends the header more than once."""
 
 _END = b"\r\n\r\n"
 # ADR-4: printable ASCII without the colon. nats.go refuses 18 more, such as brackets; we write
@@ -184,7 +187,7 @@ def parse_headers(block: bytes) -> Headers:
     return Headers(block)
 
 
-def encode_headers(headers: Mapping[str, str | Sequence[str]]) -> bytes:
+def encode_headers(headers: HeaderValues) -> bytes:
     """Return the block that carries the headers, empty when there are none.
 
     Every value becomes a line of its own, in the mapping's order; `Headers` keep the order they

@@ -27,15 +27,15 @@ from natsstream.errors import UsageError
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
 _HOMES = {
     "ConnectionEvents": "natsstream.streams.connection_events",
-    "Core": "natsstream.streams.core",
-    "CoreMessage": "natsstream.streams.core_message",
-    "CoreSubscription": "natsstream.streams.core_subscription",
+    "Core": "natsstream.streams.core.core",
+    "CoreMessage": "natsstream.streams.core.message",
+    "CoreSubscription": "natsstream.streams.core.subscription",
     "JetStream": "natsstream.streams.jetstream",
-    "OrderedConsumer": "natsstream.streams.ordered",
-    "Publisher": "natsstream.streams.publisher",
+    "OrderedConsumer": "natsstream.streams.reading.ordered",
+    "Publisher": "natsstream.streams.publishing.publisher",
     "Stream": "natsstream.streams.stream",
     "StreamManager": "natsstream.streams.manager",
-    "StreamRange": "natsstream.streams.ranges",
+    "StreamRange": "natsstream.streams.reading.ranges",
 }
 
 

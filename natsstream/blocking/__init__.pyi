@@ -15,18 +15,18 @@ from typing import Any, Literal, Self
 import pandas as pd
 import pyarrow as pa
 
-from natsstream._wire.headers import Headers
+from natsstream._wire.headers import Headers, HeaderValues
 from natsstream.events import ConnectionEvent
 from natsstream.options import ConnectOptions, Secret
 from natsstream.streams.account import AccountInfo
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.message import Message
-from natsstream.streams.outgoing import Expect, HeaderValues, Payload, PublishMessage, Ttl
-from natsstream.streams.progress import ReadReport
-from natsstream.streams.pub_ack import PubAck
-from natsstream.streams.read_events import OrderedReport, ReadEvent
-from natsstream.streams.starts import DeliverPolicy
+from natsstream.streams.publishing.outgoing import Expect, Payload, PublishMessage, Ttl
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.reading.progress import ReadReport
+from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+from natsstream.streams.reading.starts import DeliverPolicy
 
 def connect(
     servers: str | Sequence[str] | ConnectOptions | None = None,

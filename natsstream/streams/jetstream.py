@@ -6,23 +6,23 @@ from typing import Any
 
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
+from natsstream._wire.headers import HeaderValues
 from natsstream.streams.account import AccountInfo
 from natsstream.streams.api import Api
 from natsstream.streams.connection_events import ConnectionEvents
-from natsstream.streams.core import Core
+from natsstream.streams.core.core import Core
 from natsstream.streams.manager import StreamManager
-from natsstream.streams.outgoing import (
+from natsstream.streams.publishing.outgoing import (
     Expect,
-    HeaderValues,
     Payload,
     Ttl,
     message_headers,
     needed_features,
 )
-from natsstream.streams.pub_ack import PubAck
-from natsstream.streams.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
-from natsstream.streams.publisher import Publisher
-from natsstream.streams.publisher_options import (
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
+from natsstream.streams.publishing.publisher import Publisher
+from natsstream.streams.publishing.publisher_options import (
     ACK_TIMEOUT_S,
     MAX_PENDING,
     MAX_PENDING_BYTES,

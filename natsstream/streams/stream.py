@@ -9,26 +9,26 @@ from datetime import datetime
 from typing import Literal, cast
 
 from natsstream._wire import api as subjects
+from natsstream._wire.headers import HeaderValues
 from natsstream.errors import ConfigError, MessageNotFoundError, ProtocolError
 from natsstream.streams.api import Api
 from natsstream.streams.features import GET_BY_TIME
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.message import Message
 from natsstream.streams.names import check_filter
-from natsstream.streams.ordered import OrderedConsumer
-from natsstream.streams.outgoing import (
+from natsstream.streams.publishing.outgoing import (
     Expect,
-    HeaderValues,
     Payload,
     Ttl,
     message_headers,
     needed_features,
 )
-from natsstream.streams.pub_ack import PubAck
-from natsstream.streams.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
-from natsstream.streams.ranges import StreamRange
-from natsstream.streams.reader import RangeSpec
-from natsstream.streams.starts import DeliverPolicy, OrderedSpec
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
+from natsstream.streams.reading.ordered import OrderedConsumer
+from natsstream.streams.reading.ranges import StreamRange
+from natsstream.streams.reading.reader import RangeSpec
+from natsstream.streams.reading.starts import DeliverPolicy, OrderedSpec
 from natsstream.units import format_rfc3339, parse_rfc3339, time_to_ns
 
 

@@ -13,7 +13,7 @@ import pytest
 import natsstream.blocking
 from natsstream import Gap, GapFound, connect
 from natsstream.errors import MessagesLostError
-from natsstream.streams.holes import Holes
+from natsstream.streams.reading.holes import Holes
 from natsstream.testing import NatsServer
 from tests.support.ordered import publish, take, take_sequences
 from tests.support.streams import delete_message, fill, payload, purge

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from natsstream import connect
 from natsstream.errors import ConnectionLostError, NatsStreamError
-from natsstream.streams import follower
+from natsstream.streams.reading import follower
 from natsstream.testing import NatsCluster
 from tests.support.clusters import connect_to, step_down
 from tests.support.ordered import consumer_names, take_sequences

@@ -20,7 +20,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     StreamRecreatedError,
 )
-from natsstream.streams import session
+from natsstream.streams.reading import session
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers, publish, take_sequences

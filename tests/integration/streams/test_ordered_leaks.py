@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from natsstream import connect
-from natsstream.streams import session
+from natsstream.streams.reading import session
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.ordered import publish, take_sequences

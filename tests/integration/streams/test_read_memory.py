@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import Message, connect
-from natsstream.streams import session
+from natsstream.streams.reading import session
 from tests.support.eventually import eventually_async
 from tests.support.streams import connection_of, consumer_count, fill
 

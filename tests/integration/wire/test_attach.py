@@ -19,7 +19,7 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.options import ConnectOptions
-from natsstream.streams.core import Core
+from natsstream.streams.core.core import Core
 from natsstream.streams.jetstream import JetStream
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async

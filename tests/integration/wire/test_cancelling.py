@@ -10,7 +10,7 @@ import pytest
 from natsstream._wire.client import Client
 from natsstream.errors import ConnectionClosedError, TransportError
 from natsstream.options import ConnectOptions
-from natsstream.streams.core import Core
+from natsstream.streams.core.core import Core
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:

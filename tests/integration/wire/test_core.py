@@ -19,7 +19,7 @@ from natsstream.errors import (
     SlowReaderError,
     SubjectError,
 )
-from natsstream.streams.core import Core
+from natsstream.streams.core.core import Core
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:

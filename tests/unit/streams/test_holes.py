@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.streams.holes import Holes, Reason, holes_between
+from natsstream.streams.reading.holes import Holes, Reason, holes_between
 
 LAST = 30
 sequences = st.frozensets(st.integers(1, LAST))

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.streams.holes import Holes
-from natsstream.streams.progress import GAPS_KEPT_MAX, Gap, OutOfOrderError, Progress
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.progress import GAPS_KEPT_MAX, Gap, OutOfOrderError, Progress
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from natsstream.errors import (
     StreamFullError,
     UnavailableError,
 )
-from natsstream.streams.pub_ack import AckReader, PubAck, read_ack
+from natsstream.streams.publishing.pub_ack import AckReader, PubAck, read_ack
 
 if TYPE_CHECKING:
     from natsstream._wire.parser import Frame

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from natsstream import ConfigError, Expect
 from natsstream._wire.headers import HeaderName, parse_headers
 from natsstream.errors import StreamNameError, SubjectError
-from natsstream.streams.guards import MessageIdGuard
-from natsstream.streams.outgoing import (
+from natsstream.streams.publishing.guards import MessageIdGuard
+from natsstream.streams.publishing.outgoing import (
     Ttl,
     add_header,
     message_headers,
     payload_bytes,
     ttl_text,
 )
-from natsstream.streams.publisher_options import PublisherOptions
+from natsstream.streams.publishing.publisher_options import PublisherOptions
 
 
 @pytest.mark.parametrize(

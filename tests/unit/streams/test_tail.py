@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.streams.holes import Holes
 from natsstream.streams.message import Message
-from natsstream.streams.progress import Gap, OutOfOrderError
-from natsstream.streams.read_events import OrderedReport
-from natsstream.streams.runs import Run, run_of, split_run
-from natsstream.streams.starts import ConsumerStart
-from natsstream.streams.tail import Tail
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.progress import Gap, OutOfOrderError
+from natsstream.streams.reading.read_events import OrderedReport
+from natsstream.streams.reading.runs import Run, run_of, split_run
+from natsstream.streams.reading.starts import ConsumerStart
+from natsstream.streams.reading.tail import Tail
 
 
 def message(sequence: int, *, subject: str = "s", time_ns: int | None = None) -> Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natsstream.streams.read_events import (
+from natsstream.streams.reading.read_events import (
     EVENTS_KEPT_MAX,
     EventQueue,
     HeartbeatsMissed,

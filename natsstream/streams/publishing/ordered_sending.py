@@ -22,13 +22,19 @@ from natsstream._wire.refusals import denied_error
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
-from natsstream.streams.guards import Alone, Guard
-from natsstream.streams.outgoing import add_header
-from natsstream.streams.pub_ack import AckReader, PubAck
-from natsstream.streams.publish import RETRY_WAIT_S
-from natsstream.streams.publisher_options import PublisherOptions
-from natsstream.streams.sending import TICK_S, WRITE_BYTES, Writer, lost_error, overdue_error
-from natsstream.streams.window import AckFuture, Entry, Window
+from natsstream.streams.publishing.guards import Alone, Guard
+from natsstream.streams.publishing.outgoing import add_header
+from natsstream.streams.publishing.pub_ack import AckReader, PubAck
+from natsstream.streams.publishing.publish import RETRY_WAIT_S
+from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.sending import (
+    TICK_S,
+    WRITE_BYTES,
+    Writer,
+    lost_error,
+    overdue_error,
+)
+from natsstream.streams.publishing.window import AckFuture, Entry, Window
 
 
 class _Placed(Entry):

@@ -11,8 +11,8 @@ import asyncio
 from natsstream.errors import ConfigError, NoRespondersError, RequestTimeoutError
 from natsstream.streams.api import Api
 from natsstream.streams.names import check_subject
-from natsstream.streams.outgoing import Payload, payload_bytes
-from natsstream.streams.pub_ack import PubAck, no_stream, read_ack
+from natsstream.streams.publishing.outgoing import Payload, payload_bytes
+from natsstream.streams.publishing.pub_ack import PubAck, no_stream, read_ack
 
 # ADR-22: while a stream's leader changes, nobody listens on its subjects for a moment.
 RETRY_ATTEMPTS = 2

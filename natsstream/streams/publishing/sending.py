@@ -18,10 +18,10 @@ from natsstream._wire.refusals import denied_error
 from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
-from natsstream.streams.pub_ack import AckReader
-from natsstream.streams.publish import RETRY_WAIT_S
-from natsstream.streams.publisher_options import PublisherOptions
-from natsstream.streams.window import AckFuture, Entry, Window
+from natsstream.streams.publishing.pub_ack import AckReader
+from natsstream.streams.publishing.publish import RETRY_WAIT_S
+from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.window import AckFuture, Entry, Window
 
 # Commands gathered within one turn of the loop go out as one write, of about this size at most.
 WRITE_BYTES = 256 << 10

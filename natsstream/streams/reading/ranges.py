@@ -14,8 +14,8 @@ from natsstream._wire.headers import VERSION_LINE, parse_headers
 from natsstream.errors import MissingExtraError, NatsStreamError
 from natsstream.streams.api import Api
 from natsstream.streams.message import Message
-from natsstream.streams.progress import ReadReport
-from natsstream.streams.reader import RangeReader, RangeSpec
+from natsstream.streams.reading.progress import ReadReport
+from natsstream.streams.reading.reader import RangeReader, RangeSpec
 
 if TYPE_CHECKING:
     import pandas as pd

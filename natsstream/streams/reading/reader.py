@@ -24,13 +24,13 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.streams.api import Api
-from natsstream.streams.holes import Holes
 from natsstream.streams.info import StreamInfo, StreamState
-from natsstream.streams.leader import Leader
-from natsstream.streams.progress import OutOfOrderError, Progress, ReadReport
-from natsstream.streams.runs import Run
-from natsstream.streams.session import ReadSession, SessionBrokenError, SessionIdleError
-from natsstream.streams.starts import ConsumerStart
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.leader import Leader
+from natsstream.streams.reading.progress import OutOfOrderError, Progress, ReadReport
+from natsstream.streams.reading.runs import Run
+from natsstream.streams.reading.session import ReadSession, SessionBrokenError, SessionIdleError
+from natsstream.streams.reading.starts import ConsumerStart
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock

@@ -28,9 +28,9 @@ from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
 from natsstream.streams.api import Api
 from natsstream.streams.message import Message
-from natsstream.streams.read_events import BreakReason
-from natsstream.streams.runs import Run, run_of
-from natsstream.streams.starts import ConsumerStart
+from natsstream.streams.reading.read_events import BreakReason
+from natsstream.streams.reading.runs import Run, run_of
+from natsstream.streams.reading.starts import ConsumerStart
 from natsstream.units import duration_ns
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ import time
 from typing import Literal
 
 from natsstream._wire.client import Client
-from natsstream._wire.headers import encode_headers
+from natsstream._wire.headers import HeaderValues, encode_headers
 from natsstream.errors import ConfigError
-from natsstream.streams.core_message import CoreMessage, send
-from natsstream.streams.core_subscription import (
+from natsstream.streams.core.message import CoreMessage, send
+from natsstream.streams.core.subscription import (
     MAX_PENDING,
     MAX_PENDING_BYTES,
     CoreSubscription,
 )
 from natsstream.streams.names import check_filter, check_subject
-from natsstream.streams.outgoing import HeaderValues
 
 
 class Core:

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from natsstream.streams.holes import Holes
 from natsstream.streams.message import Message
-from natsstream.streams.progress import Gap, OutOfOrderError
-from natsstream.streams.read_events import OrderedReport
-from natsstream.streams.runs import Run
-from natsstream.streams.starts import ConsumerStart
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.progress import Gap, OutOfOrderError
+from natsstream.streams.reading.read_events import OrderedReport
+from natsstream.streams.reading.runs import Run
+from natsstream.streams.reading.starts import ConsumerStart
 
 
 class Tail:

@@ -22,12 +22,12 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.streams.api import Api
-from natsstream.streams.holes import Holes
 from natsstream.streams.info import StreamInfo
-from natsstream.streams.leader import Leader
 from natsstream.streams.message import Message
-from natsstream.streams.progress import OutOfOrderError
-from natsstream.streams.read_events import (
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.leader import Leader
+from natsstream.streams.reading.progress import OutOfOrderError
+from natsstream.streams.reading.read_events import (
     BreakReason,
     GapFound,
     HeartbeatsMissed,
@@ -35,10 +35,10 @@ from natsstream.streams.read_events import (
     ReadEvent,
     Recreated,
 )
-from natsstream.streams.runs import Run, split_run
-from natsstream.streams.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
-from natsstream.streams.starts import ConsumerStart, OrderedSpec
-from natsstream.streams.tail import Tail
+from natsstream.streams.reading.runs import Run, split_run
+from natsstream.streams.reading.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
+from natsstream.streams.reading.starts import ConsumerStart, OrderedSpec
+from natsstream.streams.reading.tail import Tail
 
 # The first attempt to go on waits for nothing; a server that comes back gets more and more time.
 _RETRY_WAIT_S = 0.1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from natsstream.streams.holes import Holes, Reason
+from natsstream.streams.reading.holes import Holes, Reason
 
 GAPS_KEPT_MAX = 1_000
 """Gaps told one by one; a stream with a million single holes must not fill the memory."""

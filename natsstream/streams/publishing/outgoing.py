@@ -8,18 +8,17 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from natsstream._wire.headers import HeaderName, Headers, encode_headers
+from natsstream._wire.headers import HeaderName, Headers, HeaderValues, encode_headers
 from natsstream.errors import ConfigError
 from natsstream.streams.features import EXPECT_SUBJECT, MESSAGE_TTL, Feature
 from natsstream.streams.names import check_stream_name, check_subject
 from natsstream.units import NS_PER_SECOND, duration_ns
 
-HeaderValues: TypeAlias = Mapping[str, str | Sequence[str]]
 Payload: TypeAlias = bytes | bytearray | memoryview
 Ttl: TypeAlias = float | timedelta | Literal["never"]
 

@@ -7,11 +7,10 @@ What lives here: what such a message says, and sending one. What must not: liste
 from __future__ import annotations
 
 from natsstream._wire.client import Client
-from natsstream._wire.headers import Headers, encode_headers
+from natsstream._wire.headers import Headers, HeaderValues, encode_headers
 from natsstream._wire.parser import Frame
 from natsstream.errors import ConfigError
 from natsstream.streams.names import check_subject
-from natsstream.streams.outgoing import HeaderValues
 
 _NO_HEADERS = Headers(b"")
 

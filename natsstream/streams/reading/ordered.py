@@ -16,10 +16,10 @@ from typing import Self
 
 from natsstream.errors import UsageError
 from natsstream.streams.api import Api
-from natsstream.streams.follower import Follower
 from natsstream.streams.message import Message
-from natsstream.streams.read_events import EventQueue, OrderedReport, ReadEvent
-from natsstream.streams.starts import OrderedSpec
+from natsstream.streams.reading.follower import Follower
+from natsstream.streams.reading.read_events import EventQueue, OrderedReport, ReadEvent
+from natsstream.streams.reading.starts import OrderedSpec
 
 
 class OrderedConsumer:

@@ -17,8 +17,8 @@ from natsstream._wire import api as subjects
 from natsstream.errors import MessageNotFoundError, StreamRecreatedError
 from natsstream.streams.api import Api
 from natsstream.streams.features import GET_BY_TIME
-from natsstream.streams.holes import Holes, holes_between
 from natsstream.streams.info import StreamInfo
+from natsstream.streams.reading.holes import Holes, holes_between
 from natsstream.units import format_rfc3339
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from natsstream.streams.progress import Gap, ReadReport
+from natsstream.streams.reading.progress import Gap, ReadReport
 
 EVENTS_KEPT_MAX = 256
 """Events that wait for somebody to take them."""

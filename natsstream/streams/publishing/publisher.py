@@ -18,6 +18,7 @@ from typing import Self, cast
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Subscription
 from natsstream._wire.commands import publish_start
+from natsstream._wire.headers import HeaderValues
 from natsstream._wire.parser import Frame
 from natsstream.errors import (
     ConfigError,
@@ -28,13 +29,12 @@ from natsstream.errors import (
 )
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
-from natsstream.streams.guards import Alone, MessageIdGuard
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_subject
-from natsstream.streams.ordered_sending import OrderedSending
-from natsstream.streams.outgoing import (
+from natsstream.streams.publishing.guards import Alone, MessageIdGuard
+from natsstream.streams.publishing.ordered_sending import OrderedSending
+from natsstream.streams.publishing.outgoing import (
     Expect,
-    HeaderValues,
     Payload,
     PublishMessage,
     Ttl,
@@ -42,10 +42,10 @@ from natsstream.streams.outgoing import (
     needed_features,
     payload_bytes,
 )
-from natsstream.streams.pub_ack import PubAck, no_stream
-from natsstream.streams.publisher_options import PublisherOptions
-from natsstream.streams.sending import PlainSending, Sending
-from natsstream.streams.window import AckFuture, Window
+from natsstream.streams.publishing.pub_ack import PubAck, no_stream
+from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.sending import PlainSending, Sending
+from natsstream.streams.publishing.window import AckFuture, Window
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 # The server's own default, for streams that do not say.

@@ -23,7 +23,7 @@ from natsstream.errors import (
     NatsStreamError,
     SlowReaderError,
 )
-from natsstream.streams.core_message import CoreMessage
+from natsstream.streams.core.message import CoreMessage
 
 MAX_PENDING = 65_536
 MAX_PENDING_BYTES = 64 << 20

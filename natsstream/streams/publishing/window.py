@@ -13,7 +13,7 @@ from collections.abc import Generator
 from typing import Any
 
 from natsstream.errors import NatsStreamError
-from natsstream.streams.pub_ack import PubAck
+from natsstream.streams.publishing.pub_ack import PubAck
 
 
 class AckFuture(asyncio.Future[PubAck]):

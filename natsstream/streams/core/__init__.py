@@ -1,0 +1,1 @@
+"""Plain NATS over the same connection; no stream is involved."""

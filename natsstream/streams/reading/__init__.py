@@ -1,0 +1,1 @@
+"""Reading streams: bounded ranges, and ordered consumers that follow without an end."""
