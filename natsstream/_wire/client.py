@@ -10,7 +10,6 @@ Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -219,12 +218,6 @@ class Client:
     def server_info(self) -> dict[str, object]:
         """What the connected server said in its INFO."""
         return cast("dict[str, object]", self._nats._server_info)
-
-    @property
-    def server_version(self) -> tuple[int, int, int]:
-        """The connected server's version; zeros when it tells none that can be read."""
-        found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", str(self.server_info.get("version", "")))
-        return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
 
     @property
     def max_payload_bytes(self) -> int:

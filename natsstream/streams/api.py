@@ -16,7 +16,6 @@ from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
 from natsstream._wire.errors_map import server_error
 from natsstream.errors import (
-    ConnectionLostError,
     JetStreamNotEnabledError,
     NoRespondersError,
     ProtocolError,
@@ -217,8 +216,3 @@ def decode(payload: bytes, what: str) -> dict[str, object]:
     if isinstance(error, dict):
         raise server_error(cast("dict[str, object]", error), what=what)
     return answer
-
-
-def is_break(error: Exception) -> bool:
-    """Tell whether an error means that the server is away now, not that it refused."""
-    return isinstance(error, ConnectionLostError | RequestTimeoutError | NoRespondersError)

@@ -58,19 +58,11 @@ class Feature:
 ALL = Feature("what natsstream asks of every server", (2, 10))
 # What a request needs beyond that, apart from configurations.
 MANY_FILTERS = Feature("a consumer with several filters", (2, 10))
-CONSUMER_ACTION = Feature("making a consumer only when there is none", (2, 10))
 MESSAGE_TTL = Feature("time to live of a message", (2, 11))
 EXPECT_SUBJECT = Feature("expecting the last sequence of another subject", (2, 11))
 GET_BY_TIME = Feature("finding a message by its time", (2, 11))
-DIRECT_BATCH = Feature("several messages with one direct get", (2, 11))
-CONSUMER_PAUSE = Feature("pausing a consumer", (2, 11))
-PRIORITY_GROUPS = Feature("priority groups of a consumer", (2, 11))
 ATOMIC_BATCH = Feature("atomic batches", (2, 12))
-COUNTERS = Feature("message counters", (2, 12))
-SCHEDULES = Feature("scheduled messages", (2, 12))
-REQUIRED_LEVEL = Feature("requests that name the API level they need", (2, 12))
 FAST_BATCH = Feature("fast batches", (2, 14))
-CONSUMER_RESET = Feature("resetting a consumer", (2, 14))
 
 
 def _fields(noun: str, since: Mapping[tuple[int, int], str]) -> dict[str, Feature]:
