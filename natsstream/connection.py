@@ -63,6 +63,11 @@ class Connection:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        if self._attached is not None:
+            return f"<Connection attached to {self._attached!r}>"
+        return f"<Connection {self._options!r}>"
+
 
 def connect(
     servers: str | Sequence[str] | ConnectOptions | None = None,

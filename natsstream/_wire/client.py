@@ -262,8 +262,12 @@ class Client:
 
     # Writing.
 
-    def write(self, commands: bytes) -> None:
+    def write(self, commands: bytes) -> bool:
         """Send protocol bytes, in order, now or after a reconnect.
+
+        Returns:
+            True when they are on their way to the connected server; False when they wait for one,
+            and `take_back` can still forget them.
 
         Raises:
             ConnectionClosedError: The connection was closed.
@@ -280,7 +284,7 @@ class Client:
                 nats._pending = []
                 nats._pending_data_size = 0
             transport.write(commands)
-            return
+            return True
         self._life.check_open()
         if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
             raise ConnectionLostError(
@@ -292,6 +296,7 @@ class Client:
         nats._pending_data_size += len(commands)
         if nats.is_connected and not is_leaving and nats._flush_queue.empty():
             nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
+        return False
 
     def take_back(self, command: bytes) -> None:
         """Forget a command that still waits for a connection: nobody waits for its answer.

@@ -369,7 +369,7 @@ _NAMED_RULES = (
     _rule(
         errors.InvalidConfigError,
         "STREAM_REPLICAS_NOT_SUPPORTED",
-        "set num_replicas to 1, or connect to a cluster",
+        "set replicas to 1, or connect to a cluster",
     ),
     _rule(
         errors.InvalidConfigError,
@@ -441,7 +441,7 @@ _NAMED_RULES = (
     _rule(
         errors.ServerError,
         "CLUSTER_NO_PEERS PEER_REMAP",
-        "too few servers are up, tagged or roomy enough: lower num_replicas or widen the placement",
+        "too few servers are up, tagged or roomy enough: lower replicas or widen the placement",
     ),
     _rule(
         errors.ServerError,

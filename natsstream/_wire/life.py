@@ -116,7 +116,7 @@ class Life:
             raise ConnectionLostError(
                 f"no server came back within {timeout:g} s",
                 detail=self.last_error,
-                hint="raise reconnect_timeout, or look at the servers",
+                hint="look at the servers, or raise request_timeout (readers: reconnect_timeout)",
                 retryable=True,
             ) from None
         self.check_open()

@@ -69,7 +69,7 @@ class Subscriptions:
         write: Sends protocol bytes, now or after a reconnect.
     """
 
-    def __init__(self, parser: FrameParser, write: Callable[[bytes], None]) -> None:
+    def __init__(self, parser: FrameParser, write: Callable[[bytes], object]) -> None:
         self._parser = parser
         self._write = write
         self._made: dict[bytes, Subscription] = {}

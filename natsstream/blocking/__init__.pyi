@@ -297,6 +297,9 @@ class OrderedConsumer:
     def __next__(self) -> Message:
         """Return the next message, and wait for it."""
 
+    def take_ready(self) -> Message | None:
+        """Return the next message if it came together with the last one; None if it did not."""
+
     def initial(self) -> Iterator[Message]:
         """Yield the messages that existed when the block was entered, then end."""
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
-from contextlib import closing
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, cast
 
 from natsstream.blocking.portal import Portal
 from natsstream.blocking.reader import Reader
-from natsstream.errors import ConnectionClosedError
+from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 
 class Twin:
@@ -25,12 +25,11 @@ class Twin:
     Each class of async objects has its own subclass, made when the first object of it crosses.
     """
 
-    __slots__ = ("__weakref__", "_ahead", "_held", "_portal")
+    __slots__ = ("__weakref__", "_held", "_portal")
 
     def __init__(self, held: Any, portal: Portal) -> None:
         self._held = held
         self._portal = portal
-        self._ahead: Iterator[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -78,17 +77,30 @@ class _Iterable(Twin):
 
 
 class _OwnIterator(Twin):
-    """It is its own iterator: what was taken ahead is kept for the next loop over it."""
+    """It is its own iterator: nothing is read ahead, so that what it says of itself stays true.
+
+    A loop that was left can be taken up by another one, or by another of its ways to read.
+    """
 
     __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
-        if self._ahead is None:
-            self._ahead = _items(self._held, self._portal)
-        return self._ahead
+        return self
 
     def __next__(self) -> Any:
-        return next(iter(self))
+        take_ready = getattr(self._held, "take_ready", None)
+        item = take_ready() if take_ready is not None else None
+        if item is not None:
+            return self._cross(item)  # It was there: no need to cross into the loop's thread.
+        try:
+            return self._cross(self._portal.call(_next, self._held))
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def _cross(self, value: Any) -> Any:
+        if isinstance(value, AsyncGenerator):
+            return _steps(cast("AsyncGenerator[Any]", value), self._portal)
+        return super()._cross(value)
 
 
 class _Context(Twin):
@@ -103,7 +115,6 @@ class _Context(Twin):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        self._ahead = None
         try:
             return self._portal.call(self._held.__aexit__, kind, error, traceback)
         except ConnectionClosedError:
@@ -177,6 +188,24 @@ def _items(items: AsyncIterable[Any], portal: Portal) -> Iterator[Any]:
     with closing(Reader(items, portal).runs()) as runs:
         for run in runs:
             yield from _container(run, portal)
+
+
+async def _next(items: AsyncIterator[Any]) -> Any:
+    return await anext(items)
+
+
+def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
+    """Iterate without reading ahead: each item is asked for when it is wanted."""
+    try:
+        while True:
+            try:
+                item = portal.call(_next, items)
+            except StopAsyncIteration:
+                return
+            yield cross(item, portal)
+    finally:
+        with suppress(NatsStreamError):  # Closed or forked: there is nothing left to free.
+            portal.call(items.aclose)
 
 
 def _waiter(future: asyncio.Future[Any], portal: Portal) -> Callable[[], Any]:

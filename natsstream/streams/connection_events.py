@@ -68,3 +68,6 @@ class ConnectionEvents:
         self._events.append(event)
         self._has_ended = isinstance(event, Closed)
         self._wake.set()
+
+    def __repr__(self) -> str:
+        return f"<ConnectionEvents {len(self._events)} waiting, {self.dropped} dropped>"

@@ -6,6 +6,7 @@ only the caller's changes in them.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
@@ -164,6 +165,9 @@ class StreamManager:
         check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=taken)
         return Stream(self._api, info)
 
+    def __repr__(self) -> str:
+        return f"<StreamManager {self._api.client.url}>"
+
 
 def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:
     if isinstance(config, StreamConfig):
@@ -172,8 +176,10 @@ def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:
         return config
     unknown = sorted(set(fields) - set(StreamConfig.__dataclass_fields__))
     if unknown:
+        close = difflib.get_close_matches(unknown[0], StreamConfig.__dataclass_fields__, n=1)
+        ask = f"did you mean {close[0]}? " if close else ""
         raise ConfigError(
             f"no stream field {unknown[0]!r}",
-            hint="see StreamConfig; a field of a newer server goes into extra={...}",
+            hint=f"{ask}see StreamConfig; a field of a newer server goes into extra={{...}}",
         )
     return StreamConfig(name=config, **fields)

@@ -266,6 +266,38 @@ def test_a_second_loop_over_an_open_iterator_goes_on_where_the_first_ended(
 # Calling.
 
 
+def test_place_of_an_ordered_consumer_is_behind_what_was_taken(stream: blocking.Stream) -> None:
+    count = stream.info().state.messages
+    with stream.ordered() as tail:
+        for message in tail.initial():
+            if message.sequence == 10:
+                break
+        places = [tail.next_seq]
+        for message in tail:
+            if message.sequence == 20:
+                break
+        places.append(tail.next_seq)
+        batch = next(tail.batches())
+        rest = [message.sequence for message in tail.initial()]
+
+    assert places == [11, 21]
+    assert [*(message.sequence for message in batch), *rest] == list(range(21, count + 1))
+
+
+def test_messages_of_a_loop_that_was_left_are_there_for_next(js: blocking.JetStream) -> None:
+    with js.core.subscribe("left.early") as messages:
+        for number in range(10):
+            js.core.publish("left.early", b"%d" % number)
+        js.core.flush()
+        for _ in messages:
+            break
+
+        assert messages.pending_count == 9
+        found = [messages.next(5) for _ in range(9)]
+
+    assert [message.data for message in found if message] == [b"%d" % n for n in range(1, 10)]
+
+
 def test_objects_are_of_the_classes_that_the_types_name(
     js: blocking.JetStream, stream: blocking.Stream
 ) -> None:

@@ -146,3 +146,6 @@ class Core:
         began = time.perf_counter()
         await self.flush(timeout=timeout)
         return time.perf_counter() - began
+
+    def __repr__(self) -> str:
+        return f"<Core {self._client.url}>"

@@ -22,6 +22,7 @@ from natsstream.errors import (
     ConfigError,
     NatsStreamError,
     SlowReaderError,
+    UsageError,
 )
 from natsstream.streams.core.message import CoreMessage
 
@@ -143,6 +144,12 @@ class CoreSubscription:
                 raise self._failure.with_traceback(None)
             if self._has_ended:
                 raise StopAsyncIteration
+            if self._subscription is None:
+                raise UsageError(
+                    f"the subscription to {self.subject} is not open",
+                    hint="async with js.core.subscribe(...) as messages: async for message in "
+                    "messages",
+                )
             self._wake.clear()
             await self._wake.wait()
 
@@ -152,6 +159,7 @@ class CoreSubscription:
         None comes at once when the subscription has ended and everything is read.
 
         Raises:
+            UsageError: The subscription is not open.
             SlowReaderError: Messages were dropped before this one.
             ConnectionClosedError: The connection was closed.
         """

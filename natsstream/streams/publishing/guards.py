@@ -29,9 +29,18 @@ from natsstream.errors import NatsStreamError, WrongLastMessageIdError
 
 Line = tuple[HeaderName, str]
 
+# The line with no id in it; a block that it begins is counted too.
+_LINE_BYTES = len(f"NATS/1.0\r\n{HeaderName.EXPECTED_LAST_MSG_ID.value}: \r\n\r\n")
+_UTF8_BYTES_MAX = 4
+
 
 class Guard(Protocol):
     """Says what each message of a run expects."""
+
+    @property
+    def line_bytes_max(self) -> int:
+        """Most bytes that the next message's line can have; 0 for the first."""
+        ...
 
     def begin(self) -> None:
         """Begin a run: the next message is its first."""
@@ -48,6 +57,8 @@ class Guard(Protocol):
 
 class Alone:
     """Lets every message be a run of its own; for replicated streams."""
+
+    line_bytes_max: int = 0
 
     def begin(self) -> None:
         """Begin a run."""
@@ -67,6 +78,11 @@ class MessageIdGuard:
 
     def __init__(self) -> None:
         self._last = ""
+
+    @property
+    def line_bytes_max(self) -> int:
+        """Most bytes that the next message's line can have; 0 for the first."""
+        return _LINE_BYTES + _UTF8_BYTES_MAX * len(self._last) if self._last else 0
 
     def begin(self) -> None:
         """Begin a run: the next message is its first."""

@@ -75,6 +75,7 @@ class OrderedSending:
         reply_prefix: bytes,
         guard: Guard,
     ) -> None:
+        self._client = api.client
         self._writer = Writer(api)
         self._window = window
         self._prefix_size = len(reply_prefix)
@@ -100,7 +101,7 @@ class OrderedSending:
     def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
         """Take a message; its id stands in its block already."""
         if self._end is not None:
-            raise self._end
+            raise self._end.with_traceback(None)  # Else it would grow with each call.
         loop = self._loop
         now = loop.time()
         self._added += 1
@@ -125,13 +126,24 @@ class OrderedSending:
         if self._pause is not None or not self._writer.is_connected:
             return
         guard, unsent, line = self._guard, self._unsent, self._line
-        deadline = self._loop.time() + self._ack_timeout
+        now = self._loop.time()
+        deadline = now + self._ack_timeout
+        payload_max = self._client.max_payload_bytes
         commands: list[bytes] = []
         size = 0
         while unsent and self._flying < self._limit:
-            entry = unsent.popleft()
+            entry = unsent[0]
+            if len(entry.block) + len(entry.data) + guard.line_bytes_max > payload_max:
+                # With another line the server would break the connection: it begins a run.
+                if self._flying:
+                    break
+                guard.begin()
+            unsent.popleft()
             if entry.number not in line:
                 continue  # An answer to an earlier copy came late.
+            if entry.run and now >= entry.give_up:
+                self._drop(entry, now)  # The stream may have forgotten the first copy's id.
+                continue
             expected = guard.next(entry.msg_id)
             entry.run, entry.is_first, entry.deadline = self._run, expected is None, deadline
             block = entry.block if expected is None else add_header(entry.block, *expected)
@@ -255,9 +267,7 @@ class OrderedSending:
                 if overdue is None and entry.deadline <= now:
                     overdue = entry
             elif now >= self._last_due(entry):
-                del self._line[entry.number]
-                waited_s = now - entry.give_up + self._retry_for
-                self._window.fail(entry, overdue_error(entry.subject, waited_s))
+                self._drop(entry, now)
         if overdue is not None:
             self._begin_run(overdue_error(overdue.subject, self._ack_timeout))
         if self._line:
@@ -266,6 +276,13 @@ class OrderedSending:
                 for entry in self._line.values()
             )
             self._tick_by(max(min(dues), now))
+        self._window.wake()
+
+    def _drop(self, entry: _Placed, now: float) -> None:
+        """End a message that has waited for its turn for too long."""
+        del self._line[entry.number]
+        waited_s = now - entry.give_up + self._retry_for
+        self._window.fail(entry, overdue_error(entry.subject, waited_s))
         self._window.wake()
 
     def _tick_by(self, due: float) -> None:

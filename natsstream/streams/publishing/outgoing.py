@@ -24,6 +24,7 @@ Ttl: TypeAlias = float | timedelta | Literal["never"]
 
 # The server keeps a message's life time as nanoseconds in 64 bits.
 _TTL_SECONDS_MAX = (2**63 - 1) // NS_PER_SECOND
+_SEQUENCE_MAX = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,9 @@ class Expect:
     def __post_init__(self) -> None:
         for name in ("last_seq", "last_subject_seq"):
             value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ConfigError(f"{name} must be 0 or more, got {value}")
+            # The server takes a number that is too large for none at all, and stores the message.
+            if value is not None and not 0 <= value <= _SEQUENCE_MAX:
+                raise ConfigError(f"{name} must be 0 or more and fit into 64 bits, got {value}")
         if self.stream is not None:
             check_stream_name(self.stream)
         if self.last_msg_id is not None:
@@ -136,9 +138,9 @@ def needed_features(expect: Expect | None, ttl: Ttl | None) -> tuple[Feature, ..
 
 def add_header(block: bytes, name: HeaderName, value: str | int) -> bytes:
     """Return a block with one more line; name and value are legal."""
-    if not block:
-        return f"NATS/1.0\r\n{name.value}: {value}\r\n\r\n".encode()
-    return b"%b%b\r\n\r\n" % (block[:-2], f"{name.value}: {value}".encode())
+    # As in `encode_headers`: an id that was read from a header may have bytes that are no UTF-8.
+    line = f"{name.value}: {value}\r\n\r\n".encode("utf-8", "surrogateescape")
+    return (block[:-2] if block else b"NATS/1.0\r\n") + line
 
 
 def ttl_text(ttl: Ttl) -> str:

@@ -106,7 +106,7 @@ def read_ack(frame: Frame, subject: str) -> PubAck:
     if value is not None:
         try:
             total = int(cast("str", value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):  # JSON's Infinity is a number to Python.
             raise _no_ack(what, frame) from None
     return PubAck(stream, sequence, answer.get("duplicate") is True, domain, total)
 
@@ -115,7 +115,8 @@ def no_stream(subject: str) -> NoRespondersError:
     """Return the error of a subject that no stream captures, or none that has a leader now."""
     return NoRespondersError(
         f"publish to {subject}: no stream captures the subject",
-        hint="create one: await js.streams.ensure(name, subjects=[...])",
+        hint="create one: await js.streams.ensure(name, subjects=[...]); if there is one, its "
+        "leader is away, or JetStream is off here",
         retryable=True,
     )
 

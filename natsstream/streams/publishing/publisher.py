@@ -18,7 +18,7 @@ from typing import Self, cast
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Subscription
 from natsstream._wire.commands import publish_start
-from natsstream._wire.headers import HeaderValues
+from natsstream._wire.headers import HeaderName, HeaderValues
 from natsstream._wire.parser import Frame
 from natsstream.errors import (
     ConfigError,
@@ -88,7 +88,13 @@ class Publisher:
         return self._window.size
 
     async def __aenter__(self) -> Self:
+        if self._subscription is not None:
+            raise ConfigError("the publisher is open already", hint="make one for each block")
         client = self._api.client
+        # Nothing of an earlier block: neither its failures nor where its acks went to.
+        self._window = Window(self._options.max_pending, self._options.max_pending_bytes)
+        self._starts.clear()
+        self._refusal = None
         self._is_left = False
         self._prefix = f"{client.new_inbox()}."
         self._subscription = await client.subscribe(
@@ -169,6 +175,9 @@ class Publisher:
                 from 0. Nothing is sent after a failure is known, but messages behind it may have
                 been under way, and are stored or not; all of them have ended.
 
+        The iterable must give its messages at once: while it waits, for a file or another server,
+        the whole connection does, and messages before may fail by `ack_timeout`.
+
         Cost: some 300 bytes a message until the call ends: give a long source in parts.
         """
         self._window.raise_failure()
@@ -234,7 +243,7 @@ class Publisher:
         if not isinstance(data, bytes):
             data = payload_bytes(data)
         if self._options.retry_for is not None:
-            msg_id = self._retried_id(msg_id, expect)
+            msg_id = self._retried_id(msg_id, expect, headers)
         block = b""
         if headers or msg_id is not None or expect is not None or ttl is not None:
             block = message_headers(headers, msg_id, expect, ttl)
@@ -261,7 +270,9 @@ class Publisher:
         start = self._starts[subject] = publish_start(subject, self._prefix)
         return start
 
-    def _retried_id(self, msg_id: str | None, expect: Expect | None) -> str:
+    def _retried_id(
+        self, msg_id: str | None, expect: Expect | None, headers: HeaderValues | None
+    ) -> str:
         """Return the id by which the stream knows a second copy, made here where none is given."""
         if expect is not None and expect.is_about_order:
             raise ConfigError(
@@ -269,6 +280,10 @@ class Publisher:
                 detail="the second copy would be refused because of the first",
                 hint="leave retry_for out, or the expectation",
             )
+        if msg_id is None and headers:
+            # One that the caller gives as a header is an identity as well.
+            given = headers.get(HeaderName.MSG_ID)
+            msg_id = given if given is None or isinstance(given, str) else next(iter(given), None)
         if msg_id is not None:
             return msg_id
         self._ids_given += 1
@@ -305,7 +320,7 @@ class Publisher:
         if self._subscription is None:
             raise _not_open()
         if self._refusal is not None:
-            raise self._refusal
+            raise self._refusal.with_traceback(None)  # Else it would grow with each call.
         async with self._looking_up:
             if self._sending is not None:
                 return

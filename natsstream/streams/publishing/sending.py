@@ -75,8 +75,8 @@ class Writer:
 
     def write(self, run: bytes) -> None:
         """Send a run of commands."""
-        self._client.write(run)
-        self._runs.append(run)
+        if not self._client.write(run):
+            self._runs.append(run)
 
     def heard(self) -> None:
         """The server has answered: all that was written before was written to it."""
@@ -135,6 +135,8 @@ class PlainSending:
         # Commands by reply: not written yet.
         self._waiting: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
+        # Those of them that were written before.
+        self._repeated: set[bytes] = set()
         self._is_write_due = False
         self._is_held_up = False
         self._timer: asyncio.TimerHandle | None = None
@@ -146,7 +148,7 @@ class PlainSending:
         """Take a message; its id stands in its block already."""
         del msg_id
         if self._end is not None:
-            raise self._end
+            raise self._end.with_traceback(None)  # Else it would grow with each call.
         loop = self._loop
         now = loop.time()
         self._sent += 1
@@ -172,11 +174,36 @@ class PlainSending:
             self._is_write_due = True
             self._loop.call_soon(self.write)
 
+    def _repeat(self, reply: bytes, entry: _Plain) -> None:
+        self._repeated.add(reply)
+        self._queue(reply, entry.command)
+
+    def _drop_late(self) -> None:
+        """Drop second copies that need not go, or could be stored beside the first one.
+
+        They may have waited for a connection until the stream has forgotten the first one's id.
+        """
+        now = self._loop.time()
+        for reply in self._repeated:
+            entry = self._pending.get(reply)
+            if entry is not None and now < entry.give_up:
+                continue
+            self._waiting_bytes -= len(self._waiting.pop(reply, b""))
+            if entry is not None:
+                del self._pending[reply]
+                waited_s = now - entry.give_up + self._retry_for
+                self._window.fail(entry, overdue_error(entry.subject, waited_s))
+                self._window.wake()
+
     def write(self) -> None:
         """Send what waits, if there is a connection."""
         self._is_write_due = False
         if not self._waiting or not self._writer.is_connected:
             return
+        if self._repeated:
+            self._drop_late()
+            if not self._waiting:
+                return
         self._is_held_up = False
         try:
             self._writer.write(b"".join(self._waiting.values()))
@@ -187,6 +214,7 @@ class PlainSending:
             self._fail_all(error)
         else:
             self._waiting, self._waiting_bytes = {}, 0
+            self._repeated.clear()
 
     def on_acks(self, frames: list[Frame]) -> None:
         """Settle what is answered."""
@@ -215,7 +243,7 @@ class PlainSending:
             if reply in self._waiting:
                 continue  # Not written yet.
             if self._may_go_again(entry, error):
-                self._queue(reply, entry.command)
+                self._repeat(reply, entry)
             else:
                 del self._pending[reply]
                 self._window.fail(entry, error)
@@ -258,7 +286,7 @@ class PlainSending:
         for reply in refused:
             entry = self._pending.get(reply)
             if entry is not None and reply not in self._waiting:
-                self._queue(reply, entry.command)
+                self._repeat(reply, entry)
 
     def _tick(self) -> None:
         """Go through what is overdue, and come back for what is next."""
@@ -272,7 +300,7 @@ class PlainSending:
             error = overdue_error(entry.subject, self._ack_timeout)
             if self._may_go_again(entry, error):
                 entry.deadline = now + self._ack_timeout
-                self._queue(reply, entry.command)
+                self._repeat(reply, entry)
             else:
                 del self._pending[reply]
                 self._window.fail(entry, error)
@@ -293,6 +321,7 @@ class PlainSending:
         self._end = error
         self._writer.take_back()
         self._waiting, self._waiting_bytes = {}, 0
+        self._repeated.clear()
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             self._window.fail(entry, error)

@@ -137,6 +137,10 @@ class OrderedConsumer:
             self._rest = batch[::-1]
         return self._rest.pop()
 
+    def take_ready(self) -> Message | None:
+        """Return the next message if it came together with the last one; None if it did not."""
+        return self._rest.pop() if self._rest else None
+
     async def initial(self) -> AsyncGenerator[Message]:
         """Yield the messages that existed when the block was entered, then end.
 
@@ -220,5 +224,4 @@ class OrderedConsumer:
         self._has_events.set()
 
     def __repr__(self) -> str:
-        spec = self._spec
-        return f"<OrderedConsumer {spec.stream} {' '.join(spec.filters)}>"
+        return f"<OrderedConsumer {' '.join((self._spec.stream, *self._spec.filters))}>"

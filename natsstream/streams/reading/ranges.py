@@ -118,7 +118,7 @@ class StreamRange:
     def __repr__(self) -> str:
         spec = self._spec
         bounds = f"{spec.first or 'first'} to {spec.last or 'last'}"
-        return f"<StreamRange {spec.stream} {bounds} {' '.join(spec.filters)}>"
+        return f"<StreamRange {' '.join((spec.stream, bounds, *spec.filters))}>"
 
 
 class _Converter:

@@ -104,7 +104,7 @@ async def test_illegal_name_is_refused_before_sending(js: JetStream, name: str) 
 
 
 async def test_unknown_keyword_is_refused(js: JetStream, stream_name: str) -> None:
-    with pytest.raises(ConfigError, match="no stream field 'subject'"):
+    with pytest.raises(ConfigError, match=r"'subject'\n.*did you mean subjects\?"):
         await js.streams.create(stream_name, subject=stream_name)
 
 

@@ -18,6 +18,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     SlowReaderError,
     SubjectError,
+    UsageError,
 )
 from natsstream.streams.core.core import Core
 from tests.support.eventually import eventually_async
@@ -43,6 +44,17 @@ async def client(server: NatsServer, open_client: Opener) -> AsyncIterator[Clien
 def core(client: Client) -> Core:
     """Plain NATS over that connection."""
     return Core(client)
+
+
+async def test_reading_a_subscription_that_is_not_open_is_refused(
+    core: Core, stream_name: str
+) -> None:
+    messages = core.subscribe(stream_name)
+
+    with pytest.raises(UsageError, match="is not open"):
+        await anext(messages)
+    with pytest.raises(UsageError, match="is not open"):
+        await messages.next(1)
 
 
 async def test_message_arrives_with_everything_that_it_was_sent_with(

@@ -10,8 +10,6 @@ import pytest
 
 from natsstream.errors import ConnectionClosedError, ConnectionLostError, RequestTimeoutError
 from natsstream.events import Closed, Connected, Disconnected, PeerSilent
-from natsstream.streams.core.core import Core
-from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.peers import Peer, scripted
 
@@ -183,24 +181,3 @@ async def test_closing_leaves_no_task_and_no_connection(
         return asyncio.all_tasks() <= before and transport._sock is None
 
     await eventually_async(is_clean)
-
-
-async def test_large_message_on_a_slow_line_is_no_silence(
-    server: NatsServer, open_client: Opener, stream_name: str
-) -> None:
-    """It takes longer than all pings together, and nothing comes back meanwhile."""
-    size = 12 * MIB
-    with FaultProxy(server.port) as proxy:
-        async with (
-            open_client(proxy.url, ping_interval=0.3, max_missed_pings=1) as (client, events),
-            open_client(server.url) as (listener, _),
-            Core(listener).subscribe(stream_name) as messages,
-        ):
-            proxy.limit_rate(6 * MIB, direction="to_server")
-            client.write(client.publish_command(stream_name, "", b"", bytes(size)))
-            message = await messages.next(30)
-
-    assert message is not None
-    assert len(message.data) == size
-    assert not [event for event in events if isinstance(event, PeerSilent)]
-    assert client.connections == 1

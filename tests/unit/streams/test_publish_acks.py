@@ -122,6 +122,7 @@ def test_duplicate_is_told() -> None:
         (b"pong", b"", ProtocolError),
         (b"[" * 100_000, b"", ProtocolError),
         (b'{"ok":true}', b"", ProtocolError),
+        (b'{"stream":"S","seq":1,"val":Infinity}', b"", ProtocolError),
         (b'{"error":{"code":503,"err_code":10077,"description":"x"}}', b"", StreamFullError),
         (b'{"error":{"code":503,"err_code":10008,"description":"x"}}', b"", UnavailableError),
     ],

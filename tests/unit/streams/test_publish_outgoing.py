@@ -148,3 +148,9 @@ def test_what_is_stored_of_a_run_has_no_hole(lost: set[int], others: list[int]) 
 
     mine = [name for name in stored if name.startswith("m")]
     assert mine == [f"m{number}" for number in range(len(mine))]
+
+
+@pytest.mark.parametrize("sequence", [-1, 2**64])
+def test_sequence_that_the_server_would_not_read_is_refused(sequence: int) -> None:
+    with pytest.raises(ConfigError, match="64 bits"):
+        Expect(last_subject_seq=sequence)
