@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from natsstream import errors, events
+from natsstream import advisories, errors, events
 from natsstream.connection import Connection, attach, connect
 from natsstream.errors import (
     ConfigError,
@@ -23,16 +23,63 @@ from natsstream.options import ConnectOptions
 
 if TYPE_CHECKING:
     from natsstream.streams.account import AccountInfo
+    from natsstream.streams.advisories.reader import Advisories
+    from natsstream.streams.batches.atomic import AtomicBatch
+    from natsstream.streams.batches.atomic_rules import BatchAck
+    from natsstream.streams.batches.fast import FastIngest
+    from natsstream.streams.batches.fast_books import IngestRefusal, IngestReport, IngestSpan
+    from natsstream.streams.chain.links import ChainHead
+    from natsstream.streams.chain.verify import BrokenLink, ChainReport
+    from natsstream.streams.chain.writer import ChainedPublisher
+    from natsstream.streams.cluster_info import Alternate, ClusterInfo, ReplicaInfo, SourceInfo
     from natsstream.streams.config import StreamConfig
+    from natsstream.streams.consumers.config import ConsumerConfig
+    from natsstream.streams.consumers.consumer import Consumer
+    from natsstream.streams.consumers.info import (
+        ConsumerInfo,
+        ConsumerPause,
+        ConsumerProgress,
+        PriorityGroupState,
+    )
+    from natsstream.streams.consumers.listing import ConsumerListing
     from natsstream.streams.core.core import Core
     from natsstream.streams.core.message import CoreMessage
     from natsstream.streams.core.subscription import CoreSubscription
-    from natsstream.streams.info import StreamInfo, StreamState
+    from natsstream.streams.counters.counter import Counter
+    from natsstream.streams.counters.counters import Counters
+    from natsstream.streams.dead_letters.letter import DeadLetter
+    from natsstream.streams.dead_letters.manager import DeadLetters
+    from natsstream.streams.dead_letters.queue import DeadLetterQueue
+    from natsstream.streams.delivery.backoff import Backoff
+    from natsstream.streams.delivery.delivered import DeliveredMessage
+    from natsstream.streams.delivery.events import (
+        ConsumerDeleted,
+        ConsumerRecreated,
+        LeaderChanged,
+        LimitExceeded,
+        Pinned,
+        Reconnected,
+        Unpinned,
+    )
+    from natsstream.streams.delivery.meta import DeliveryMeta
+    from natsstream.streams.delivery.verdicts import Reject, Retry, Verdict
+    from natsstream.streams.diff import ConfigChange, FieldChange
+    from natsstream.streams.direct.answers import DirectBatch
+    from natsstream.streams.direct.reads import DirectReads
+    from natsstream.streams.doors.inspection import SubjectCount
+    from natsstream.streams.doors.schedules import ScheduledMessage, StreamSchedules
+    from natsstream.streams.info import DeletedRange, StreamInfo, StreamState
     from natsstream.streams.jetstream import JetStream
+    from natsstream.streams.listing import StreamListing
     from natsstream.streams.message import Message
     from natsstream.streams.publishing.outgoing import Expect, PublishMessage
     from natsstream.streams.publishing.pub_ack import PubAck
     from natsstream.streams.publishing.publisher import Publisher
+    from natsstream.streams.publishing.schedule import Schedule
+    from natsstream.streams.pulling.fetched import Fetched
+    from natsstream.streams.pulling.messages import Messages
+    from natsstream.streams.pushing.push_events import DeliveriesMissed, DeliverSubjectChanged
+    from natsstream.streams.pushing.subscription import PushMessages
     from natsstream.streams.reading.ordered import OrderedConsumer
     from natsstream.streams.reading.progress import Gap, ReadReport
     from natsstream.streams.reading.ranges import StreamRange
@@ -43,40 +90,118 @@ if TYPE_CHECKING:
         ReadEvent,
         Recreated,
     )
+    from natsstream.streams.settings.limits import ConsumerLimits
+    from natsstream.streams.settings.mapping import Republish, SubjectTransform
+    from natsstream.streams.settings.placement import Placement
+    from natsstream.streams.settings.source import ExternalStream, SourceConsumer, StreamSource
+    from natsstream.streams.snapshots.folder import BackupInfo
+    from natsstream.streams.snapshots.progress import BackupProgress, RestoreProgress
     from natsstream.streams.stream import Stream
+    from natsstream.streams.templates.templates import StreamTemplate
+    from natsstream.streams.work.report import WorkReport
+    from natsstream.streams.work.worker import Worker
 
 __all__ = [
     "AccountInfo",
+    "Advisories",
+    "Alternate",
+    "AtomicBatch",
+    "Backoff",
+    "BackupInfo",
+    "BackupProgress",
+    "BatchAck",
+    "BrokenLink",
+    "ChainHead",
+    "ChainReport",
+    "ChainedPublisher",
+    "ClusterInfo",
+    "ConfigChange",
     "ConfigError",
     "ConnectOptions",
     "Connection",
+    "Consumer",
+    "ConsumerConfig",
+    "ConsumerDeleted",
+    "ConsumerInfo",
+    "ConsumerLimits",
+    "ConsumerListing",
+    "ConsumerPause",
+    "ConsumerProgress",
+    "ConsumerRecreated",
     "Core",
     "CoreMessage",
     "CoreSubscription",
+    "Counter",
+    "Counters",
+    "DeadLetter",
+    "DeadLetterQueue",
+    "DeadLetters",
+    "DeletedRange",
+    "DeliverSubjectChanged",
+    "DeliveredMessage",
+    "DeliveriesMissed",
+    "DeliveryMeta",
+    "DirectBatch",
+    "DirectReads",
     "Expect",
+    "ExternalStream",
+    "FastIngest",
+    "Fetched",
+    "FieldChange",
     "Gap",
     "GapFound",
     "HeartbeatsMissed",
+    "IngestRefusal",
+    "IngestReport",
+    "IngestSpan",
     "IntegrityError",
     "JetStream",
+    "LeaderChanged",
+    "LimitExceeded",
     "Message",
+    "Messages",
     "NatsStreamError",
     "OrderedConsumer",
     "OrderedReport",
+    "Pinned",
+    "Placement",
+    "PriorityGroupState",
     "PubAck",
     "PublishMessage",
     "Publisher",
+    "PushMessages",
     "ReadEvent",
     "ReadReport",
+    "Reconnected",
     "Recreated",
+    "Reject",
+    "ReplicaInfo",
+    "Republish",
+    "RestoreProgress",
+    "Retry",
+    "Schedule",
+    "ScheduledMessage",
     "ServerError",
+    "SourceConsumer",
+    "SourceInfo",
     "Stream",
     "StreamConfig",
     "StreamInfo",
+    "StreamListing",
     "StreamRange",
+    "StreamSchedules",
+    "StreamSource",
     "StreamState",
+    "StreamTemplate",
+    "SubjectCount",
+    "SubjectTransform",
     "TransportError",
+    "Unpinned",
     "UsageError",
+    "Verdict",
+    "WorkReport",
+    "Worker",
+    "advisories",
     "attach",
     "connect",
     "errors",
@@ -86,28 +211,96 @@ __all__ = [
 # Names whose modules would import nats-py: they are found when asked for.
 _LAZY = {
     "AccountInfo": "account",
+    "Advisories": "advisories.reader",
+    "Alternate": "cluster_info",
+    "AtomicBatch": "batches.atomic",
+    "Backoff": "delivery.backoff",
+    "BackupInfo": "snapshots.folder",
+    "BackupProgress": "snapshots.progress",
+    "BatchAck": "batches.atomic_rules",
+    "BrokenLink": "chain.verify",
+    "ChainHead": "chain.links",
+    "ChainReport": "chain.verify",
+    "ChainedPublisher": "chain.writer",
+    "ClusterInfo": "cluster_info",
+    "ConfigChange": "diff",
+    "Consumer": "consumers.consumer",
+    "ConsumerConfig": "consumers.config",
+    "ConsumerDeleted": "delivery.events",
+    "ConsumerInfo": "consumers.info",
+    "ConsumerLimits": "settings.limits",
+    "ConsumerListing": "consumers.listing",
+    "ConsumerPause": "consumers.info",
+    "ConsumerProgress": "consumers.info",
+    "ConsumerRecreated": "delivery.events",
     "Core": "core.core",
     "CoreMessage": "core.message",
     "CoreSubscription": "core.subscription",
+    "Counter": "counters.counter",
+    "Counters": "counters.counters",
+    "DeletedRange": "info",
+    "DeliverSubjectChanged": "pushing.push_events",
+    "DeadLetter": "dead_letters.letter",
+    "DeadLetterQueue": "dead_letters.queue",
+    "DeadLetters": "dead_letters.manager",
+    "DeliveredMessage": "delivery.delivered",
+    "WorkReport": "work.report",
+    "Worker": "work.worker",
+    "DeliveriesMissed": "pushing.push_events",
+    "DeliveryMeta": "delivery.meta",
+    "DirectBatch": "direct.answers",
+    "DirectReads": "direct.reads",
     "Expect": "publishing.outgoing",
+    "ExternalStream": "settings.source",
+    "FastIngest": "batches.fast",
+    "Fetched": "pulling.fetched",
+    "FieldChange": "diff",
     "Gap": "reading.progress",
     "GapFound": "reading.read_events",
     "HeartbeatsMissed": "reading.read_events",
+    "IngestRefusal": "batches.fast_books",
+    "IngestReport": "batches.fast_books",
+    "IngestSpan": "batches.fast_books",
     "JetStream": "jetstream",
+    "LeaderChanged": "delivery.events",
+    "LimitExceeded": "delivery.events",
     "Message": "message",
+    "Messages": "pulling.messages",
     "OrderedConsumer": "reading.ordered",
     "OrderedReport": "reading.read_events",
+    "Pinned": "delivery.events",
+    "Placement": "settings.placement",
+    "PriorityGroupState": "consumers.info",
     "PubAck": "publishing.pub_ack",
     "PublishMessage": "publishing.outgoing",
     "Publisher": "publishing.publisher",
+    "PushMessages": "pushing.subscription",
     "ReadEvent": "reading.read_events",
     "ReadReport": "reading.progress",
+    "Reconnected": "delivery.events",
     "Recreated": "reading.read_events",
+    "Reject": "delivery.verdicts",
+    "ReplicaInfo": "cluster_info",
+    "Republish": "settings.mapping",
+    "RestoreProgress": "snapshots.progress",
+    "Retry": "delivery.verdicts",
+    "Schedule": "publishing.schedule",
+    "ScheduledMessage": "doors.schedules",
+    "SourceConsumer": "settings.source",
+    "SourceInfo": "cluster_info",
     "Stream": "stream",
     "StreamConfig": "config",
     "StreamInfo": "info",
+    "StreamListing": "listing",
     "StreamRange": "reading.ranges",
+    "StreamSchedules": "doors.schedules",
+    "StreamSource": "settings.source",
     "StreamState": "info",
+    "StreamTemplate": "templates.templates",
+    "SubjectCount": "doors.inspection",
+    "SubjectTransform": "settings.mapping",
+    "Unpinned": "delivery.events",
+    "Verdict": "delivery.verdicts",
 }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from natsstream.contexts import resolve_options
-from natsstream.errors import ConfigError
-from natsstream.options import ConnectOptions, Secret
+from natsstream.errors import ConfigError, UsageError
+from natsstream.options import ConnectOptions, Secret, check_option_types
 
 if TYPE_CHECKING:
     from natsstream._wire.client import Client
@@ -62,6 +62,29 @@ class Connection:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+    if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.
+
+        def __await__(self) -> NoReturn:
+            raise UsageError(
+                "a connection is not awaited",
+                hint="write `async with connect(...) as js:`, or `js = await connect(...).open()`",
+            )
+
+        def __enter__(self) -> NoReturn:
+            raise UsageError(
+                "a connection is opened with `async with`",
+                hint="write `async with`, or take natsstream.blocking.connect() for plain `with`",
+            )
+
+        def __exit__(self, *_: object) -> None:
+            """Nothing was entered: without it Python would tell of `__exit__` and not of async."""
+
+        def __getattr__(self, name: str) -> NoReturn:
+            told = f"'Connection' object has no attribute {name!r}"
+            if not name.startswith("_"):
+                told += "; it is not open yet: `async with connect(...) as js:`, then js." + name
+            raise AttributeError(told, name=name, obj=self)
 
     def __repr__(self) -> str:
         if self._attached is not None:
@@ -180,7 +203,9 @@ def _describe(arguments: dict[str, object]) -> ConnectOptions:
     """Return the options that the arguments of `connect` mean."""
     given = {option: value for option, value in arguments.items() if value is not None}
     options = given.get("servers")
-    if isinstance(options, ConnectOptions):
+    if not isinstance(options, ConnectOptions):
+        check_option_types(given)
+    else:
         if len(given) > 1:
             raise ConfigError(
                 "options are given both as one object and beside it",

@@ -13,9 +13,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from natsstream.arguments import (
+    check_bool,
+    check_int,
+    check_seconds,
+    check_text,
+    check_texts,
+    described,
+)
 from natsstream.credentials import (
     check_user_seed,
     existing_file,
@@ -120,20 +128,13 @@ class ConnectOptions:
     max_missed_pings: int = 2
 
     def __post_init__(self) -> None:
+        check_option_types({each.name: getattr(self, each.name) for each in fields(self)})
         urls = self.servers.split(",") if isinstance(self.servers, str) else self.servers
         object.__setattr__(self, "servers", tuple(url.strip() for url in urls))
         if not self.servers:
             raise ConfigError("no server given", hint="give a URL like nats://127.0.0.1:4222")
         for url in self.servers:
             _check_url(url)
-        for name in _SECONDS:
-            value: float = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise ConfigError(f"{name} must be above 0 seconds and finite, got {value!r}")
-        if not 0 < self.max_missed_pings <= MISSED_PINGS_MAX:
-            raise ConfigError(
-                f"max_missed_pings is {self.max_missed_pings}", hint=f"1 to {MISSED_PINGS_MAX}"
-            )
         _check_subjects(self)
         _check_sign_in(self)
         for name in ("ca", "cert", "key"):
@@ -209,6 +210,45 @@ def url_sign_in(url: str) -> tuple[str, str | None] | None:
     return unquote(parts.username), password
 
 
+def check_option_types(given: Mapping[str, object]) -> None:
+    """Refuse values that no field of `ConnectOptions` of that name can have; None is none.
+
+    Raises:
+        ConfigError: A value is of the wrong type, or a number out of range. Secrets are not shown.
+    """
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name == "servers":
+            _check_servers(value)
+        elif name in _SECONDS:
+            check_seconds(value, name)
+        elif name == "max_missed_pings":
+            check_int(value, name, minimum=1, maximum=MISSED_PINGS_MAX)
+        elif name == "tls_first":
+            check_bool(value, name)
+        elif name in (*CREDENTIALS, "key_password"):
+            allowed = (str, Path) if name in ("creds", "nkey") else (str,)
+            is_function = name in ("token", "user_jwt") and callable(value)
+            if not isinstance(value, allowed) and not is_function:
+                hint = "give a text" if len(allowed) == 1 else "give a text or a path"
+                raise ConfigError(f"{name} is of type {type(value).__name__}", hint=hint)
+        elif name in ("ca", "cert", "key", "context"):
+            if not isinstance(value, str | Path):
+                raise ConfigError(f"{name} is {described(value)}", hint="give a text or a path")
+        else:
+            check_text(value, name)
+
+
+def _check_servers(value: object) -> None:
+    if not isinstance(value, str | Sequence):
+        raise ConfigError(
+            f"servers is {described(value)}", hint=f"give a URL like {DEFAULT_SERVER}, or a list"
+        )
+    if not isinstance(value, str):
+        check_texts(cast("Sequence[object]", value), "servers")  # Of anything, as yet.
+
+
 def _split(url: str) -> SplitResult:
     return urlsplit(url if "://" in url else f"nats://{url}")
 
@@ -222,7 +262,10 @@ def _check_url(url: str) -> None:
         legal = False
     if not legal:
         shown = url.rpartition("@")[2]  # User and password stand before it.
-        raise ConfigError(f"{shown!r} is not a server URL", hint="write nats://host:port")
+        hint = "write nats://host:port"
+        if url.startswith(("ws://", "wss://")):
+            hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
+        raise ConfigError(f"{shown!r} is not a server URL", hint=hint)
 
 
 def _check_subjects(options: ConnectOptions) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from natsstream.arguments import described
 from natsstream.errors import ConfigError
 
 NS_PER_SECOND = 1_000_000_000
@@ -25,22 +26,25 @@ def duration_ns(value: float | timedelta) -> int:
         value: Seconds, or a timedelta.
 
     Raises:
-        ConfigError: It is negative or not finite.
+        ConfigError: It is negative or not finite, or no number, as True and False are none.
     """
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
         nanoseconds = microseconds * 1000
     else:
         try:
+            if isinstance(value, bool):
+                raise TypeError
             # The sum refuses text, of which the product would make a gigabyte.
             nanoseconds = round((value + 0) * NS_PER_SECOND)
         except (OverflowError, ValueError, TypeError):
             raise ConfigError(
-                f"duration {value!r} is not a finite number of seconds",
+                f"duration {described(value)} is not a finite number of seconds",
                 hint="give seconds as a number, or a timedelta",
             ) from None
     if nanoseconds < 0:
-        raise ConfigError(f"duration {value!r} is negative", hint="give seconds >= 0")
+        shown = described(value, with_type=False)
+        raise ConfigError(f"duration {shown} is negative", hint="give seconds >= 0")
     return nanoseconds
 
 
@@ -60,6 +64,12 @@ def time_to_ns(value: datetime | int) -> int:
     """
     if isinstance(value, int):
         return value
+    # Not all callers are checked by their types.
+    if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(
+            f"time {value!r} is of type {type(value).__name__}",
+            hint="give a datetime with a time zone, or Unix nanoseconds",
+        )
     if value.tzinfo is None:
         raise ConfigError(
             f"time {value.isoformat()} has no time zone", hint="use datetime.now(UTC) or tzinfo=UTC"
@@ -98,7 +108,7 @@ def format_rfc3339(time_ns: int) -> str:
         moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
         raise ConfigError(
-            f"time {time_ns} is not between the years 1 and 9999",
+            f"time {described(time_ns, with_type=False)} is not between the years 1 and 9999",
             hint="times as numbers are Unix nanoseconds",
         ) from None
     return f"{moment.replace(tzinfo=None).isoformat()}.{fraction:09d}Z"

@@ -100,6 +100,11 @@ def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
     return int(tokens[7]), int(tokens[8]), int(tokens[9]), int(tokens[10])
 
 
+def is_ack_subject(reply: bytes) -> bool:
+    """Tell whether a reply subject is one that settles a message; its numbers are not read."""
+    return reply[:_PREFIX_SIZE] == _PREFIX_BYTES
+
+
 def _is_number(token: str) -> bool:
     """Tell whether a token is an unsigned number as a server would write it."""
     return token.isascii() and token.isdigit() and len(token) <= _DIGITS_MAX

@@ -40,6 +40,9 @@ def is_same_request(sent: str, named: str) -> bool:
     return rest != named and tokens[::2] == ["$JS", "API"] and tokens[3:] == [rest]
 
 
+# What JetStream tells of by itself: below it are ADVISORY and METRIC.
+EVENTS = "$JS.EVENT"
+
 # Account: limits, usage, API level.
 INFO = f"{PREFIX}.INFO"
 
@@ -68,6 +71,41 @@ def stream_info(stream: str) -> str:
     return f"{PREFIX}.STREAM.INFO.{stream}"
 
 
+def stream_purge(stream: str) -> str:
+    """Remove messages; body: filter, and seq or keep."""
+    return f"{PREFIX}.STREAM.PURGE.{stream}"
+
+
+def stream_step_down(stream: str) -> str:
+    """Ask a stream's leader to give up; body: placement, or nothing."""
+    return f"{PREFIX}.STREAM.LEADER.STEPDOWN.{stream}"
+
+
+def stream_remove_peer(stream: str) -> str:
+    """Take a replica from a server; body: the server's name."""
+    return f"{PREFIX}.STREAM.PEER.REMOVE.{stream}"
+
+
+def stream_snapshot(stream: str) -> str:
+    """Send a stream's content to a subject, in chunks that are answered."""
+    return f"{PREFIX}.STREAM.SNAPSHOT.{stream}"
+
+
+def stream_restore(stream: str) -> str:
+    """Begin a restore; body: config and state; answers where the chunks go."""
+    return f"{PREFIX}.STREAM.RESTORE.{stream}"
+
+
+def direct_get(stream: str) -> str:
+    """Read messages from any replica (ADR-31); body: which ones."""
+    return f"{PREFIX}.DIRECT.GET.{stream}"
+
+
+def message_delete(stream: str) -> str:
+    """Delete one message; body: its sequence, and whether its bytes stay."""
+    return f"{PREFIX}.STREAM.MSG.DELETE.{stream}"
+
+
 def message_get(stream: str) -> str:
     """Read one message from the stream's leader; body: which one."""
     return f"{PREFIX}.STREAM.MSG.GET.{stream}"
@@ -84,6 +122,68 @@ def consumer_delete(stream: str, consumer: str) -> str:
     return f"{PREFIX}.CONSUMER.DELETE.{stream}.{consumer}"
 
 
+def consumer_info(stream: str, consumer: str) -> str:
+    """Read a consumer's config and progress."""
+    return f"{PREFIX}.CONSUMER.INFO.{stream}.{consumer}"
+
+
+def consumer_names(stream: str) -> str:
+    """Read the names of a stream's consumers, 1,024 a page; body: offset."""
+    return f"{PREFIX}.CONSUMER.NAMES.{stream}"
+
+
+def consumer_list(stream: str) -> str:
+    """Read the infos of a stream's consumers, 256 a page; body: offset."""
+    return f"{PREFIX}.CONSUMER.LIST.{stream}"
+
+
+def consumer_pause(stream: str, consumer: str) -> str:
+    """Pause a consumer; body: pause_until, or nothing to resume."""
+    return f"{PREFIX}.CONSUMER.PAUSE.{stream}.{consumer}"
+
+
+def consumer_reset(stream: str, consumer: str) -> str:
+    """Let a consumer deliver again; body: seq, or nothing for what is not settled (ADR-60)."""
+    return f"{PREFIX}.CONSUMER.RESET.{stream}.{consumer}"
+
+
+def consumer_unpin(stream: str, consumer: str) -> str:
+    """Take the pin from the pinned client of a group; body: group."""
+    return f"{PREFIX}.CONSUMER.UNPIN.{stream}.{consumer}"
+
+
+def consumer_step_down(stream: str, consumer: str) -> str:
+    """Ask a consumer's leader to give up; body: placement, or nothing."""
+    return f"{PREFIX}.CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}"
+
+
 def consumer_next(stream: str, consumer: str) -> str:
     """Ask a pull consumer for messages; they arrive on the reply subject."""
     return f"{PREFIX}.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+
+
+# What the server tells of messages that a consumer gives up; a stream may capture these subjects.
+
+
+def advisory_max_deliveries(stream: str, consumer: str = "*") -> str:
+    """Where the server tells of a message that was delivered as often as the consumer allows."""
+    return f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"
+
+
+def advisory_terminated(stream: str, consumer: str = "*") -> str:
+    """Where the server tells of a message that a client has terminated."""
+    return f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{stream}.{consumer}"
+
+
+def settle_message(stream: str, consumer: str, sequence: int) -> str:
+    """Settle a message for a consumer by its sequence, without the delivery's own reply subject.
+
+    The server looks only at the stream, the consumer and the stream's sequence; the other numbers
+    are for the client (seen on 2.15, R1 and R3, also for messages past `max_deliver`).
+    """
+    return f"$JS.ACK.{stream}.{consumer}.1.{sequence}.0.0.0"
+
+
+def is_command(subject: str) -> bool:
+    """Tell whether a server acts on what is published to a subject; what it tells is no command."""
+    return subject.startswith(("$JS.", "$SYS.")) and not subject.startswith(f"{EVENTS}.")

@@ -1,8 +1,8 @@
 """One connection to NATS: nats-py's, with the fast lane in front of it.
 
-What lives here: connecting, writing, requests with deadlines, subscriptions with sinks. What must
-not: JetStream, the state and events of a connection (`life.py`), and how one is made
-(`nats_py.py`).
+What lives here: connecting, requests with deadlines, subscriptions with sinks. What must not:
+JetStream, the way of bytes to the socket (`outlet.py`), the state and events of a connection
+(`life.py`), and how one is made (`nats_py.py`).
 
 Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 """
@@ -15,7 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from natsstream._wire.life import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX, Life, Listener, Watcher
+from natsstream._wire.life import CLOSE_TIMEOUT_S, Life, Listener, Watcher
+from natsstream._wire.outlet import Outlet
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
@@ -24,7 +25,6 @@ from natsstream._wire.watchdog import Watchdog
 from natsstream.errors import (
     AuthenticationError,
     ConnectError,
-    ConnectionLostError,
     NatsStreamError,
     NoRespondersError,
     PayloadTooLargeError,
@@ -39,8 +39,10 @@ from natsstream.options import ConnectOptions, public_url
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import Link
 
-# asyncio's own high-water mark, above which it asks writers to wait.
-_CONGESTED_BYTES = 64 << 10
+# A node that has no way to the leader yet takes a question and forgets it. A server that is merely
+# slow is asked 4 times in 10 s.
+_REPEAT_AFTER_S = 1.0
+_REPEAT_WAIT_S_MAX = 4.0
 # What was written last, such as the deletion of a consumer, gets this long to reach the server.
 _LAST_FLUSH_S = 1.0
 
@@ -65,11 +67,11 @@ class Client:
             unsent=lambda: unsent_bytes(self._link.transport if self._link else None),
         )
         self._life = Life(watchdog, self._on_denied)
+        self._outlet = Outlet(self._life)
         self.parser: FrameParser = FrameParser(self._life.on_server_error)
         self._link: Link | None = None
         self._nats: Any = None
         self._subscriptions = Subscriptions(self.parser, self.write)
-        self._flushes: set[asyncio.Future[None]] = set()
         self._life.watch(self._on_change)
 
     @classmethod
@@ -132,6 +134,7 @@ class Client:
     async def _begin(self, link: Link) -> None:
         self._link = link
         self._nats = self._life.nats = link.nats
+        self._outlet.open(link)
         await self._life.on_connected()
         await self.subscribe(
             f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
@@ -143,9 +146,7 @@ class Client:
         if self.is_connected:
             return
         self.requests.lose(self._life.broken)
-        for flush in self._flushes:
-            if not flush.done():
-                flush.set_exception(self._life.broken())
+        self._outlet.lose()
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation == "publish":
@@ -165,21 +166,8 @@ class Client:
 
     def _ping(self) -> None:
         # Without a lane, nothing but the PONG tells that the server is there.
-        if self._has_server():
-            self._send_ping(self._life.on_heard)
-
-    def _send_ping(self, on_pong: Callable[[], None]) -> None:
-        # nats-py gets a future of its own: it breaks when one of its list is done before.
-        pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        pong.add_done_callback(lambda _: on_pong())
-        self.write(b"PING\r\n")
-        self._nats._pongs.append(pong)  # Behind it: one without its PING would be answered late.
-
-    def _has_server(self) -> bool:
-        # nats-py and the life of the connection learn of a broken socket some steps after it.
-        transport = self._link.transport if self._link is not None else None
-        is_leaving = transport is not None and transport.is_closing()
-        return self._life.is_connected and self._nats.is_connected and not is_leaving
+        if self._outlet.has_server:
+            self._outlet.ping(self._life.on_heard)
 
     # State.
 
@@ -196,8 +184,7 @@ class Client:
     @property
     def is_congested(self) -> bool:
         """True while written bytes wait for room in the socket: `drain` before more are written."""
-        transport = self._link.transport if self._link is not None else None
-        return transport is not None and transport.get_write_buffer_size() > _CONGESTED_BYTES
+        return self._outlet.is_congested
 
     @property
     def connections(self) -> int:
@@ -273,42 +260,11 @@ class Client:
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
-        nats = self._nats
-        transport = self._link.transport if self._link is not None else None
-        is_leaving = transport is not None and transport.is_closing()
-        if transport and not is_leaving and self._life.is_connected and nats.is_connected:
-            # nats-py's own way costs a task switch; the transport keeps the order. What nats-py
-            # has queued goes first: its flusher may wait for room in the socket.
-            if nats._pending:
-                transport.writelines(nats._pending)
-                nats._pending = []
-                nats._pending_data_size = 0
-            transport.write(commands)
-            return True
-        self._life.check_open()
-        if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
-            raise ConnectionLostError(
-                "not connected, and 8 MiB of writes wait for a server already",
-                hint="write less while no server is there: js.events() tells of it",
-                retryable=True,
-            )
-        nats._pending.append(commands)
-        nats._pending_data_size += len(commands)
-        if nats.is_connected and not is_leaving and nats._flush_queue.empty():
-            nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
-        return False
+        return self._outlet.write(commands)
 
     def take_back(self, command: bytes) -> None:
-        """Forget a command that still waits for a connection: nobody waits for its answer.
-
-        Otherwise a server that comes back would do what its caller has long been told has failed.
-        """
-        nats = self._nats
-        for index, waiting in enumerate(nats._pending):
-            if waiting is command:
-                del nats._pending[index]
-                nats._pending_data_size -= len(command)
-                return
+        """Forget a command that still waits for a connection: nobody waits for its answer."""
+        self._outlet.take_back(command)
 
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`.
@@ -316,16 +272,7 @@ class Client:
         Raises:
             ConnectionLostError: The server reads nothing.
         """
-        if not self.is_connected:
-            return
-        with suppress(OSError):  # A broken connection shows itself by its own event.
-            try:
-                async with asyncio.timeout(self.options.request_timeout):
-                    await self._nats._transport.drain()
-            except TimeoutError:
-                raise ConnectionLostError(
-                    "the server reads nothing", hint="is it paused or overloaded?", retryable=True
-                ) from None
+        await self._outlet.drain(self.options.request_timeout)
 
     async def flush(self, timeout: float) -> None:
         """Wait until the server has handled all that was written.
@@ -334,21 +281,7 @@ class Client:
             RequestTimeoutError: It did not within `timeout` seconds.
             ConnectionLostError: The connection broke, or there is none.
         """
-        self._life.check_open()
-        if not self._has_server():
-            raise self._life.broken()
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._flushes.add(done)
-        try:
-            self._send_ping(lambda: None if done.done() else done.set_result(None))
-            async with asyncio.timeout(timeout):
-                await done
-        except TimeoutError:
-            raise RequestTimeoutError(
-                f"{self.url} did not answer a ping within {timeout:g} s", retryable=True
-            ) from None
-        finally:
-            self._flushes.discard(done)
+        await self._outlet.flush(timeout)
 
     def publish_command(
         self, subject: str, reply: str, headers: bytes, payload: bytes | memoryview
@@ -377,6 +310,7 @@ class Client:
         headers: bytes = b"",
         timeout: float,
         retries: int = 0,
+        repeats: bool = False,
     ) -> Frame:
         """Send a request and return its answer.
 
@@ -386,6 +320,8 @@ class Client:
             headers: An encoded header block, or nothing.
             timeout: Seconds in all, retries included.
             retries: How often it is sent again when nobody listens, 250 ms apart (ADR-22).
+            repeats: Send it again while there is no answer, after 1 s, then 2 s, then each 4 s; the
+                first answer counts. For questions, which change nothing.
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
@@ -396,7 +332,7 @@ class Client:
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
         while True:
-            frame = await self._ask(subject, payload, headers, deadline, timeout)
+            frame = await self._ask(subject, payload, headers, deadline, timeout, repeats=repeats)
             try:
                 check_responders(frame, subject)
             except NoRespondersError:
@@ -408,7 +344,14 @@ class Client:
             await asyncio.sleep(RETRY_WAIT_S)
 
     async def _ask(
-        self, subject: str, payload: bytes, headers: bytes, deadline: float, timeout: float
+        self,
+        subject: str,
+        payload: bytes,
+        headers: bytes,
+        deadline: float,
+        timeout: float,
+        *,
+        repeats: bool,
     ) -> Frame:
         reply, future = self.requests.expect(subject)
         command = b""
@@ -416,6 +359,8 @@ class Client:
             command = self.publish_command(subject, reply, headers, payload)
             self.write(command)
             async with asyncio.timeout_at(deadline):
+                if repeats:
+                    await self._repeat(command, future)
                 return await future
         except TimeoutError:
             raise RequestTimeoutError(
@@ -426,6 +371,14 @@ class Client:
         finally:
             self.requests.forget(reply)
             self.take_back(command)
+
+    async def _repeat(self, command: bytes, future: asyncio.Future[Frame]) -> None:
+        """Write a question again while it has no answer; all answers come to the same future."""
+        wait_s = _REPEAT_AFTER_S
+        while not (await asyncio.wait([future], timeout=wait_s))[0]:
+            wait_s = min(2 * wait_s, _REPEAT_WAIT_S_MAX)
+            if self._outlet.has_server:  # Otherwise the first one waits for a connection still.
+                self.write(command)
 
     # Subscriptions.
 

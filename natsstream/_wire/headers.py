@@ -90,6 +90,21 @@ class HeaderName(StrEnum):
     PIN_ID = "Nats-Pin-Id"
     # Key-value buckets (ADR-8).
     KV_OPERATION = "KV-Operation"
+    # natsstream's chains: who wrote a link, its number, the hash before it and its own.
+    CHAIN_WRITER = "Chain-Writer"
+    CHAIN_COUNT = "Chain-Count"
+    CHAIN_PREVIOUS = "Chain-Previous"
+    CHAIN_HASH = "Chain-Hash"
+    # natsstream's dead letters: where a message was, and why nobody could handle it.
+    DEAD_LETTER_SUBJECT = "Dead-Letter-Subject"
+    DEAD_LETTER_TIME = "Dead-Letter-Time"
+    DEAD_LETTER_STREAM = "Dead-Letter-Stream"
+    DEAD_LETTER_CONSUMER = "Dead-Letter-Consumer"
+    DEAD_LETTER_SEQUENCE = "Dead-Letter-Sequence"
+    DEAD_LETTER_DELIVERIES = "Dead-Letter-Deliveries"
+    DEAD_LETTER_REASON = "Dead-Letter-Reason"
+    DEAD_LETTER_ERROR = "Dead-Letter-Error"
+    DEAD_LETTER_HEADERS = "Dead-Letter-Headers"
 
 
 class Headers(Mapping[str, str]):

@@ -2,8 +2,13 @@
 
 `with natsstream.blocking.connect(url) as js:` gives the context of `natsstream.connect` with `for`
 instead of `async for` and no `await`. There is no second set of classes: each object here stands
-for one of the async ones and runs its methods on the loop. The types are in `__init__.pyi`, which
-`scripts/generate_blocking_types` writes from the async signatures.
+for one of the async ones and runs its methods on the loop. Every public name of `natsstream` but
+`attach` is here too: values, errors and events as they are, classes of objects as their twins. The
+types are in `__init__.pyi`, which `scripts/generate_blocking_types` writes from the async
+signatures.
+
+A function that an async method would await, such as a consumer's handler, is a plain one here; it
+runs in a thread of its own, may block, and may use everything of this door.
 
 Objects may be used from several threads. After `close`, and in a process that was forked off,
 their methods raise.
@@ -17,26 +22,48 @@ from __future__ import annotations
 import functools
 import importlib
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import natsstream
 from natsstream import connection
 from natsstream.blocking.portal import Portal
 from natsstream.blocking.twins import cross, find_twin
 from natsstream.errors import UsageError
 
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
+# Those without a place in `natsstream` itself need one here.
 _HOMES = {
+    "Advisories": "natsstream.streams.advisories.reader",
+    "ChainedPublisher": "natsstream.streams.chain.writer",
     "ConnectionEvents": "natsstream.streams.connection_events",
+    "Consumer": "natsstream.streams.consumers.consumer",
+    "ConsumerListing": "natsstream.streams.consumers.listing",
+    "ConsumerManager": "natsstream.streams.consumers.manager",
     "Core": "natsstream.streams.core.core",
     "CoreMessage": "natsstream.streams.core.message",
     "CoreSubscription": "natsstream.streams.core.subscription",
+    "Counters": "natsstream.streams.counters.counters",
+    "DeadLetterQueue": "natsstream.streams.dead_letters.queue",
+    "DeadLetters": "natsstream.streams.dead_letters.manager",
+    "DeliveredMessage": "natsstream.streams.delivery.delivered",
+    "DirectReads": "natsstream.streams.direct.reads",
+    "Fetched": "natsstream.streams.pulling.fetched",
     "JetStream": "natsstream.streams.jetstream",
+    "Messages": "natsstream.streams.pulling.messages",
     "OrderedConsumer": "natsstream.streams.reading.ordered",
+    "Processing": "natsstream.streams.delivery.processing",
     "Publisher": "natsstream.streams.publishing.publisher",
+    "PushMessages": "natsstream.streams.pushing.subscription",
     "Stream": "natsstream.streams.stream",
+    "StreamListing": "natsstream.streams.listing",
     "StreamManager": "natsstream.streams.manager",
     "StreamRange": "natsstream.streams.reading.ranges",
+    "StreamSchedules": "natsstream.streams.doors.schedules",
+    "Worker": "natsstream.streams.work.worker",
 }
+
+# An attached connection lives on the loop of the application, which is async.
+_BORROWED = frozenset(natsstream.__all__) - {"Connection", "attach", "connect"}
 
 
 class Connection:
@@ -69,6 +96,23 @@ class Connection:
     ) -> None:
         self.close()
 
+    if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.
+
+        def __await__(self) -> NoReturn:
+            raise _async_mistake("nothing here is awaited")
+
+        def __aenter__(self) -> NoReturn:
+            raise _async_mistake("a blocking connection is opened with plain `with`")
+
+        def __aexit__(self, *_: object) -> None:
+            """Nothing was entered: without it Python would tell of `__aexit__` alone."""
+
+        def __getattr__(self, name: str) -> NoReturn:
+            told = f"'Connection' object has no attribute {name!r}"
+            if not name.startswith("_"):
+                told += "; it is not open yet: `with connect(...) as js:`, then js." + name
+            raise AttributeError(told, name=name, obj=self)
+
     def __getstate__(self) -> dict[str, Any]:
         if self._portal is not None:
             self._portal.__reduce__()  # Only what was never open is a description and no more.
@@ -76,6 +120,12 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<blocking {self._connection!r}>"
+
+
+def _async_mistake(what: str) -> UsageError:
+    return UsageError(
+        what, hint="write `with connect(...) as js:`; natsstream.connect() is for `async with`"
+    )
 
 
 @functools.wraps(connection.connect, assigned=(), updated=())
@@ -86,6 +136,13 @@ def connect(*args: Any, **options: Any) -> Connection:
 
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
-    if home is None:
+    if home is not None:
+        return find_twin(getattr(importlib.import_module(home), name))
+    if name not in _BORROWED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return find_twin(getattr(importlib.import_module(home), name))
+    found = getattr(natsstream, name)
+    return (find_twin(found) if isinstance(found, type) else None) or found
+
+
+def __dir__() -> list[str]:
+    return sorted({*_HOMES, *_BORROWED, "Connection", "connect"})

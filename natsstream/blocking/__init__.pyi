@@ -6,8 +6,8 @@ Generated, do not edit: `scripts/generate_blocking_types` wrote this file from t
 # Editors show these docstrings: at run time the classes are made from the async ones.
 # ruff: noqa: PYI021
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -15,18 +15,91 @@ from typing import Any, Literal, Self
 import pandas as pd
 import pyarrow as pa
 
+from natsstream import advisories as advisories
+from natsstream import errors as errors
+from natsstream import events as events
 from natsstream._wire.headers import Headers, HeaderValues
+from natsstream.advisories import Advisory, AdvisoryKind
+from natsstream.errors.base import NatsStreamError as NatsStreamError
+from natsstream.errors.integrity import IntegrityError as IntegrityError
+from natsstream.errors.server import ServerError as ServerError
+from natsstream.errors.transport import TransportError as TransportError
+from natsstream.errors.usage import ConfigError as ConfigError
+from natsstream.errors.usage import UsageError as UsageError
 from natsstream.events import ConnectionEvent
-from natsstream.options import ConnectOptions, Secret
-from natsstream.streams.account import AccountInfo
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message
-from natsstream.streams.publishing.outgoing import Expect, Payload, PublishMessage, Ttl
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.reading.progress import ReadReport
-from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+from natsstream.options import ConnectOptions as ConnectOptions
+from natsstream.options import Secret
+from natsstream.streams.account import AccountInfo as AccountInfo
+from natsstream.streams.batches.atomic_rules import BatchAck as BatchAck
+from natsstream.streams.batches.fast_books import IngestRefusal as IngestRefusal
+from natsstream.streams.batches.fast_books import IngestReport as IngestReport
+from natsstream.streams.batches.fast_books import IngestSpan as IngestSpan
+from natsstream.streams.chain.links import ChainHead as ChainHead
+from natsstream.streams.chain.verify import BrokenLink as BrokenLink
+from natsstream.streams.chain.verify import ChainReport as ChainReport
+from natsstream.streams.cluster_info import Alternate as Alternate
+from natsstream.streams.cluster_info import ClusterInfo as ClusterInfo
+from natsstream.streams.cluster_info import ReplicaInfo as ReplicaInfo
+from natsstream.streams.cluster_info import SourceInfo as SourceInfo
+from natsstream.streams.config import StreamConfig as StreamConfig
+from natsstream.streams.consumers.config import ConsumerConfig as ConsumerConfig
+from natsstream.streams.consumers.info import ConsumerInfo as ConsumerInfo
+from natsstream.streams.consumers.info import ConsumerPause as ConsumerPause
+from natsstream.streams.consumers.info import ConsumerProgress as ConsumerProgress
+from natsstream.streams.consumers.info import PriorityGroupState as PriorityGroupState
+from natsstream.streams.counters.counter import Counter as Counter
+from natsstream.streams.dead_letters.letter import DeadLetter as DeadLetter
+from natsstream.streams.delivery.backoff import Backoff as Backoff
+from natsstream.streams.delivery.events import ConsumerDeleted as ConsumerDeleted
+from natsstream.streams.delivery.events import ConsumerRecreated as ConsumerRecreated
+from natsstream.streams.delivery.events import LeaderChanged as LeaderChanged
+from natsstream.streams.delivery.events import LimitExceeded as LimitExceeded
+from natsstream.streams.delivery.events import Pinned as Pinned
+from natsstream.streams.delivery.events import Reconnected as Reconnected
+from natsstream.streams.delivery.events import Unpinned as Unpinned
+from natsstream.streams.delivery.meta import DeliveryMeta as DeliveryMeta
+from natsstream.streams.delivery.verdicts import Reject as Reject
+from natsstream.streams.delivery.verdicts import Retry as Retry
+from natsstream.streams.delivery.verdicts import Verdict as Verdict
+from natsstream.streams.diff import ConfigChange as ConfigChange
+from natsstream.streams.diff import FieldChange as FieldChange
+from natsstream.streams.direct.answers import DirectBatch as DirectBatch
+from natsstream.streams.doors.inspection import SubjectCount as SubjectCount
+from natsstream.streams.doors.schedules import ScheduledMessage as ScheduledMessage
+from natsstream.streams.info import DeletedRange as DeletedRange
+from natsstream.streams.info import StreamInfo as StreamInfo
+from natsstream.streams.info import StreamState as StreamState
+from natsstream.streams.message import Message as Message
+from natsstream.streams.publishing.outgoing import Expect as Expect
+from natsstream.streams.publishing.outgoing import Payload, Rollup
+from natsstream.streams.publishing.outgoing import PublishMessage as PublishMessage
+from natsstream.streams.publishing.pub_ack import PubAck as PubAck
+from natsstream.streams.publishing.schedule import Schedule as Schedule
+from natsstream.streams.publishing.schedule import Ttl
+from natsstream.streams.pulling.requests import Duration
+from natsstream.streams.pushing.push_events import DeliveriesMissed as DeliveriesMissed
+from natsstream.streams.pushing.push_events import DeliverSubjectChanged as DeliverSubjectChanged
+from natsstream.streams.reading.progress import Gap as Gap
+from natsstream.streams.reading.progress import ReadReport as ReadReport
+from natsstream.streams.reading.read_events import GapFound as GapFound
+from natsstream.streams.reading.read_events import HeartbeatsMissed as HeartbeatsMissed
+from natsstream.streams.reading.read_events import OrderedReport as OrderedReport
+from natsstream.streams.reading.read_events import ReadEvent as ReadEvent
+from natsstream.streams.reading.read_events import Recreated as Recreated
 from natsstream.streams.reading.starts import DeliverPolicy
+from natsstream.streams.settings.limits import ConsumerLimits as ConsumerLimits
+from natsstream.streams.settings.mapping import Republish as Republish
+from natsstream.streams.settings.mapping import SubjectTransform as SubjectTransform
+from natsstream.streams.settings.placement import Placement as Placement
+from natsstream.streams.settings.source import ExternalStream as ExternalStream
+from natsstream.streams.settings.source import SourceConsumer as SourceConsumer
+from natsstream.streams.settings.source import StreamSource as StreamSource
+from natsstream.streams.snapshots.folder import BackupInfo as BackupInfo
+from natsstream.streams.snapshots.progress import BackupProgress as BackupProgress
+from natsstream.streams.snapshots.progress import RestoreProgress as RestoreProgress
+from natsstream.streams.templates.templates import StreamTemplate as StreamTemplate
+from natsstream.streams.work.options import WorkOptions
+from natsstream.streams.work.report import WorkReport as WorkReport
 
 def connect(
     servers: str | Sequence[str] | ConnectOptions | None = None,
@@ -55,6 +128,118 @@ def connect(
     max_missed_pings: int | None = None,
 ) -> Connection:
     """Describe a connection; `with` opens it."""
+
+class Advisories:
+    """Advisories from now on; made by `JetStream.advisories`."""
+
+    @property
+    def dropped(self) -> int:
+        """Events dropped so far because the reader was too slow."""
+
+    @property
+    def pending_count(self) -> int:
+        """Events that have come and are not read yet."""
+
+    def open(self) -> Self:
+        """Listen; `close` ends it. When it returns, the server knows of it."""
+
+    def close(self) -> None:
+        """Listen no more and drop what is not read; closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Iterator[Advisory]: ...
+    def __next__(self) -> Advisory: ...
+    def next(self, timeout: float) -> Advisory | None:
+        """Return the next event, None when none came within `timeout` seconds."""
+
+class AtomicBatch:
+    """Messages that the stream stores together or not at all; made by `Stream.batch`."""
+
+    @property
+    def batch_id(self) -> str:
+        """What its messages carry as `Nats-Batch-Id`."""
+
+    @property
+    def count(self) -> int:
+        """Messages in the batch."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def add(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> int:
+        """Put a message into the batch; the arguments are those of `JetStream.publish`."""
+
+    def commit(
+        self,
+        subject: str | None = None,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+        timeout: float | None = None,
+    ) -> BatchAck:
+        """Store the batch, with one last message if a subject is given, and return its ack."""
+
+    def outcome(self, *, timeout: float = 30.0) -> BatchAck | None:
+        """Return the batch's ack if it is stored, and None if it is not and never will be."""
+
+    def abandon(self) -> None:
+        """Give the batch up: nothing of it is stored. Giving up twice is fine."""
+
+class ChainedPublisher:
+    """Publishes the links of one writer; made by `Stream.chained`, used with `with`."""
+
+    @property
+    def head(self) -> ChainHead:
+        """The newest link that is known to be stored; keep it elsewhere to notice a lost end."""
+
+    def open(self) -> Self:
+        """Look for the writer's last link, and go on behind it."""
+
+    def close(self) -> None:
+        """Take no more messages; closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def send(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        timeout: float | None = None,
+    ) -> PubAck:
+        """Publish the next link and wait for its ack; it is sent again where no ack comes."""
 
 class Connection:
     """A connection that is not open yet: `with` opens it and gives its JetStream context."""
@@ -92,6 +277,174 @@ class ConnectionEvents:
 
     def __iter__(self) -> Iterator[ConnectionEvent]: ...
     def __next__(self) -> ConnectionEvent: ...
+
+class Consumer:
+    """A consumer of a stream; made by `stream.consumers`."""
+
+    def info(self) -> ConsumerInfo:
+        """Return the consumer's configuration and progress now."""
+
+    def next(
+        self,
+        *,
+        timeout: Duration = 5.0,
+        heartbeat: Duration | None = None,
+        group: str | None = None,
+        priority: int | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+    ) -> DeliveredMessage | None:
+        """Return the next message, or None when none came in time."""
+
+    def fetch(
+        self,
+        n: int,
+        *,
+        timeout: Duration = 5.0,
+        max_bytes: int | None = None,
+        no_wait: bool = False,
+        heartbeat: Duration | None = None,
+        group: str | None = None,
+        priority: int | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+    ) -> Fetched:
+        """Return up to `n` messages, as soon as there are so many, else what came in time."""
+
+    def consume(
+        self,
+        *,
+        max_messages: int = 500,
+        max_bytes: int | None = None,
+        threshold: float = 0.5,
+        expires: Duration = 30.0,
+        heartbeat: Duration | None = None,
+        stop_after: int | None = None,
+        group: str | None = None,
+        priority: int | None = None,
+        min_pending: int | None = None,
+        min_ack_pending: int | None = None,
+    ) -> Messages:
+        """Return a steady flow of messages, to be used with `with` and `for`."""
+
+    def subscribe(
+        self, *, max_pending: int = 65536, max_pending_bytes: int = 67108864
+    ) -> PushMessages:
+        """Return what a push consumer sends, to be used with `with` and `for`."""
+
+    def run(
+        self,
+        handler: Callable[[DeliveredMessage], object],
+        *,
+        concurrency: int = 16,
+        dead_letter: str | None = None,
+        backoff: Sequence[float | timedelta] | Backoff | None = None,
+        max_attempts: int | None = None,
+        on_error: Callable[[BaseException, DeliveredMessage], object] | None = None,
+        keepalive: bool = True,
+        prefetch: int | None = None,
+        confirm: bool = False,
+        stop_timeout: float = 30.0,
+    ) -> None:
+        """Handle messages until it is cancelled, or can not go on."""
+
+    def worker(
+        self,
+        handler: Callable[[DeliveredMessage], object],
+        *,
+        concurrency: int = 16,
+        dead_letter: str | None = None,
+        backoff: Sequence[float | timedelta] | Backoff | None = None,
+        max_attempts: int | None = None,
+        on_error: Callable[[BaseException, DeliveredMessage], object] | None = None,
+        keepalive: bool = True,
+        prefetch: int | None = None,
+        confirm: bool = False,
+        stop_timeout: float = 30.0,
+    ) -> Worker:
+        """Return a worker, to be used with `with`; arguments as in `run`."""
+
+    def step_down(
+        self,
+        *,
+        preferred: str | None = None,
+        cluster: str | None = None,
+        tags: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> str | None:
+        """Make the consumer's leader give up, and return the name of the next one."""
+
+    @property
+    def cached(self) -> ConsumerInfo: ...
+    @property
+    def change(self) -> ConfigChange: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def stream(self) -> str: ...
+
+class ConsumerListing:
+    """The infos of a stream's consumers, to be read with `for`; made by `consumers.list`."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Consumers whose servers did not answer in time, in the loop so far."""
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Consumers that no server can run now, with the reason."""
+
+    def __iter__(self) -> Iterator[ConsumerInfo]: ...
+
+class ConsumerManager:
+    """The consumers of a stream."""
+
+    @property
+    def stream(self) -> str:
+        """Name of the stream."""
+
+    def create(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+        """Create a consumer and leave one that exists alone."""
+
+    def update(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+        """Change the fields that are given and leave all others as the server has them."""
+
+    def ensure(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+        """Return the consumer with at least this configuration: create, update or leave it."""
+
+    def diff(self, config: ConsumerConfig | str | None = None, **fields: Any) -> ConfigChange:
+        """Return what `ensure` would do, and do nothing."""
+
+    def get(self, name: str) -> Consumer:
+        """Return a consumer that exists."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all consumers."""
+
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ConsumerListing:
+        """Return the infos of all consumers; read them with `for`."""
+
+    def delete(self, name: str) -> None:
+        """Delete a consumer; what it has not settled stays in the stream."""
+
+    def pause(
+        self,
+        name: str,
+        *,
+        until: datetime | int | None = None,
+        duration: float | timedelta | None = None,
+    ) -> ConsumerPause:
+        """Deliver nothing for a while; messages that are out can still be settled."""
+
+    def resume(self, name: str) -> ConsumerPause:
+        """Let a paused consumer go on; one that is not paused is left as it is."""
+
+    def reset(self, name: str, *, sequence: int | None = None) -> int:
+        """Forget what is out, and deliver from a sequence of the stream again."""
+
+    def unpin(self, name: str, *, group: str) -> None:
+        """Take the pin from the pinned client of a priority group; the next to pull gets it."""
 
 class Core:
     """Plain NATS; `js.core`."""
@@ -194,6 +547,274 @@ class CoreSubscription:
     def next(self, timeout: float) -> CoreMessage | None:
         """Return the next message, None when none came within `timeout` seconds."""
 
+class Counters:
+    """The counters of the account, or those of one stream."""
+
+    def ensure(self, config: StreamConfig | str, **fields: Any) -> Counters:
+        """Return the counters of a stream, which is made where there is none."""
+
+    def incr(
+        self,
+        subject: str,
+        delta: int = 1,
+        *,
+        msg_id: str | None = None,
+        headers: HeaderValues | None = None,
+        timeout: float | None = None,
+    ) -> int:
+        """Add to a counter and return its total after that."""
+
+    def get(self, subject: str) -> Counter | None:
+        """Return a counter with its total, or None where nothing was ever added."""
+
+    def sources(self, subject: str) -> dict[str, dict[str, int]]:
+        """Return what other streams have brought into a counter: stream, subject there, total."""
+
+    def list(self, filter: str = ">") -> Iterator[Counter]:
+        """Yield the counters whose subject matches, each as it is when it is read."""
+
+class DeadLetterQueue:
+    """The letters of one dead-letter stream; made by `js.dead_letters`."""
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+
+    def info(self) -> StreamInfo:
+        """Return the dead-letter stream's configuration and state now."""
+
+    def list(
+        self, *, stream: str | None = None, consumer: str | None = None
+    ) -> Iterator[DeadLetter]:
+        """Yield the letters that are there now."""
+
+    def count(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+        """Return how many letters there are; arguments as in `list`."""
+
+    def get(self, number: int) -> DeadLetter | None:
+        """Return one letter, or None when there is none of this number."""
+
+    def replay(
+        self,
+        letter: DeadLetter | int,
+        *,
+        to: str | None = None,
+        keep_effects: bool = False,
+        timeout: float | None = None,
+    ) -> PubAck:
+        """Send a letter's message again, then drop the letter."""
+
+    def replay_all(
+        self,
+        *,
+        to: str | None = None,
+        stream: str | None = None,
+        consumer: str | None = None,
+        keep_effects: bool = False,
+    ) -> int:
+        """Send the messages of all letters again, oldest first; what is gone stays and is skipped."""
+
+    def drop(self, letter: DeadLetter | int) -> None:
+        """Give a letter up, and let go of its message where it is stuck in its stream."""
+
+    def drop_all(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+        """Give up all letters, or those of a stream or consumer; returns how many."""
+
+class DeadLetters:
+    """The dead-letter streams of the account."""
+
+    def ensure(
+        self,
+        name: str,
+        *,
+        stream: str | Sequence[str] | None = None,
+        consumer: str | None = None,
+        replicas: int | None = None,
+        storage: Literal["file", "memory"] | None = None,
+        max_age: float | timedelta | None = None,
+        max_msgs: int | None = None,
+        max_bytes: int | None = None,
+    ) -> DeadLetterQueue:
+        """Make a dead-letter stream, or add to one what it is to capture."""
+
+    def open(self, name: str) -> DeadLetterQueue:
+        """Return a dead-letter stream that exists."""
+
+class DeliveredMessage:
+    """One delivery of a message: settle it with `ack`, `nak` or `term`."""
+
+    @property
+    def meta(self) -> DeliveryMeta:
+        """Stream, consumer, sequences, deliveries, time and what is pending."""
+
+    @property
+    def delivered(self) -> int:
+        """How often the message was delivered, from 1."""
+
+    @property
+    def reply(self) -> bytes:
+        """The ack subject, as it stood on the wire."""
+
+    @property
+    def header_block(self) -> bytes:
+        """The headers, as they stood on the wire; empty for none."""
+
+    @property
+    def wire_bytes(self) -> int:
+        """Bytes that the server counts for it: subject, reply, headers and payload."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How it was settled; None while it is not."""
+
+    @property
+    def is_settled(self) -> bool:
+        """True once it was acked, given back or terminated."""
+
+    @property
+    def lease_s(self) -> float:
+        """Seconds within which it must be settled or kept alive."""
+
+    def ack(self, *, confirm: bool = False, timeout: float | None = None) -> None:
+        """Say that it is done."""
+
+    def nak(
+        self,
+        *,
+        delay: float | timedelta | None = None,
+        confirm: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Give it back: it is delivered again, to anybody."""
+
+    def term(
+        self, *, reason: str = "", confirm: bool = False, timeout: float | None = None
+    ) -> None:
+        """Say that it is never to be delivered again, though it was not done."""
+
+    def in_progress(self) -> None:
+        """Say that it is being worked on: its `ack_wait` begins again."""
+
+    def ack_next(self, *, timeout: float = 5.0) -> DeliveredMessage | None:
+        """Say that it is done and return the next message, in one round trip (`+NXT`)."""
+
+    def processing(
+        self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
+    ) -> Processing:
+        """Return a block that settles it by how the block ends."""
+
+    def begin_verdict(self, verdict: Verdict) -> None:
+        """Count it as settled, before the verdict is sent."""
+
+    def take_verdict_back(self) -> None:
+        """Count it as not settled: the verdict did not reach the server."""
+
+    @property
+    def subject(self) -> str:
+        """The subject that it is stored under."""
+
+    @property
+    def data(self) -> bytes:
+        """The payload, as stored."""
+
+    @property
+    def headers(self) -> Headers:
+        """Its headers; empty when it has none."""
+
+    @property
+    def sequence(self) -> int:
+        """Its sequence in the stream, from 1."""
+
+    @property
+    def time_ns(self) -> int:
+        """When the stream stored it, in Unix nanoseconds."""
+
+    @property
+    def time(self) -> datetime:
+        """When the stream stored it, in UTC, cut to microseconds."""
+
+class DirectReads:
+    """Reads a stream through any of its replicas; made by `Stream.direct`."""
+
+    def get(
+        self,
+        sequence: int | None = None,
+        *,
+        last_by_subject: str | None = None,
+        next_by_subject: str | None = None,
+        start_time: datetime | int | None = None,
+    ) -> Message | None:
+        """Return one message, or None when the replica that answers has none there."""
+
+    def batch(
+        self,
+        count: int,
+        *,
+        first: int | None = None,
+        subject: str | None = None,
+        start_time: datetime | int | None = None,
+        max_bytes: int = 8388608,
+        timeout: float | None = None,
+    ) -> DirectBatch:
+        """Return up to `count` messages in the order of their sequences, in one answer."""
+
+    def latest(
+        self,
+        filters: Sequence[str] = (">",),
+        *,
+        up_to_seq: int | None = None,
+        timeout: float | None = None,
+    ) -> DirectBatch:
+        """Return the newest message of every subject, all as of one moment of the stream."""
+
+class FastIngest:
+    """Writes into a stream by fast batches; made by `Stream.ingest`."""
+
+    @property
+    def report(self) -> IngestReport:
+        """What is known now of the messages; while the ingest is open, some are under way."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def send(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> int:
+        """Send a message; the arguments are those of `JetStream.publish`."""
+
+    def send_many(self, messages: Iterable[PublishMessage | tuple[str, Payload]]) -> int:
+        """Send messages, each with its arguments or as (subject, data)."""
+
+    def resume(self) -> None:
+        """Go on with a new batch after the last one broke; nothing is sent again."""
+
+    def close(self) -> IngestReport:
+        """Wait until the stream has said what it has of all messages, and return the report."""
+
+class Fetched(list[DeliveredMessage]):
+    """The messages of one fetch, in the order of delivery."""
+
+    @property
+    def error(self) -> NatsStreamError | None:
+        """What ended the fetch early, behind the messages; None when nothing went wrong. With"""
+
+    @property
+    def complete(self) -> bool:
+        """True when all that was asked for came: `n` messages, or `max_bytes` are used up."""
+
 class JetStream:
     """JetStream over one connection; made by `natsstream.connect`."""
 
@@ -204,6 +825,14 @@ class JetStream:
     @property
     def core(self) -> Core:
         """Plain NATS over the same connection: publish, subscribe, request."""
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Messages that nobody could handle: listed, sent again, dropped."""
+
+    @property
+    def counters(self) -> Counters:
+        """Counts on streams with `allow_msg_counter`."""
 
     @property
     def url(self) -> str:
@@ -222,6 +851,8 @@ class JetStream:
         msg_id: str | None = None,
         expect: Expect | None = None,
         ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
         timeout: float | None = None,
         retry_attempts: int = 2,
         retry_wait: float = 0.25,
@@ -251,6 +882,18 @@ class JetStream:
     def has_fast_lane(self) -> bool:
         """False only where an attached connection is a WebSocket: all works, but slower."""
 
+    def advisories(
+        self,
+        *,
+        kinds: Sequence[AdvisoryKind] = (),
+        stream: str | None = None,
+        consumer: str | None = None,
+        domain: str | None = None,
+        prefix: str = ...,
+        max_pending: int = 10000,
+    ) -> Advisories:
+        """Return what JetStream tells of from now on; `with` listens, `for` reads."""
+
     def events(self) -> ConnectionEvents:
         """Return what happens to the connection from now on, to be read with `for`."""
 
@@ -259,6 +902,54 @@ class JetStream:
 
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
+
+class Messages:
+    """A flow of messages; made by `Consumer.consume`, used with `with`."""
+
+    def __enter__(self) -> Self:
+        """Ask for the first messages; waits for no answer."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Self:
+        """Iterate messages."""
+
+    def __next__(self) -> DeliveredMessage:
+        """Return the next message, and wait for it."""
+
+    def take_ready(self) -> DeliveredMessage | None:
+        """Return the next message if it came together with the last one; None if it did not."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens: the classes in `natsstream.streams.delivery.events`."""
+
+    def resize(self, max_messages: int) -> None:
+        """Ask for more or fewer messages at once from now on; for those who measure."""
+
+    @property
+    def waiting(self) -> int:
+        """Messages that arrived and were not handed out."""
+
+    def buffered(self) -> list[DeliveredMessage]:
+        """Return what arrived and was not handed out, such as to keep it alive."""
+
+    @property
+    def events_dropped(self) -> int:
+        """Events that nobody took in time."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once it was stopped, drained or left."""
+
+    def drain(self) -> None:
+        """Ask for no more; loops go on to the end of what has arrived, then end."""
+
+    def stop(self) -> None:
+        """End it: loops end now, and what was not handed out is given back to the server."""
 
 class OrderedConsumer:
     """Follows a stream, in order and each message once; made by `Stream.ordered`."""
@@ -309,6 +1000,17 @@ class OrderedConsumer:
     def events(self) -> Iterator[ReadEvent]:
         """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
 
+class Processing:
+    """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
+
+    def __enter__(self) -> DeliveredMessage: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool: ...
+
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`."""
 
@@ -336,6 +1038,8 @@ class Publisher:
         msg_id: str | None = None,
         expect: Expect | None = None,
         ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
     ) -> Callable[[], PubAck]:
         """Send a message; waits only while the window is full."""
 
@@ -345,34 +1049,95 @@ class Publisher:
     def flush(self) -> None:
         """Wait for the acks of everything sent so far."""
 
+class PushMessages:
+    """What a push consumer sends while the block is open; made by `Consumer.subscribe`."""
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that have arrived and are not taken yet."""
+
+    @property
+    def dropped(self) -> int:
+        """Messages that found no room: the reader was too slow for a consumer without flow control."""
+
+    @property
+    def missed(self) -> int:
+        """Deliveries that did not arrive, as while the connection was broken."""
+
+    def open(self) -> Self:
+        """Subscribe; `close` ends it. When it returns, the server sends."""
+
+    def drain(self) -> None:
+        """Ask the server for no more; the loop gets what has arrived, and then ends."""
+
+    def close(self) -> None:
+        """End it and give back what nobody has taken; closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Self:
+        """Iterate the messages."""
+
+    def __next__(self) -> DeliveredMessage:
+        """Return the next message, and wait for it."""
+
+    def next(self, *, timeout: float) -> DeliveredMessage | None:
+        """Return the next message, None when none came within `timeout` seconds."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,"""
+
 class Stream:
     """A stream of the server; made by `js.streams`."""
 
-    @property
-    def cached(self) -> StreamInfo:
-        """Its info when it was opened; `info()` asks for a fresh one."""
+    def batch(self, *, max_messages: int = 1000, idle_timeout: float = 10.0) -> AtomicBatch:
+        """Describe an atomic batch: messages that the stream stores together, or not at all."""
 
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def info(self) -> StreamInfo:
-        """Return the stream's configuration and state now."""
-
-    def publish(
+    def ingest(
         self,
-        subject: str,
-        data: Payload = b"",
         *,
-        headers: HeaderValues | None = None,
-        msg_id: str | None = None,
-        expect: Expect | None = None,
-        ttl: Ttl | None = None,
-        timeout: float | None = None,
-        retry_attempts: int = 2,
-        retry_wait: float = 0.25,
-    ) -> PubAck:
-        """Publish one message into this stream and wait for its ack."""
+        on_gap: Literal["fail", "ok"] = "fail",
+        ack_every: int = 500,
+        max_outstanding_acks: int = 2,
+        ack_timeout: float = 10.0,
+        idle_timeout: float = 10.0,
+    ) -> FastIngest:
+        """Describe a fast ingest: the fastest way to store many messages in order."""
+
+    def chained(
+        self,
+        *,
+        writer: str,
+        key: bytes | None = None,
+        filters: Sequence[str] = (),
+        exclusive: bool = False,
+        resume: ChainHead | None = None,
+    ) -> ChainedPublisher:
+        """Return a publisher whose messages show when one was changed, removed, moved or added."""
+
+    def verify_chain(
+        self,
+        *,
+        key: bytes | None = None,
+        writers: Sequence[str] | None = None,
+        since: Mapping[str, ChainHead] | None = None,
+        head: Mapping[str, ChainHead] | None = None,
+        filters: Sequence[str] = (),
+        on_break: Literal["raise", "report"] = "raise",
+    ) -> ChainReport:
+        """Read the stream and name the first broken link of each writer."""
+
+    @property
+    def consumers(self) -> ConsumerManager:
+        """Makes, finds and changes the stream's consumers."""
+
+    def info(self, *, subjects: str | None = None, deleted_details: bool = False) -> StreamInfo:
+        """Return the stream's configuration and state now."""
 
     def get(
         self,
@@ -383,6 +1148,49 @@ class Stream:
         start_time: datetime | int | None = None,
     ) -> Message | None:
         """Return one message, or None when the stream has none there."""
+
+    @property
+    def counters(self) -> Counters:
+        """Adds to the stream's counters and reads them; it needs `allow_msg_counter`."""
+
+    @property
+    def direct(self) -> DirectReads:
+        """Reads that any replica answers: fast, spread over the cluster, and possibly stale."""
+
+    def subjects(self, filter: str = ">", *, top: int | None = None) -> list[SubjectCount]:
+        """Return the subjects that the stream holds, those with the most messages first."""
+
+    def subject_counts(self, filter: str = ">") -> Iterator[SubjectCount]:
+        """Yield the subjects that the stream holds, by name, for streams with very many."""
+
+    def gaps(self) -> list[DeletedRange]:
+        """Return the sequences between the first and the last that hold no message, as ranges."""
+
+    def step_down(
+        self,
+        *,
+        preferred: str | None = None,
+        cluster: str | None = None,
+        tags: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> str | None:
+        """Make the stream's leader give up, and return the name of the next one."""
+
+    def remove_peer(self, name: str) -> None:
+        """Take the stream's replica from a server, and let the cluster make one on another."""
+
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        consumers: bool = True,
+        check: bool = False,
+        chunk_size: int | None = None,
+        on_progress: Callable[[BackupProgress], object] | None = None,
+        timeout: float | None = None,
+    ) -> BackupInfo:
+        """Write the stream into a new folder, as the nats CLI does; either restores the other's."""
 
     def read(
         self,
@@ -411,6 +1219,61 @@ class Stream:
     ) -> OrderedConsumer:
         """Describe a read without an end: what is stored, then what comes, once and in order."""
 
+    def purge(
+        self, *, subject: str | None = None, before: int | None = None, keep: int | None = None
+    ) -> int:
+        """Remove messages and return how many; without arguments all of them."""
+
+    def delete_message(self, sequence: int, *, secure: bool = False) -> None:
+        """Delete one message; readers step over its sequence."""
+
+    def seal(self) -> StreamInfo:
+        """Forbid all writes and removals for ever; the stream itself can still be deleted."""
+
+    def delete(self) -> None:
+        """Delete the stream with all of its messages and consumers, also a sealed one."""
+
+    @property
+    def schedules(self) -> StreamSchedules:
+        """Lists the stream's schedules and ends them; it needs `allow_msg_schedules`."""
+
+    def publish(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+        timeout: float | None = None,
+        retry_attempts: int = 2,
+        retry_wait: float = 0.25,
+    ) -> PubAck:
+        """Publish one message into this stream and wait for its ack."""
+
+    @property
+    def change(self) -> ConfigChange: ...
+    @property
+    def cached(self) -> StreamInfo: ...
+    @property
+    def name(self) -> str: ...
+
+class StreamListing:
+    """The infos of streams, to be read with `for`; made by `js.streams.list`."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Streams whose servers did not answer in time, in the loop so far."""
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Streams that no server can run now, with the reason, such as a server that is too old for"""
+
+    def __iter__(self) -> Iterator[StreamInfo]: ...
+
 class StreamManager:
     """The streams of the account."""
 
@@ -423,6 +1286,9 @@ class StreamManager:
     def ensure(self, config: StreamConfig | str, **fields: Any) -> Stream:
         """Return the stream with at least this configuration: create, update or leave it."""
 
+    def diff(self, config: StreamConfig | str, **fields: Any) -> ConfigChange:
+        """Return what `ensure` would do, and do nothing."""
+
     def get(self, name: str) -> Stream:
         """Return a stream that exists."""
 
@@ -432,11 +1298,40 @@ class StreamManager:
     def delete(self, name: str) -> None:
         """Delete a stream with all of its messages."""
 
+    def restore(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        on_progress: Callable[[RestoreProgress], object] | None = None,
+        timeout: float | None = None,
+        **fields: Any,
+    ) -> Stream:
+        """Make a stream from a folder that `Stream.backup` or `nats stream backup` wrote."""
+
     def names(self, *, subject: str | None = None) -> Iterator[str]:
         """Yield the names of all streams, or of those that capture a subject or filter."""
 
-    def list(self, *, subject: str | None = None) -> Iterator[StreamInfo]:
-        """Yield the infos of all streams, or of those that capture a subject or filter."""
+    def list(
+        self, *, subject: str | None = None, on_missing: Literal["raise", "report"] = "raise"
+    ) -> StreamListing:
+        """Return the infos of all streams, or of those that capture a subject or filter."""
+
+    def copy(
+        self,
+        source: str,
+        name: str,
+        *,
+        messages: bool = False,
+        timeout: float = 60.0,
+        **changes: Any,
+    ) -> Stream:
+        """Make a stream with the configuration of another one, and with its messages if wanted."""
+
+    def template(
+        self, pattern: str, *, name: str | None = None, max_streams: int = 1000, **fields: Any
+    ) -> StreamTemplate:
+        """Make a stream for each subject of a pattern, when a message through us finds none."""
 
 class StreamRange:
     """Messages of a stream from one sequence or moment to another."""
@@ -458,3 +1353,64 @@ class StreamRange:
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the whole range as a pandas DataFrame, held in memory."""
+
+class StreamSchedules:
+    """The schedules of one stream: `stream.schedules`."""
+
+    def get(self, subject: str) -> ScheduledMessage | None:
+        """Return the schedule on a subject; None where its last message is none."""
+
+    def list(self, filters: Sequence[str] = ()) -> Iterator[ScheduledMessage]:
+        """Yield the schedules that the stream holds, in the order in which they were stored."""
+
+    def cancel(self, subject: str) -> bool:
+        """End the schedule on a subject: it fires no more."""
+
+    def cancel_by_publish(
+        self,
+        scheduled: str,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        timeout: float | None = None,
+    ) -> PubAck:
+        """Publish a message that ends a schedule: both are done, or none is."""
+
+class Worker:
+    """Handlers that run side by side; made by `Consumer.worker`."""
+
+    @property
+    def report(self) -> WorkReport:
+        """What it has done so far."""
+
+    @property
+    def options(self) -> WorkOptions:
+        """How it works."""
+
+    @property
+    def is_running(self) -> bool:
+        """True while it takes messages, or handlers still run."""
+
+    def open(self) -> Self:
+        """Begin to work; `stop` or `drain` ends it."""
+
+    def wait(self) -> None:
+        """Wait until it has ended: it was stopped or drained, or can not go on."""
+
+    def stop(self, *, timeout: float | None = None) -> None:
+        """Take no more messages, let handlers under way finish, give the rest back."""
+
+    def drain(self, *, timeout: float | None = None) -> None:
+        """Take no more from the server, handle what is here, then end."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...

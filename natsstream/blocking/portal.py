@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -24,6 +24,8 @@ from natsstream.errors import ConnectionClosedError, UsageError
 # limit is for a busy machine.
 _TASKS_TIMEOUT_S = 1.0
 STOP_TIMEOUT_S = 5.0
+# Threads are started as handlers need them; how many run at once is for whoever calls them.
+_THREADS_MAX = 1_024
 
 _log = logging.getLogger("natsstream")
 
@@ -39,6 +41,7 @@ class Portal:
         self._is_stopped = False
         self._main: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
         self._opening: Future[Any] = Future()
         self._thread = threading.Thread(target=self._run, name="natsstream", daemon=True)
         self.root: object = None
@@ -57,8 +60,8 @@ class Portal:
         """Connect and return the async JetStream context."""
         # A daemon thread is frozen at the interpreter's exit; whoever waits for it then, hangs.
         atexit.register(self.stop)
-        self._thread.start()
         try:
+            self._thread.start()
             self.root = self._opening.result()
         except asyncio.CancelledError:  # Stopped in another thread.
             raise closed_error() from None
@@ -128,6 +131,17 @@ class Portal:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def run_in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Run a function in a thread and return its result; for the loop's own thread.
+
+        Cancelling this does not end the function: its thread goes on to the function's end.
+        """
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(
+                _THREADS_MAX, thread_name_prefix="natsstream handler"
+            )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
     def check_process(self) -> None:
         """Raise UsageError in a process that was forked off after the connection was made."""
         if self._pid != os.getpid():
@@ -166,6 +180,8 @@ class Portal:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(self._tasks, timeout=_TASKS_TIMEOUT_S)
+            if self._threads is not None:
+                self._threads.shutdown(wait=False, cancel_futures=True)
             await self._connection.close()
 
     def __reduce__(self) -> NoReturn:

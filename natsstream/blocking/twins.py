@@ -1,7 +1,8 @@
 """The blocking twins of async objects: made from the async classes, not written.
 
 Law: what a method or an iterator returns crosses as it is, unless there is something to await or to
-iterate in it; then its twin crosses. Methods run on the loop; attributes are read where one is.
+iterate in it; then its twin crosses. Methods run on the loop; attributes are read where one is. A
+function that a method awaits is a plain one here (`handlers.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, cast
 
+from natsstream.blocking.handlers import as_awaited, find_handlers
 from natsstream.blocking.portal import Portal
 from natsstream.blocking.reader import Reader
 from natsstream.errors import ConnectionClosedError, NatsStreamError
@@ -50,6 +52,13 @@ class Twin:
     def _cross(self, value: Any) -> Any:
         return self if value is self._held else cross(value, self._portal)
 
+    def _async_side(self, value: Any, is_handler: bool) -> Any:  # noqa: FBT001 - by place, in a row.
+        if is_handler and callable(value) and not isinstance(value, Twin):
+            portal = self._portal
+            to_caller = functools.partial(cross, portal=portal)
+            return as_awaited(value, portal, to_caller=to_caller, to_loop=_held_by)
+        return _held_by(value)
+
     def _method(self, name: str) -> Callable[..., Any]:
         method = getattr(self._held, name)
 
@@ -60,9 +69,12 @@ class Twin:
             if name == "close" and self._held is self._portal.root:
                 # The context's own `close` is the connection's, and frees the thread as well.
                 return self._portal.stop()
-            args = tuple(map(_async_side, args))
-            options = {key: _async_side(value) for key, value in options.items()}
-            return self._cross(self._portal.call(method, *args, **options))
+            handlers = find_handlers(method)
+            places = [self._async_side(each, index in handlers) for index, each in enumerate(args)]
+            options = {
+                key: self._async_side(value, key in handlers) for key, value in options.items()
+            }
+            return self._cross(self._portal.call(method, *places, **options))
 
         return call
 
@@ -133,13 +145,16 @@ def cross(value: Any, portal: Portal) -> Any:
     return value if rule is None else rule(value, portal)
 
 
-def find_twin(kind: type[Any]) -> type[Twin] | None:
+def find_twin(kind: type[Any]) -> type[Any] | None:
     """Return the twin of a class; None for a class whose objects cross as they are."""
     rule = _rule(kind)
+    if isinstance(rule, functools.partial):
+        return cast("type[Any]", rule.args[0])  # As `_make_rule` has put it there.
     return rule if isinstance(rule, type) else None
 
 
-def _async_side(value: Any) -> Any:
+def _held_by(value: Any) -> Any:
+    """Return what a twin stands for, and everything else as it is."""
     return object.__getattribute__(value, "_held") if isinstance(value, Twin) else value
 
 
@@ -159,7 +174,15 @@ def _make_rule(kind: type[Any]) -> _Rule | None:
         return _items
     if kind in (list, tuple, dict):
         return _container
+    if _is_list(kind):
+        members = {"__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
+        twin = type(kind.__name__, (kind,), members)
+        return functools.partial(_filled, cast("type[list[Any]]", twin))  # As its base is one.
     return _make_twin(kind) if _has_async(kind) else None
+
+
+def _is_list(kind: type[Any]) -> bool:
+    return issubclass(kind, list) and kind.__module__.startswith("natsstream.")
 
 
 def _has_async(kind: type[Any]) -> bool:
@@ -221,6 +244,14 @@ async def _wait(future: asyncio.Future[Any]) -> Any:
     # Unlike `await future`, an interrupt leaves the future as it is.
     await asyncio.wait([future])
     return future.result()
+
+
+def _filled(twin: type[list[Any]], values: list[Any], portal: Portal) -> list[Any]:
+    """Return a list of a class of its own with the same attributes, and with twins in it."""
+    made = twin.__new__(twin)
+    made.__dict__.update(vars(values))
+    made.extend(_container([*values], portal))
+    return made
 
 
 def _container(values: Any, portal: Portal) -> Any:

@@ -86,7 +86,8 @@ class AccountInfo:
     """An account at one moment; made by `js.account()`.
 
     Attributes:
-        usage: What it uses in all, and its limits.
+        usage: What it uses in all, and its limits; where there are tiers, these have the limits,
+            and the ones here are 0.
         tiers: The same for each kind of stream that has limits of its own, such as `R3`; empty for
             an account that has one set of limits.
         domain: JetStream's domain; empty for none.
@@ -95,6 +96,7 @@ class AccountInfo:
         api_requests: Requests that JetStream answered for this account.
         api_errors: Those of them that it refused.
         raw: The server's whole answer.
+        api_inflight: Requests that are being answered, where the server tells it; else 0.
     """
 
     usage: AccountUsage
@@ -104,6 +106,7 @@ class AccountInfo:
     api_requests: int
     api_errors: int
     raw: Mapping[str, object]
+    api_inflight: int = 0
 
     @classmethod
     def from_json(cls, body: Mapping[str, object]) -> AccountInfo:
@@ -123,6 +126,7 @@ class AccountInfo:
                 _number(api, "total", 0),
                 _number(api, "errors", 0),
                 body,
+                _number(api, "inflight", 0),
             )
         except (TypeError, AttributeError) as error:
             raise ProtocolError("the answer is no account info", detail=repr(error)) from error

@@ -1,15 +1,15 @@
 """Requests to JetStream's API: one question, one JSON answer, one deadline.
 
-Law: a request that only reads is asked again while the server is away, within its deadline; one
-that changes something is asked once, unless nobody was there to do it. No request leaves without
-the connection's domain or prefix.
+Law: a request that only reads is asked again while the server is away or says nothing, within its
+deadline; one that changes something is asked once, unless nobody was there to do it. No request
+leaves without the connection's domain or prefix.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
 from natsstream._wire import api as subjects
@@ -38,12 +38,15 @@ class Api:
     Attributes:
         client: The connection.
         prefix: What stands before each request: `$JS.API`, or that of a domain or an import.
+        make_stream: Makes the stream of a subject that none captures, and tells whether there is
+            one now; None where the connection has no templates. Whoever publishes asks it.
     """
 
     def __init__(self, client: Client) -> None:
         self.client: Client = client
         options = client.options
         self.prefix: str = subjects.api_prefix(options.domain, options.api_prefix)
+        self.make_stream: Callable[[str], Awaitable[bool]] | None = None
         self._level: int | None = None
         self._level_of = 0
         self._level_lock = asyncio.Lock()
@@ -71,7 +74,7 @@ class Api:
             if self._level_of != connection:
                 timeout = self.client.options.request_timeout
                 try:
-                    answer = await self._ask(subjects.INFO, None, "account", timeout)
+                    answer = await self._ask(subjects.INFO, None, "account", timeout, repeats=True)
                 except _NO_LEVEL:
                     # An import may leave this request out, and permissions may forbid it.
                     self._level = None
@@ -92,19 +95,30 @@ class Api:
         require(self.client, *wanted, level=await self.level() if is_young else None)
 
     async def change(
-        self, subject: str, body: Mapping[str, object] | None, *, what: str
+        self,
+        subject: str,
+        body: Mapping[str, object] | None,
+        *,
+        what: str,
+        timeout: float | None = None,
     ) -> dict[str, object]:
         """Ask once for something that changes the server.
 
         Where nobody listens nothing was done, so it is asked again after 250 ms, twice (ADR-22): a
         leader may be on its way.
 
+        Args:
+            subject: The API's subject.
+            body: The JSON of the request.
+            what: The thing that is changed, for errors.
+            timeout: Seconds in all; None is `request_timeout`.
+
         Raises:
             ServerError: The server refused.
             JetStreamNotEnabledError: The server has no JetStream.
             TransportError: There was no answer; whether it was done is not known.
         """
-        timeout = self.client.options.request_timeout
+        timeout = self.client.options.request_timeout if timeout is None else timeout
         return await self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
 
     async def read(
@@ -115,7 +129,9 @@ class Api:
         what: str,
         timeout: float | None = None,
     ) -> dict[str, object]:
-        """Ask for something that only reads, again while the server is away.
+        """Ask for something that only reads, again while the server is away or says nothing.
+
+        A node that has just started, or lost its leader, takes questions that nobody answers.
 
         Args:
             subject: The API's subject.
@@ -135,7 +151,7 @@ class Api:
             left = deadline - loop.time()
             try:
                 await self.client.wait_connected(max(left, 0.001))
-                return await self._ask(subject, body, what, max(left, 0.001))
+                return await self._ask(subject, body, what, max(left, 0.001), repeats=True)
             except (TransportError, ServerError) as error:
                 # A timeout has used the deadline up; the others may be over in a moment.
                 left = deadline - loop.time() - _RETRY_WAIT_S
@@ -151,12 +167,13 @@ class Api:
         timeout: float,
         *,
         retries: int = 0,
+        repeats: bool = False,
     ) -> dict[str, object]:
         self._check_age()
         payload = json.dumps(body).encode() if body else b""
         try:
             frame = await self.client.request(
-                self.subject(subject), payload, timeout=timeout, retries=retries
+                self.subject(subject), payload, timeout=timeout, retries=retries, repeats=repeats
             )
         except NoRespondersError as error:
             raise self._no_jetstream(what) from error

@@ -12,15 +12,30 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Literal, cast
 
-from natsstream.errors import ConfigError
+from natsstream.arguments import check_text, check_texts
+from natsstream.errors import StreamNameError
 from natsstream.streams.names import check_filter, check_stream_name
+from natsstream.streams.settings.limits import ConsumerLimits
+from natsstream.streams.settings.mapping import Republish, SubjectTransform
+from natsstream.streams.settings.placement import Placement
+from natsstream.streams.settings.plain_fields import DURATIONS, check_mapping, check_plain_fields
+from natsstream.streams.settings.setting import Setting, meaning
+from natsstream.streams.settings.source import StreamSource
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 Duration = float | timedelta
 
 # Python name -> JSON name, where they differ.
 _JSON_NAMES = {"replicas": "num_replicas"}
-_DURATIONS = ("max_age", "duplicate_window", "subject_delete_marker_ttl")
+# Parts with fields of their own; `sources` is a list of them.
+_SETTINGS: Mapping[str, type[Setting]] = {
+    "placement": Placement,
+    "mirror": StreamSource,
+    "sources": StreamSource,
+    "subject_transform": SubjectTransform,
+    "republish": Republish,
+    "consumer_limits": ConsumerLimits,
+}
 # The server writes these into metadata by itself; they are its own, not the user's.
 RESERVED_METADATA = "_nats."
 _AS_WITHOUT = ("none", "default")
@@ -32,6 +47,8 @@ class StreamConfig:
     """What a stream stores, for how long, and where.
 
     None in a field means "the server's default"; 0 means 0. Durations are seconds or timedelta.
+    Where a field is a class of its own, a mapping with the server's field names is taken as well,
+    and an empty one gives up what there was: `js.streams.update("COPY", mirror={})`.
 
     Attributes:
         name: Name, at most 255 bytes.
@@ -68,9 +85,9 @@ class StreamConfig:
         placement: Cluster and tags.
         mirror: The stream that this one mirrors.
         sources: The streams that this one copies from.
-        subject_transform: Source and destination of a subject mapping.
-        republish: Source and destination of a copy to core NATS.
-        consumer_limits: Defaults and bounds of consumers.
+        subject_transform: A subject mapping before storing (2.10).
+        republish: Copies of what is stored to plain NATS.
+        consumer_limits: Defaults and bounds of consumers (2.10).
         metadata: Free text by key; `_nats.` keys belong to the server.
         extra: Fields that the server sent and this version does not know.
     """
@@ -106,29 +123,28 @@ class StreamConfig:
     allow_msg_schedules: bool | None = None
     persist_mode: Literal["default", "async"] | None = None
     allow_batched: bool | None = None
-    placement: Mapping[str, object] | None = None
-    mirror: Mapping[str, object] | None = None
-    sources: Sequence[Mapping[str, object]] | None = None
-    subject_transform: Mapping[str, object] | None = None
-    republish: Mapping[str, object] | None = None
-    consumer_limits: Mapping[str, object] | None = None
+    placement: Placement | None = None
+    mirror: StreamSource | None = None
+    sources: Sequence[StreamSource] | None = None
+    subject_transform: SubjectTransform | None = None
+    republish: Republish | None = None
+    consumer_limits: ConsumerLimits | None = None
     metadata: Mapping[str, str] | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
-        check_stream_name(self.name)
-        if isinstance(self.subjects, str):
-            raise ConfigError(
-                f"subjects of stream {self.name} is one string",
-                hint=f"give a list: subjects=[{self.subjects!r}]",
-            )
-        for subject in self.subjects or ():
-            check_filter(subject)
-        if self.replicas is not None and not 1 <= self.replicas <= 5:
-            raise ConfigError(f"replicas of stream {self.name} must be 1 to 5, got {self.replicas}")
-        for name in _DURATIONS:
-            if getattr(self, name) is not None:
-                duration_ns(getattr(self, name))
+        check_stream_name(check_text(self.name, "the stream's name", error=StreamNameError))
+        of = f"of stream {self.name}"
+        if self.subjects is not None:
+            for subject in check_texts(self.subjects, "subjects"):
+                check_filter(subject)
+        check_plain_fields({name: getattr(self, name) for name in _FIELDS}, of)
+        for name, kind in _SETTINGS.items():
+            value = getattr(self, name)
+            if value is not None:
+                take = kind.several if name == "sources" else kind.of
+                object.__setattr__(self, name, take(value, f"{name} {of}"))
+        check_mapping(self.extra, f"extra {of}")
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""
@@ -137,7 +153,13 @@ class StreamConfig:
             value = getattr(self, name)
             if value is None:
                 continue
-            body[json_name] = duration_ns(value) if name in _DURATIONS else value
+            if name in DURATIONS:
+                value = duration_ns(value)
+            elif isinstance(value, Setting):
+                value = value.to_json()
+            elif name == "sources":
+                value = [source.to_json() for source in cast("Sequence[StreamSource]", value)]
+            body[json_name] = value
         return body
 
     @classmethod
@@ -151,13 +173,24 @@ class StreamConfig:
             value = body.get(json_name)
             if value is None:
                 continue
-            known[name] = cast("int", value) / NS_PER_SECOND if name in _DURATIONS else value
+            known[name] = _read(name, value)
         names = set(_FIELDS.values())
         known["extra"] = {name: value for name, value in body.items() if name not in names}
         config = object.__new__(cls)
         for name, value in known.items():
             object.__setattr__(config, name, value)
         return config
+
+    def given(self) -> dict[str, object]:
+        """Return the fields that are set here by their Python names; unknown ones by their JSON's.
+
+        Cost: no request.
+        """
+        values = {name: getattr(self, name) for name in _FIELDS}
+        return {
+            **{name: value for name, value in values.items() if value is not None},
+            **self.extra,
+        }
 
     def changes_from(self, current: Mapping[str, object]) -> dict[str, object]:
         """Return the JSON fields whose value here differs from the server's.
@@ -172,7 +205,12 @@ class StreamConfig:
         changes: dict[str, object] = {}
         for name, value in self.to_json().items():
             held, wanted = current.get(name), value
-            if name in _DURATIONS and isinstance(held, int):
+            if name in _SETTINGS:
+                # Servers leave out what says nothing, and write times in another form.
+                if _meant(name, held) != _meant(name, wanted):
+                    changes[name] = wanted
+                continue
+            if name in DURATIONS and isinstance(held, int):
                 # As it was when its seconds were read: a float has no room for every nanosecond.
                 held = duration_ns(held / NS_PER_SECOND)
             if name == "metadata":
@@ -181,6 +219,34 @@ class StreamConfig:
             if _plain(wanted) != _plain(held) and not (held is None and not says_something(wanted)):
                 changes[name] = wanted
         return changes
+
+
+def _read(name: str, value: object) -> object:
+    """Return a field's value as the server sent it, in the units of the class."""
+    if name in DURATIONS:
+        return cast("int", value) / NS_PER_SECOND
+    kind = _SETTINGS.get(name)
+    if kind is None:
+        return value
+    if name == "sources":
+        items = cast("Sequence[Mapping[str, object]]", value)
+        return tuple(kind.from_json(item) for item in items)
+    return kind.from_json(cast("Mapping[str, object]", value))
+
+
+def _meant(name: str, value: object) -> object:
+    """Return a part's JSON in the one form that can be compared; None where it says nothing."""
+    if not value:
+        return None
+    read = _read(name, value)
+    if name == "sources":
+        return meaning([source.to_json() for source in cast("Sequence[Setting]", read)])
+    return meaning(cast("Setting", read).to_json())
+
+
+def python_name(json_name: str) -> str:
+    """Return the Python name of a field in the server's JSON."""
+    return _PYTHON_NAMES.get(json_name, json_name)
 
 
 def says_something(value: object) -> bool:
@@ -213,3 +279,4 @@ _FIELDS = {
     for item in fields(StreamConfig)
     if item.name != "extra"
 }
+_PYTHON_NAMES = {json_name: name for name, json_name in _FIELDS.items()}

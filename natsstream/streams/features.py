@@ -61,7 +61,22 @@ MANY_FILTERS = Feature("a consumer with several filters", (2, 10))
 MESSAGE_TTL = Feature("time to live of a message", (2, 11))
 EXPECT_SUBJECT = Feature("expecting the last sequence of another subject", (2, 11))
 GET_BY_TIME = Feature("finding a message by its time", (2, 11))
+DIRECT_BATCH = Feature("direct reads of several messages", (2, 11))
+PLACED_LEADER = Feature("choosing where the next leader is", (2, 11))
+CONSUMER_PAUSE = Feature("pausing a consumer", (2, 11))
+CONSUMER_UNPIN = Feature("unpinning a client of a consumer", (2, 11))
+CONSUMER_RESET = Feature("resetting a consumer", (2, 14))
 ATOMIC_BATCH = Feature("atomic batches", (2, 12))
+MEMORY_BACKUP = Feature("backup of a stream in memory", (2, 15))
+RENAMED_RESTORE = Feature("restoring a stream under another name", (2, 15))
+ATOMIC_BATCH_END = Feature("committing an atomic batch without a last message", (2, 14))
+COUNTERS = Feature("counters", (2, 12))
+SCHEDULES = Feature("scheduled messages", (2, 12))
+# 2.12 takes no notice of what else a schedule says.
+SCHEDULES_REPEATED = Feature(
+    "schedules that repeat, or have a source, rollup or time zone", (2, 14)
+)
+SCHEDULES_ENDED = Feature("ending a schedule by a message", (2, 14))
 FAST_BATCH = Feature("fast batches", (2, 14))
 
 
@@ -145,7 +160,8 @@ def require(client: Client, *wanted: Feature, level: int | None = None) -> None:
             attributes of the youngest.
     """
     version = client.server_info.get("version")
-    lacking = [each for each in wanted if not has_feature(each, version=version, level=level)]
+    once = dict.fromkeys(wanted)  # Several parts of one call may want the same.
+    lacking = [each for each in once if not has_feature(each, version=version, level=level)]
     if not lacking:
         return
     # JetStream may be older than the server that the connection goes to, which must not be blamed.

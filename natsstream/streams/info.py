@@ -5,13 +5,34 @@ Law: the answer is kept whole in `raw`; typed fields are read from it, nothing i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 from natsstream.errors import ProtocolError
+from natsstream.streams.cluster_info import Alternate, ClusterInfo, SourceInfo
 from natsstream.streams.config import StreamConfig
 from natsstream.units import parse_rfc3339, time_from_ns
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRange:
+    """Sequences, one after the other, that hold no message any more.
+
+    Attributes:
+        first: The first of them.
+        last: The last of them, inclusive.
+    """
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __contains__(self, sequence: object) -> bool:
+        return isinstance(sequence, int) and self.first <= sequence <= self.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +52,9 @@ class StreamState:
         lost: Sequences that the server itself reports as lost, such as after a broken disk block.
             Servers tell them only when asked for `deleted_details`, as `Stream.read` does when it
             meets a hole, and only until they are started again.
+        deleted: Sequences between first and last that are gone, as ranges; None where they were
+            not asked for.
+        subjects: Messages of each subject; None where they were not asked for.
     """
 
     messages: int
@@ -43,6 +67,18 @@ class StreamState:
     num_deleted: int
     consumer_count: int
     lost: tuple[int, ...]
+    deleted: tuple[DeletedRange, ...] | None = None
+    subjects: Mapping[str, int] | None = None
+
+    @property
+    def first_time(self) -> datetime | None:
+        """When the first message was stored, in UTC; None for no message."""
+        return time_from_ns(self.first_time_ns) if self.first_time_ns else None
+
+    @property
+    def last_time(self) -> datetime | None:
+        """When the last message was stored, in UTC; None for none ever."""
+        return time_from_ns(self.last_time_ns) if self.last_time_ns else None
 
     @classmethod
     def from_json(cls, body: Mapping[str, object]) -> StreamState:
@@ -57,6 +93,8 @@ class StreamState:
             return 0 if text.startswith("0001-") else parse_rfc3339(text)
 
         lost = cast("Mapping[str, list[int] | None]", body.get("lost") or {})
+        deleted = cast("Sequence[int] | None", body.get("deleted"))
+        subjects = cast("Mapping[str, int] | None", body.get("subjects"))
         return cls(
             number("messages"),
             number("bytes"),
@@ -68,6 +106,8 @@ class StreamState:
             number("num_deleted"),
             number("consumer_count"),
             tuple(lost.get("msgs") or ()),
+            None if deleted is None else tuple(as_ranges(deleted)),
+            subjects,
         )
 
 
@@ -80,13 +120,26 @@ class StreamInfo:
         state: What it holds.
         created_ns: Unix nanoseconds of its creation: the stream's identity. A stream that is
             deleted and made again under the same name has another.
-        raw: The server's whole answer.
+        raw: The server's whole answer; of subjects that came in pages, the first one.
+        cluster: The servers that hold it; None where the server does not tell.
+        mirror: How far it is as a mirror; None for a stream that is none.
+        sources: How far each of its sources is.
+        alternates: The streams with the same messages, the nearest first; empty where there is
+            no other one.
+        domain: JetStream's domain; empty for none.
+        time_ns: Unix nanoseconds of the answer, by the server's clock; 0 where it does not tell.
     """
 
     config: StreamConfig
     state: StreamState
     created_ns: int
     raw: Mapping[str, object]
+    cluster: ClusterInfo | None = None
+    mirror: SourceInfo | None = None
+    sources: tuple[SourceInfo, ...] = ()
+    alternates: tuple[Alternate, ...] = ()
+    domain: str = ""
+    time_ns: int = 0
 
     @classmethod
     def from_json(cls, body: Mapping[str, object]) -> StreamInfo:
@@ -96,11 +149,22 @@ class StreamInfo:
             ProtocolError: It is no stream info.
         """
         try:
+            cluster = cast("Mapping[str, object] | None", body.get("cluster"))
+            mirror = cast("Mapping[str, object] | None", body.get("mirror"))
+            sources = cast("Sequence[Mapping[str, object]]", body.get("sources") or ())
+            alternates = cast("Sequence[Mapping[str, object]]", body.get("alternates") or ())
+            time = cast("str | None", body.get("ts"))
             return cls(
                 StreamConfig.from_json(cast("Mapping[str, object]", body["config"])),
                 StreamState.from_json(cast("Mapping[str, object]", body["state"])),
                 parse_rfc3339(cast("str", body["created"])),
                 body,
+                None if cluster is None else ClusterInfo.from_json(cluster),
+                None if mirror is None else SourceInfo.from_json(mirror),
+                tuple(map(SourceInfo.from_json, sources)),
+                tuple(map(Alternate.from_json, alternates)),
+                cast("str", body.get("domain") or ""),
+                parse_rfc3339(time) if time else 0,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ProtocolError("the answer is no stream info", detail=repr(error)) from error
@@ -110,6 +174,11 @@ class StreamInfo:
         """The stream's name."""
         return self.config.name
 
+    @property
+    def created(self) -> datetime:
+        """When it was created, in UTC."""
+        return time_from_ns(self.created_ns)
+
     def __repr__(self) -> str:
         state = self.state
         return (
@@ -117,3 +186,17 @@ class StreamInfo:
             f"sequences {state.first_seq} to {state.last_seq}, "
             f"created {time_from_ns(self.created_ns):%Y-%m-%d %H:%M:%S}Z>"
         )
+
+
+def as_ranges(sequences: Iterable[int]) -> Iterable[DeletedRange]:
+    """Yield sequences, which rise, as ranges without a hole."""
+    first = last = 0
+    for sequence in sequences:
+        if last and sequence == last + 1:
+            last = sequence
+            continue
+        if last:
+            yield DeletedRange(first, last)
+        first = last = sequence
+    if last:
+        yield DeletedRange(first, last)

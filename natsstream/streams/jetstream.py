@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
 from natsstream._wire.headers import HeaderValues
+from natsstream.advisories import AdvisoryKind
 from natsstream.streams.account import AccountInfo
+from natsstream.streams.advisories.reader import Advisories
+from natsstream.streams.advisories.wanted import MAX_PENDING as ADVISORIES_PENDING_MAX
+from natsstream.streams.advisories.wanted import Wanted
 from natsstream.streams.api import Api
 from natsstream.streams.connection_events import ConnectionEvents
 from natsstream.streams.core.core import Core
+from natsstream.streams.counters.counters import Counters
+from natsstream.streams.dead_letters.manager import DeadLetters
 from natsstream.streams.manager import StreamManager
 from natsstream.streams.publishing.outgoing import (
     Expect,
     Payload,
-    Ttl,
-    message_headers,
-    needed_features,
+    Rollup,
+    prepare,
 )
 from natsstream.streams.publishing.pub_ack import PubAck
 from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
@@ -28,6 +34,7 @@ from natsstream.streams.publishing.publisher_options import (
     MAX_PENDING_BYTES,
     PublisherOptions,
 )
+from natsstream.streams.publishing.schedule import Schedule, Ttl
 
 
 class JetStream:
@@ -36,6 +43,8 @@ class JetStream:
     Attributes:
         streams: Makes, finds and deletes streams.
         core: Plain NATS over the same connection: publish, subscribe, request.
+        dead_letters: Messages that nobody could handle: listed, sent again, dropped.
+        counters: Counts on streams with `allow_msg_counter`.
     """
 
     def __init__(self, client: Client) -> None:
@@ -43,6 +52,8 @@ class JetStream:
         self._api = Api(client)
         self.streams: StreamManager = StreamManager(self._api)
         self.core: Core = Core(client)
+        self.dead_letters: DeadLetters = DeadLetters(self._api)
+        self.counters: Counters = Counters(self._api)
 
     @property
     def url(self) -> str:
@@ -63,6 +74,8 @@ class JetStream:
         msg_id: str | None = None,
         expect: Expect | None = None,
         ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
         timeout: float | None = None,
         retry_attempts: int = RETRY_ATTEMPTS,
         retry_wait: float = RETRY_WAIT_S,
@@ -77,6 +90,10 @@ class JetStream:
             expect: What must hold in the stream.
             ttl: Whole seconds after which the stream forgets the message, or "never"; the stream
                 needs `allow_msg_ttl`, the server 2.11.
+            rollup: Which earlier messages this one replaces: "subject" for those of its subject,
+                "all" for those of the stream; the stream needs `allow_rollup_hdrs`.
+            schedule: When the server is to publish the message, and where to; this message is then
+                the schedule. The stream needs `allow_msg_schedules`, the server 2.12.
             timeout: Seconds to wait for the ack, retries included; None is `request_timeout`.
             retry_attempts: How often it is sent again where nobody listens, as while a stream has
                 no leader (ADR-22).
@@ -91,18 +108,16 @@ class JetStream:
             NoRespondersError: No stream captures the subject.
             PermissionDeniedError: This user may not publish to the subject.
             WrongLastSequenceError: An expectation did not hold.
+            MessageRuleError: The stream does not allow a life time, rollup, schedule or counter.
             RequestTimeoutError: No ack in time; the message may be stored or not.
             ProtocolError: Something that is no stream has answered.
 
-        Cost: one round trip, plus the stream's replication.
+        Cost: one round trip, plus the stream's replication; two more where a last message id is
+        expected, for the stream's replicas are looked up first.
         """
-        block = message_headers(headers, msg_id, expect, ttl)
-        await self._api.require(*needed_features(expect, ttl))
         return await publish(
             self._api,
-            subject,
-            data,
-            headers=block,
+            prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule),
             timeout=timeout,
             retry_attempts=retry_attempts,
             retry_wait=retry_wait,
@@ -135,9 +150,10 @@ class JetStream:
             retry_for: Seconds from `send` in which a message may be sent again; its last ack is
                 then waited for. The stream is looked at before the first message.
             keep_order: Nothing is stored before what was sent earlier and has not failed. It is
-                fast where the stream has one replica, though other writers cost it speed; a
-                replicated stream takes one message at a time.
+                fast where the stream's server is in no cluster, though other writers cost it
+                speed; in a cluster one message is sent at a time.
             stream: The stream that captures the subjects; None looks it up by the first subject.
+                With `retry_for` a message that another stream captures is refused.
 
         Raises:
             ConfigError: An option has no legal value.
@@ -175,6 +191,49 @@ class JetStream:
     def has_fast_lane(self) -> bool:
         """False only where an attached connection is a WebSocket: all works, but slower."""
         return self._client.has_lane
+
+    def advisories(
+        self,
+        *,
+        kinds: Sequence[AdvisoryKind] = (),
+        stream: str | None = None,
+        consumer: str | None = None,
+        domain: str | None = None,
+        prefix: str = subjects.EVENTS,
+        max_pending: int = ADVISORIES_PENDING_MAX,
+    ) -> Advisories:
+        """Return what JetStream tells of from now on; `async with` listens, `async for` reads.
+
+        The events are in `natsstream.advisories`. They are plain NATS: what is told while the
+        connection is broken is lost, and `AdvisoriesInterrupted` stands in its place. To lose
+        nothing, capture the subjects in a stream.
+
+        Args:
+            kinds: Which ones; none is all but `api_audit`, of which there is one for each call.
+            stream: Only about this stream.
+            consumer: Only about consumers of this name.
+            domain: Only from this JetStream domain; None is the connection's, or all where it has
+                none.
+            prefix: What stands before `.ADVISORY`, where the events are imported from another
+                account.
+            max_pending: Events that may wait to be read; more are dropped, counted and raised.
+
+        Raises:
+            ConfigError: An argument has no legal value, or no such event can come.
+
+        Cost: a subscription for each kind, or for each family of kinds; servers make events only
+        where somebody listens.
+        Source: nats-server's jetstream_events.go; nats CLI `nats events --js-advisory`.
+        """
+        wanted = Wanted(
+            kinds=kinds,
+            stream=stream,
+            consumer=consumer,
+            domain=self._client.options.domain if domain is None else domain,
+            prefix=prefix,
+            max_pending=max_pending,
+        )
+        return Advisories(self._api, wanted)
 
     def events(self) -> ConnectionEvents:
         """Return what happens to the connection from now on, to be read with `async for`.

@@ -1,4 +1,4 @@
-"""What may be a stream's name, a subject and a filter; pure rules.
+"""What may be the name of a stream or a consumer, a subject and a filter; pure rules.
 
 Law: what the server would answer by closing the connection, or by storing under another name, is
 refused here before anything is sent.
@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import re
 
-from natsstream.errors import StreamNameError, SubjectError
+from natsstream.arguments import check_text, check_texts
+from natsstream.errors import (
+    ConfigError,
+    ConsumerNameError,
+    StreamNameError,
+    SubjectError,
+    UsageError,
+)
 
 STREAM_NAME_BYTES_MAX = 255
 # The server's max_control_line is 4,096 bytes for the whole line; a longer one closes the
@@ -23,14 +30,27 @@ _ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 
 def check_stream_name(name: str) -> str:
     """Return the name, or raise StreamNameError when no server would take it."""
+    return _check_name(name, "stream", StreamNameError)
+
+
+def check_consumer_name(name: str) -> str:
+    """Return the name, or raise ConsumerNameError when no server would take it."""
+    return _check_name(name, "consumer", ConsumerNameError)
+
+
+def _check_name(name: str, noun: str, error: type[UsageError]) -> str:
+    check_text(name, f"the {noun}'s name", error=error)
     if not name:
-        raise StreamNameError("the stream's name is empty")
+        raise error(f"the {noun}'s name is empty", hint="give the name that the server knows it by")
     if len(name.encode("utf-8", "surrogatepass")) > STREAM_NAME_BYTES_MAX:
-        raise StreamNameError(f"stream name {name[:40]!r}... exceeds {STREAM_NAME_BYTES_MAX} bytes")
+        raise error(
+            f"{noun} name {name[:40]!r}... exceeds {STREAM_NAME_BYTES_MAX} bytes",
+            hint="servers name files by it; shorten it",
+        )
     found = _ILLEGAL_IN_NAME.search(name)
     if found:
-        raise StreamNameError(
-            f"stream name {name!r} has {found.group()!r}",
+        raise error(
+            f"{noun} name {name!r} has {found.group()!r}",
             hint="use letters, digits, '-' and '_'; no spaces and none of . * > / \\",
         )
     return name
@@ -38,6 +58,7 @@ def check_stream_name(name: str) -> str:
 
 def check_subject(subject: str) -> str:
     """Return a subject to publish to, or raise SubjectError; wildcards are refused."""
+    check_text(subject, "the subject", error=SubjectError)
     if "*" in subject or ">" in subject:
         for token in subject.split("."):
             if token in ("*", ">"):
@@ -50,8 +71,9 @@ def check_subject(subject: str) -> str:
 
 def check_filter(subject: str) -> str:
     """Return a subject filter, or raise SubjectError; `*` is one token and a final `>` the rest."""
+    check_text(subject, "the subject", error=SubjectError)
     if not subject:
-        raise SubjectError("the subject is empty")
+        raise SubjectError("the subject is empty", hint="give one, such as 'orders.new'")
     if len(subject.encode("utf-8", "surrogatepass")) > SUBJECT_BYTES_MAX:
         raise SubjectError(
             f"subject {subject[:40]!r}... exceeds {SUBJECT_BYTES_MAX} bytes",
@@ -69,5 +91,47 @@ def check_filter(subject: str) -> str:
             f"subject {subject!r} has an empty token", hint="no leading or double '.'"
         )
     if ">" in tokens[:-1]:
-        raise SubjectError(f"subject {subject!r} has '>' before its end")
+        raise SubjectError(
+            f"subject {subject!r} has '>' before its end",
+            hint="'>' stands for the rest and comes last; '*' stands for one token",
+        )
     return subject
+
+
+def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
+    """Return the filters of one consumer or read.
+
+    Args:
+        filters: A list or another sequence of filters, not one text.
+        name: The argument's name, for messages.
+
+    Raises:
+        ConfigError: It is one text, no sequence, or two of them overlap.
+        SubjectError: One of them is not a legal filter.
+    """
+    texts = tuple(check_filter(each) for each in check_texts(filters, name, error=SubjectError))
+    for index, one in enumerate(texts):
+        for other in texts[:index]:
+            if covers(one, other) or covers(other, one):
+                raise ConfigError(
+                    f"{name}: {other!r} and {one!r} overlap",
+                    hint="leave out the one that the other one covers",
+                )
+    return texts
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Tell whether a filter matches all that another one matches.
+
+    The server refuses two filters of which one covers the other (10138); it takes two that only
+    share some subjects, such as `a.*` and `*.b`, and delivers what they share once.
+    """
+    theirs = narrow.split(".")
+    for index, mine in enumerate(wide.split(".")):
+        if index == len(theirs):
+            return False
+        if mine == ">":
+            return True
+        if theirs[index] == ">" or mine not in ("*", theirs[index]):
+            return False
+    return wide.count(".") == narrow.count(".")

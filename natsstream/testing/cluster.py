@@ -9,10 +9,8 @@ The folder of a cluster (`store_dir`, or a temporary one) holds the folder of ea
 
 from __future__ import annotations
 
-import atexit
 import concurrent.futures
 import contextlib
-import os
 import shutil
 import tempfile
 import time
@@ -20,38 +18,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from natsstream.errors import UsageError
-from natsstream.testing.binary import ServerStartError, find_nats_server
+from natsstream.testing.binary import find_nats_server
+from natsstream.testing.exits import AtExit
 from natsstream.testing.loops import LoopThread
-from natsstream.testing.monitoring import (
-    choose_leader,
-    fetch_health,
-    fetch_meta_leader,
-    fetch_stream_leader,
-    find_forgotten,
-    find_what_is_missing,
-)
+from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_names
+from natsstream.testing.monitoring import find_forgotten, find_what_is_missing
 from natsstream.testing.nodes import ClusterNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
-    from natsstream.testing.monitoring import Health
     from natsstream.testing.proxy import FaultProxy
 
 CutMode: TypeAlias = Literal["cut", "stall"]
 
-NODES_MAX = 7
-# An answer of each node takes some milliseconds of its time; elections take seconds.
-ASK_AGAIN_S = 0.05
 # How long nodes may be missing in the meta group of a new cluster; others take 0.3 s to join.
 FORGOTTEN_AFTER_S = 2.0
 
 T = TypeVar("T")
 
 
-class NatsCluster:
+class NatsCluster(Members[ClusterNode]):
     """nats-servers on 127.0.0.1 that form one JetStream cluster, with a proxy on every link.
 
     ```python
@@ -101,17 +89,14 @@ class NatsCluster:
         Raises:
             UsageError: A value that can not work.
         """
-        if not 2 <= size <= NODES_MAX:
-            message = f"size is {size}, it must be between 2 and {NODES_MAX}"
-            raise UsageError(message, hint="use NatsServer for a single server")
+        names = node_names(size, single="NatsServer")
         self.name: str = name
         self._store_dir = store_dir
         self._binary = binary
         self._folder: Path | None = None
-        self._owner_pid = 0
+        self._at_exit = AtExit(self.stop)
         # One thread forwards the bytes of all links.
         self._loop_thread = LoopThread("natsstream-cluster")
-        names = [f"n{number}" for number in range(1, size + 1)]
         self.servers: list[ClusterNode] = [
             ClusterNode(
                 name=node_name,
@@ -130,35 +115,6 @@ class NatsCluster:
     def __repr__(self) -> str:
         return f"<NatsCluster {self.name} {self.servers}>"
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    @property
-    def urls(self) -> list[str]:
-        """Addresses for clients, one a node, through the proxies.
-
-        Raises:
-            UsageError: The cluster has not started yet.
-        """
-        return [node.client_url for node in self.servers]
-
-    @property
-    def url(self) -> str:
-        """The addresses of `urls` with commas between them, as `connect()` takes them.
-
-        Raises:
-            UsageError: The cluster has not started yet.
-        """
-        return ",".join(self.urls)
-
     @property
     def version(self) -> str:
         """Version of the program, such as `2.15.1`; needs no running server.
@@ -167,18 +123,6 @@ class NatsCluster:
             ServerStartError: There is no program, or it does not run.
         """
         return self.servers[0].version
-
-    def node(self, name: str) -> ClusterNode:
-        """Return the node with this name, such as `n1`.
-
-        Raises:
-            UsageError: There is none.
-        """
-        for node in self.servers:
-            if node.name == name:
-                return node
-        message = f"there is no node {name!r} in this cluster"
-        raise UsageError(message, hint=f"one of {', '.join(node.name for node in self.servers)}")
 
     def start(self, *, deadline_s: float = 30.0) -> Self:
         """Start all nodes that do not run; return when there is a meta leader and all are current.
@@ -203,8 +147,7 @@ class NatsCluster:
             self._on_each(self.servers, lambda node: node.start(deadline_s=deadline_s))
             # The servers' own exit handlers end them one after the other, ours all at once; the
             # one that was registered last runs first.
-            atexit.unregister(self._stop_at_exit)
-            atexit.register(self._stop_at_exit)
+            self._at_exit.arm()
             self._restart_forgotten(deadline)
             self._wait_until_ready(self.servers, deadline)
         except BaseException:
@@ -235,20 +178,6 @@ class NatsCluster:
             )
         if not keep_store:
             self._let_go()
-
-    def wait_until_ready(self, *, deadline_s: float = 30.0) -> None:
-        """Wait until all nodes that run see each other and JetStream is ready on each of them.
-
-        Nodes that are down or paused are left out. One that is isolated is not ready.
-
-        Args:
-            deadline_s: Seconds to wait at most.
-
-        Raises:
-            ServerStartError: The cluster is not ready in time; `detail` says what is missing.
-        """
-        awake = [node for node in self.servers if node.is_running and not node.is_paused]
-        self._wait_until_ready(awake, time.monotonic() + deadline_s)
 
     def isolate(
         self,
@@ -308,66 +237,8 @@ class NatsCluster:
             raise UsageError(message, hint="pass two nodes")
         return first.route_proxies[second.name]
 
-    def meta_leader(self) -> ClusterNode | None:
-        """Return the node that leads the meta group, or None while a majority names none.
-
-        Cost: one request to each running node, at most 4 s when one does not answer.
-        """
-        opinions = self._ask(fetch_meta_leader)
-        name = choose_leader(opinions, len(self.servers))
-        return self.node(name) if name is not None else None
-
-    def leader_of(self, stream: str, *, account: str = "$G") -> ClusterNode | None:
-        """Return the node that a majority of a stream's replicas takes for its leader, or None.
-
-        Args:
-            stream: Name of the stream; None is also the answer for one that does not exist.
-            account: Account of the stream; `$G` is the one of servers without accounts.
-
-        Cost: one request to each running node, at most 4 s when one does not answer.
-        """
-        opinions = self._ask(lambda url: fetch_stream_leader(url, stream, account))
-        n_replicas = max((n_replicas for _, n_replicas in opinions), default=0)
-        name = choose_leader((leader for leader, _ in opinions), n_replicas)
-        return self.node(name) if name is not None else None
-
-    def wait_for_leader(
-        self,
-        stream: str,
-        *,
-        account: str = "$G",
-        other_than: ClusterNode | None = None,
-        deadline_s: float = 30.0,
-    ) -> ClusterNode:
-        """Wait until a stream has a leader and return it.
-
-        Args:
-            stream: Name of the stream.
-            account: Account of the stream.
-            other_than: The node that does not count, such as the leader that was just killed.
-            deadline_s: Seconds to wait at most.
-
-        Raises:
-            ServerStartError: There is no such leader in time.
-        """
-        deadline = time.monotonic() + deadline_s
-        while True:
-            leader = self.leader_of(stream, account=account)
-            if leader is not None and leader is not other_than:
-                return leader
-            if time.monotonic() >= deadline:
-                message = f"{stream} has no new leader after {deadline_s} s"
-                hint = "a majority of the replicas must run and reach each other"
-                raise ServerStartError(message, detail=self.log_tail(10), hint=hint)
-            time.sleep(ASK_AGAIN_S)
-
-    def log_tail(self, n_lines: int = 50) -> str:
-        """Return the last lines of each node's log, under the node's name; they outlive `stop()`.
-
-        Args:
-            n_lines: Number of lines of each node.
-        """
-        return "\n".join(f"== {node.name}\n{node.log_tail(n_lines)}" for node in self.servers)
+    def _url_of(self, node: ClusterNode) -> str:
+        return node.client_url  # Through its proxy.
 
     def _member(self, node: ClusterNode) -> ClusterNode:
         if not any(node is own for own in self.servers):
@@ -384,8 +255,7 @@ class NatsCluster:
         else:
             self._store_dir.mkdir(parents=True, exist_ok=True)
             self._folder = self._store_dir.resolve()
-        self._owner_pid = os.getpid()
-        atexit.register(self._stop_at_exit)
+        self._at_exit.arm()
         self._loop_thread.start()
         for node in self.servers:
             for proxy in (node.client_proxy, *node.route_proxies.values()):
@@ -412,39 +282,13 @@ class NatsCluster:
             self.node(name).kill()
             self.node(name).start()
 
-    def _wait_until_ready(self, nodes: list[ClusterNode], deadline: float) -> None:
-        names = frozenset(node.name for node in nodes)
-        while True:
-            for node in nodes:
-                if not node.is_running:
-                    message = f"{node.name} ended before the cluster was ready"
-                    raise ServerStartError(message, detail=node.log_tail(20))
-            missing = find_what_is_missing(self._fetch_healths(nodes), names)
-            if not missing:
-                return
-            if time.monotonic() >= deadline:
-                message = f"the cluster is not ready: {missing}"
-                hint = "check the links, and config= against the log lines above"
-                raise ServerStartError(message, detail=self.log_tail(10), hint=hint)
-            time.sleep(ASK_AGAIN_S)
-
-    def _fetch_healths(self, nodes: list[ClusterNode]) -> dict[str, Health | None]:
-        healths = self._on_each(nodes, lambda node: _answer_of(node, fetch_health))
-        return {node.name: health for node, health in zip(nodes, healths, strict=True)}
-
-    def _ask(self, question: Callable[[str], T | None]) -> list[T]:
-        """Return what the nodes that run and know an answer say to a question."""
-        awake = [node for node in self.servers if node.is_running and not node.is_paused]
-        answers = self._on_each(awake, lambda node: _answer_of(node, question))
-        return [answer for answer in answers if answer is not None]
-
     def _on_each(self, nodes: list[ClusterNode], act: Callable[[ClusterNode], T]) -> list[T]:
         """Do something with all nodes at the same time; the first error is raised at the end."""
         with concurrent.futures.ThreadPoolExecutor(NODES_MAX) as threads:
             return list(threads.map(act, nodes))
 
     def _let_go(self) -> None:
-        atexit.unregister(self._stop_at_exit)
+        self._at_exit.disarm()
         folder, self._folder = self._folder, None
         with contextlib.ExitStack() as ending:
             # Each step runs, whatever the others raise; the last one first.
@@ -458,15 +302,3 @@ class NatsCluster:
                 ending.callback(node.stop)
             for node in self.servers:
                 ending.callback(node.kill)
-
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the servers.
-        if os.getpid() == self._owner_pid:
-            self.stop()
-
-
-def _answer_of(node: ClusterNode, question: Callable[[str], T | None]) -> T | None:
-    # It may end at any moment, and then has no address.
-    with contextlib.suppress(UsageError):
-        return question(node.monitor_url)
-    return None

@@ -7,38 +7,28 @@ container's life (`containers.py`), and faults on single links, which need the p
 
 from __future__ import annotations
 
-import atexit
-import os
 import secrets
 import time
 from typing import TYPE_CHECKING
 
-from natsstream.errors import NatsStreamError, UsageError
+from natsstream.errors import NatsStreamError
 from natsstream.testing.binary import ServerStartError
 from natsstream.testing.containers import NatsContainer
 from natsstream.testing.daemons import daemon_errors
+from natsstream.testing.exits import AtExit
 from natsstream.testing.leftovers import owner_labels
-from natsstream.testing.monitoring import (
-    choose_leader,
-    fetch_health,
-    fetch_meta_leader,
-    fetch_stream_leader,
-    find_what_is_missing,
-)
+from natsstream.testing.members import Members, node_names
 
 # Below: testcontainers is an extra, whose absence `containers.py` turns into an error of ours.
 from testcontainers.core.network import Network  # isort: skip
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
-NODES_MAX = 7
 ROUTE_PORT = 6222
-ASK_AGAIN_S = 0.1
 
 
-class NatsClusterContainer:
+class NatsClusterContainer(Members[NatsContainer]):
     """nats-servers in Docker containers that form one JetStream cluster, for streams with R3.
 
     ```python
@@ -80,13 +70,10 @@ class NatsClusterContainer:
             UsageError: A value that can not work.
             ServerStartError: No Docker daemon answers.
         """
-        if not 2 <= size <= NODES_MAX:
-            message = f"size is {size}, it must be between 2 and {NODES_MAX}"
-            raise UsageError(message, hint="use NatsContainer for a single server")
+        names = node_names(size, single="NatsContainer")
         self.name: str = name
         self._network: Network | None = None
-        self._owner_pid = 0
-        names = [f"n{number}" for number in range(1, size + 1)]
+        self._at_exit = AtExit(self.stop)
         # Each has all routes, also that to itself, which the server drops: the meta group takes
         # its size from their number.
         routes = ",".join(f"nats://{node_name}:{ROUTE_PORT}" for node_name in names)
@@ -106,35 +93,6 @@ class NatsClusterContainer:
     def __repr__(self) -> str:
         return f"<NatsClusterContainer {self.name} {self.servers}>"
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    @property
-    def urls(self) -> list[str]:
-        """Addresses for clients, one a node.
-
-        Raises:
-            UsageError: The cluster has not started yet.
-        """
-        return [node.url for node in self.servers]
-
-    @property
-    def url(self) -> str:
-        """The addresses of `urls` with commas between them, as `connect()` takes them.
-
-        Raises:
-            UsageError: The cluster has not started yet.
-        """
-        return ",".join(self.urls)
-
     @property
     def version(self) -> str:
         """Version of the first node, which must be running.
@@ -144,18 +102,6 @@ class NatsClusterContainer:
             NatsStreamError: It does not answer.
         """
         return self.servers[0].version
-
-    def node(self, name: str) -> NatsContainer:
-        """Return the node with this name, such as `n1`.
-
-        Raises:
-            UsageError: There is none.
-        """
-        for node in self.servers:
-            if node.name == name:
-                return node
-        message = f"there is no node {name!r} in this cluster"
-        raise UsageError(message, hint=f"one of {', '.join(node.name for node in self.servers)}")
 
     def start(self, *, deadline_s: float = 60.0) -> Self:
         """Start all nodes that do not run; return when there is a meta leader and all are current.
@@ -200,7 +146,7 @@ class NatsClusterContainer:
                 failures.append(error)  # The others must not be left for one that fails.
         if not keep_store and self._network is not None:
             network, self._network = self._network, None
-            atexit.unregister(self._stop_at_exit)
+            self._at_exit.disarm()
             with daemon_errors(f"the network of {self.name} can not be removed"):
                 network.remove()
             # It has a client of its own, and no way to close it.
@@ -208,82 +154,15 @@ class NatsClusterContainer:
         if failures:
             raise failures[0]
 
-    def wait_until_ready(self, *, deadline_s: float = 30.0) -> None:
-        """Wait until all nodes that run see each other and JetStream is ready on each of them.
-
-        Nodes that are down or paused are left out.
-
-        Args:
-            deadline_s: Seconds to wait at most.
-
-        Raises:
-            ServerStartError: The cluster is not ready in time, or a node ended.
-        """
-        self._wait_until_ready(self._awake(), time.monotonic() + deadline_s)
-
-    def meta_leader(self) -> NatsContainer | None:
-        """Return the node that leads the meta group, or None while a majority names none.
-
-        Cost: one request to each running node, at most 4 s when one does not answer.
-        """
-        opinions = [fetch_meta_leader(node.monitor_url) for node in self._awake()]
-        name = choose_leader((opinion for opinion in opinions if opinion), len(self.servers))
-        return self.node(name) if name is not None else None
-
-    def leader_of(self, stream: str, *, account: str = "$G") -> NatsContainer | None:
-        """Return the node that a majority of a stream's replicas takes for its leader, or None.
-
-        Args:
-            stream: Name of the stream; None is also the answer for one that does not exist.
-            account: Account of the stream; `$G` is the one of servers without accounts.
-
-        Cost: one request to each running node, at most 4 s when one does not answer.
-        """
-        answers = [fetch_stream_leader(node.monitor_url, stream, account) for node in self._awake()]
-        opinions = [answer for answer in answers if answer is not None]
-        n_replicas = max((n_replicas for _, n_replicas in opinions), default=0)
-        name = choose_leader((leader for leader, _ in opinions), n_replicas)
-        return self.node(name) if name is not None else None
-
-    def log_tail(self, n_lines: int = 50) -> str:
-        """Return the last lines of each node's log, under the node's name; they outlive `stop()`.
-
-        Args:
-            n_lines: Number of lines of each node.
-        """
-        return "\n".join(f"== {node.name}\n{node.log_tail(n_lines)}" for node in self.servers)
-
-    def _awake(self) -> list[NatsContainer]:
-        return [node for node in self.servers if node.is_running and not node.is_paused]
-
-    def _wait_until_ready(self, nodes: list[NatsContainer], deadline: float) -> None:
-        names = frozenset(node.name for node in nodes)
-        while True:
-            for node in nodes:
-                if not node.is_running:
-                    message = f"{node.name} ended before the cluster was ready"
-                    raise ServerStartError(message, detail=node.log_tail(20))
-            healths = {node.name: fetch_health(node.monitor_url) for node in nodes}
-            missing = find_what_is_missing(healths, names)
-            if not missing:
-                return
-            if time.monotonic() >= deadline:
-                message = f"the cluster {self.name} was not ready in time: {missing}"
-                raise ServerStartError(message, detail=self.log_tail(10))
-            time.sleep(ASK_AGAIN_S)
+    def _url_of(self, node: NatsContainer) -> str:
+        return node.url
 
     def _make_network(self) -> None:
-        self._owner_pid = os.getpid()
         network = Network(docker_network_kw={"labels": owner_labels()})
         network.name = f"natsstream-{secrets.token_hex(4)}"
         with daemon_errors("no Docker network can be made", ServerStartError):
             self._network = network.create()
         # The nodes have exit handlers of their own; registered before them, this runs after them.
-        atexit.register(self._stop_at_exit)
+        self._at_exit.arm()
         for node in self.servers:
             node.with_network(network).with_network_aliases(node.name)
-
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the containers.
-        if os.getpid() == self._owner_pid:
-            self.stop()

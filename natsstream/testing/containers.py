@@ -17,9 +17,7 @@ with NatsContainer() as server:
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import secrets
 import socket
 import time
@@ -27,6 +25,7 @@ from typing import TYPE_CHECKING, cast
 
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.testing.binary import ServerStartError
+from natsstream.testing.exits import AtExit
 from natsstream.testing.monitoring import fetch_page
 from natsstream.testing.ports import HOST, reserve_port, says_info
 from natsstream.testing.processes import poll_until
@@ -142,7 +141,7 @@ class NatsContainer(DockerContainer):
         self._is_local = True
         self._reservation: socket.socket | None = None
         self._last_log = ""
-        self._owner_pid = 0
+        self._at_exit = AtExit(self.stop)
 
     def __repr__(self) -> str:
         return f"<NatsContainer {self.name} {self.image}, port {self._port}>"
@@ -274,7 +273,7 @@ class NatsContainer(DockerContainer):
                 self._keep_port()
             return
         self._release_port()
-        atexit.unregister(self._stop_at_exit)
+        self._at_exit.disarm()
         if self._container is not None:
             self._last_log = self.log_tail(LOG_LINES_MAX)
             with daemon_errors(f"{self.name} can not be removed"), contextlib.suppress(NotFound):
@@ -351,8 +350,7 @@ class NatsContainer(DockerContainer):
         """Make and start a new container, on another port when the chosen one was taken."""
         daemon = self.get_docker_client()
         # A program that forgets stop(), or ends on an error, must leave no container behind.
-        self._owner_pid = os.getpid()
-        atexit.register(self._stop_at_exit)
+        self._at_exit.arm()
         prepare(daemon.client)
         if self._is_default_image:
             self.image: str = default_image(daemon.client, self._asked_image, self._release)
@@ -437,11 +435,6 @@ class NatsContainer(DockerContainer):
         if self._reservation is not None:
             self._reservation.close()
             self._reservation = None
-
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the container.
-        if os.getpid() == self._owner_pid:
-            self.stop()
 
 
 def _free_port() -> int:

@@ -7,14 +7,13 @@ Its law: a fault holds from the return of the call that makes it until `heal()`.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import socket
 import sys
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from natsstream.errors import UsageError
+from natsstream.testing.exits import AtExit
 from natsstream.testing.loops import LoopThread
 from natsstream.testing.pipes import RESET_ON_CLOSE, Connection, Faults
 from natsstream.testing.ports import HOST
@@ -81,7 +80,7 @@ class FaultProxy:
         # Bound but not listening: it keeps the port while the listener is closed by `cut()`.
         self._reservation: socket.socket | None = None
         self._listener: socket.socket | None = None
-        self._owner_pid = 0
+        self._at_exit = AtExit(self._stop_at_exit)
 
     def __repr__(self) -> str:
         state = f"port {self._port}" if self._port is not None else "not running"
@@ -175,8 +174,7 @@ class FaultProxy:
             self._port = cast("tuple[str, int]", self._reservation.getsockname())[1]
             if self._owns_thread:
                 self._thread.start()
-            self._owner_pid = os.getpid()
-            atexit.register(self._stop_at_exit)
+            self._at_exit.arm()
             self._thread.call(self._listen)
         except BaseException:
             self.stop()
@@ -189,7 +187,7 @@ class FaultProxy:
         Raises:
             NatsStreamError: The thread does not end within 10 s.
         """
-        atexit.unregister(self._stop_at_exit)
+        self._at_exit.disarm()
         if self._thread.is_running:
             self._thread.call(self._close)
         if self._owns_thread:
@@ -376,10 +374,8 @@ class FaultProxy:
         self._abort_all()
 
     def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the thread.
-        if os.getpid() == self._owner_pid:
-            with contextlib.suppress(OSError):
-                self.stop()
+        with contextlib.suppress(OSError):
+            self.stop()
 
 
 def _checked_port(port: int | None) -> int | None:

@@ -6,14 +6,13 @@ Its law: whatever happens, the last signal that a living process gets is SIGCONT
 
 from __future__ import annotations
 
-import atexit
-import os
 import random
 import signal
 import threading
 from typing import TYPE_CHECKING
 
 from natsstream.errors import NatsStreamError, UsageError
+from natsstream.testing.exits import AtExit
 
 if TYPE_CHECKING:
     import subprocess
@@ -69,14 +68,13 @@ class Pulses:
         self._n_done = 0
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
-        self._owner_pid = 0
+        self._at_exit = AtExit(self.stop)
 
     def __enter__(self) -> Self:
-        self._owner_pid = os.getpid()
         self._ends.clear()
         self._n_done = 0
         # After the server's own exit handler, so it runs before it.
-        atexit.register(self._stop_at_exit)
+        self._at_exit.arm()
         name = f"natsstream-pulses-{self._process.pid}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -108,7 +106,7 @@ class Pulses:
         Raises:
             NatsStreamError: The thread does not end.
         """
-        atexit.unregister(self._stop_at_exit)
+        self._at_exit.disarm()
         self._ends.set()
         if not self.wait(JOIN_WAIT_S):
             message = f"the pulses of pid {self._process.pid} do not end within {JOIN_WAIT_S} s"
@@ -128,11 +126,6 @@ class Pulses:
                     return
         finally:
             self._process.send_signal(signal.SIGCONT)
-
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the thread.
-        if os.getpid() == self._owner_pid:
-            self.stop()
 
 
 def draw_times(

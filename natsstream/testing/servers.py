@@ -16,7 +16,6 @@ The folder of a server (`store_dir`, or a temporary one) holds:
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import secrets
@@ -31,6 +30,8 @@ from typing import TYPE_CHECKING
 from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
 from natsstream.testing.claims import end_orphan, lock_folder
+from natsstream.testing.exits import AtExit
+from natsstream.testing.logs import tail_of
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
 from natsstream.testing.pulses import Pulses
@@ -44,9 +45,9 @@ __all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
 
 # SIGKILL ends a process at once, except where it waits for a disk that does not answer.
 KILL_WAIT_S = 10.0
+PORT_WAIT_S = 0.1
+PORT_ATTEMPTS = 10
 ERROR_LOG_LINES = 20
-# Some 2,000 lines: enough for a test report, and never the whole log of a long run.
-LOG_TAIL_BYTES_MAX = 256 * 1024
 
 
 class NatsServer:
@@ -99,6 +100,7 @@ class NatsServer:
         self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
         self._store_dir = store_dir
         self._port = port
+        self._is_port_given = port is not None
         self._jetstream = jetstream
         self._max_payload_bytes = max_payload_bytes
         self._config = config
@@ -109,7 +111,7 @@ class NatsServer:
         self._folder: Path | None = None
         self._lock_fd: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner_pid = 0
+        self._at_exit = AtExit(self.stop)
         self._listeners: dict[str, list[str]] = {}
         self._reservation: socket.socket | None = None
 
@@ -207,8 +209,12 @@ class NatsServer:
             binary = find_nats_server(self._binary)
             folder = self._take_folder()
             end_orphan(folder / "server.pid", binary)
-            process = self._launch(binary, folder)
-            self._wait_until_ready(process, folder, deadline_s)
+            # A port that was kept: whoever took it between our letting go and the server's start,
+            # such as the own end of a connection, may be gone soon.
+            attempts = 1 if self._is_port_given else PORT_ATTEMPTS
+            while not self._get_ready(binary, folder, deadline_s, is_last=attempts == 1):
+                attempts -= 1
+                time.sleep(PORT_WAIT_S)
         except OSError as error:
             self._clean_up_failed_start(has_folder=has_folder)
             message = f"{self.name} can not be started: {error}"
@@ -258,8 +264,9 @@ class NatsServer:
             message = f"nats-server with pid {self._process.pid} does not end after SIGKILL"
             raise NatsStreamError(message, hint="its disk may hang: see dmesg") from error
         self._process = None
-        if self._port is not None and self._reservation is None:
-            self._reservation = reserve_port(self._port)
+        port = self._port_to_take()
+        if port is not None and self._reservation is None:
+            self._reservation = reserve_port(port)
 
     def pause(self) -> None:
         """Freeze the server: its connections stay open and nothing answers.
@@ -343,9 +350,8 @@ class NatsServer:
             else:
                 self._store_dir.mkdir(parents=True, exist_ok=True)
                 self._folder = self._store_dir.resolve()
-            self._owner_pid = os.getpid()
             # A program that forgets stop(), or ends on an error, must leave no server behind.
-            atexit.register(self._stop_at_exit)
+            self._at_exit.arm()
         if self._lock_fd is None:
             self._lock_fd = lock_folder(self._folder)
         return self._folder
@@ -363,7 +369,7 @@ class NatsServer:
         config_file.write_text(config, encoding="utf-8")
         # `-P` comes first: claims.py recognises an orphan by it.
         command = [str(binary), "-P", str(pid_file), "-c", str(config_file), "-n", self.name]
-        command += ["-a", HOST, "-p", str(self._port or -1), "-m", "-1"]
+        command += ["-a", HOST, "-p", str(self._port_to_take() or -1), "-m", "-1"]
         command += ["--ports_file_dir", str(ports_dir)]
         if self._jetstream:
             command += ["-js", "-sd", str(folder)]
@@ -389,10 +395,17 @@ class NatsServer:
             lines.append(f"max_payload: {self._max_payload_bytes}")
         return lines
 
-    def _wait_until_ready(
-        self, process: subprocess.Popen[bytes], folder: Path, deadline_s: float
-    ) -> None:
+    def _port_to_take(self) -> int | None:
+        """Return the port for clients of the next start; None leaves it to the server."""
+        return self._port
+
+    def _get_ready(self, binary: Path, folder: Path, deadline_s: float, *, is_last: bool) -> bool:
+        """Start the process and wait for its answer; False when another program has its port.
+
+        On the last attempt that is an error.
+        """
         deadline = time.monotonic() + deadline_s
+        process = self._launch(binary, folder)
         while True:
             # The ports file bears the pid: a foreign server on a wanted port is not taken for ours.
             ports = read_ports(folder / "ports", process.pid)
@@ -401,8 +414,10 @@ class NatsServer:
                 if says_info(port):
                     self._port = port
                     self._listeners = ports
-                    return
+                    return True
             if process.poll() is not None:
+                if self._has_lost_its_port() and not is_last:
+                    return False
                 message = f"nats-server ended with code {process.returncode} before it was ready"
                 raise self._start_error(message)
             if time.monotonic() >= deadline:
@@ -410,10 +425,14 @@ class NatsServer:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_S)
 
+    def _has_lost_its_port(self) -> bool:
+        port, log = self._port_to_take(), self._read_log(from_offset=self._log_start)
+        return port is not None and f":{port}: bind: address already in use" in log
+
     def _start_error(self, message: str) -> ServerStartError:
         log = self._read_log(from_offset=self._log_start)
         detail = "\n".join(log.splitlines()[-ERROR_LOG_LINES:])
-        if self._port is not None and f":{self._port}: bind: address already in use" in log:
+        if self._has_lost_its_port():
             message = f"port {self._port} on {HOST} is taken by another program"
             hint = "leave port out: nats-server then chooses a free one"
         else:
@@ -429,10 +448,10 @@ class NatsServer:
     def _let_go(self) -> None:
         """Give up folder, claim and reservation; the next start begins anew."""
         self._release_port()
-        atexit.unregister(self._stop_at_exit)
+        self._at_exit.disarm()
         folder, self._folder = self._folder, None
         if folder is not None:
-            self._last_log = _tail_of(self._log_path(folder))
+            self._last_log = tail_of(self._log_path(folder))
             if self._store_dir is None:
                 # The process is gone; what can fail here is a folder that the user removed already.
                 shutil.rmtree(folder, ignore_errors=True)
@@ -440,31 +459,15 @@ class NatsServer:
             os.close(self._lock_fd)
             self._lock_fd = None
 
-    def _stop_at_exit(self) -> None:
-        # A forked child inherits the exit handlers, but not the server.
-        if os.getpid() == self._owner_pid:
-            self.stop()
-
     def _log_path(self, folder: Path) -> Path:
         return self._log_file if self._log_file is not None else folder / "server.log"
 
     def _read_log(self, *, from_offset: int = 0) -> str:
         if self._folder is None:
             return self._last_log
-        return _tail_of(self._log_path(self._folder), from_offset=from_offset)
+        return tail_of(self._log_path(self._folder), from_offset=from_offset)
 
     def _release_port(self) -> None:
         if self._reservation is not None:
             self._reservation.close()
             self._reservation = None
-
-
-def _tail_of(path: Path, *, from_offset: int = 0) -> str:
-    """Return the end of a file: from the offset, at most 256 KiB; empty when there is no file."""
-    try:
-        with path.open("rb") as log:
-            size = log.seek(0, os.SEEK_END)
-            log.seek(max(from_offset, size - LOG_TAIL_BYTES_MAX))
-            return log.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -18,6 +18,8 @@ MESSAGES_OF_FETCH = 20_000
 MEMORY_MESSAGES = (100_000, 1_000_000)
 PUBLISHED = 100_000
 PUBLISHED_BY_NATS_PY = 20_000
+CONSUMED = 100_000
+CONSUMED_BY_NATS_PY = 20_000
 REQUESTS = 5_000
 _HEADERS = {"Trace-Id": "4bf92f3577b34da6a3ce929d0e0e4736", "Content-Type": "application/json"}
 _SUBJECTS = "scripts.benchmarks.subjects"
@@ -46,6 +48,21 @@ PUBLISH_GOALS = (
     Goal(subject="publisher", base="nats.js publish"),
     Goal(subject="publisher", base="nats bench"),
     Goal(subject="blocking send_many", base="publisher"),
+)
+CONSUME_GOALS = (
+    Goal(subject="consume", base="nats-py fetch, acks", at_least=5),
+    Goal(subject="consume", base="nats.js consume, acks", at_least=1),
+    Goal(subject="consume", base="natsrpy fetch, acks"),
+    Goal(subject="consume without acks", base="nats-py fetch", at_least=5),
+    Goal(subject="consume without acks", base="nats.js consume", at_least=1),
+    Goal(subject="run", base="consume"),
+    Goal(subject="run", base="nats-py fetch, acks"),
+)
+BATCH_GOALS = (
+    Goal(subject="fast send", base="raw fast batch", at_least=0.8),
+    Goal(subject="fast send_many", base="raw fast batch", at_least=0.8),
+    Goal(subject="fast send", base="publisher"),
+    Goal(subject="atomic batches of 500", base="publisher"),
 )
 REQUEST_GOALS = (
     Goal(subject="request", base="nats-py request", of="p50_us", at_most=1),
@@ -87,6 +104,37 @@ def publish(url: str, rounds: int, tell: Tell) -> list[Row]:
     return rows(figures, PUBLISH_GOALS)
 
 
+def consume(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Pull consumers, with an ack for each message and without acks."""
+    asyncio.run(fill(url, "CONSUME", CONSUMED, {}))
+    few = CONSUMED_BY_NATS_PY
+
+    def run(name: str) -> Figure:
+        if name.startswith("nats.js"):
+            subject = "consume_acks" if name.endswith("acks") else "consume"
+            return tools.nats_js(subject, url, "CONSUME", CONSUMED)
+        if name == "nats-py fetch":
+            return _reader(url, "CONSUME", name, few)
+        count = few if name == "nats-py fetch, acks" else CONSUMED
+        return measure(python(f"{_SUBJECTS}.consumers", name, url, "CONSUME", str(count)))
+
+    names = ["consume", "nats-py fetch, acks", "natsrpy fetch, acks", "nats.js consume, acks"]
+    names += ["run", "consume without acks", "nats-py fetch", "nats.js consume"]
+    return rows(interleave(names, rounds, run, tell), CONSUME_GOALS)
+
+
+def batches(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """Fast batches and atomic batches."""
+
+    def run(name: str) -> Figure:
+        asyncio.run(make_empty(url, "BATCH", allow_batched=True, allow_atomic=True))
+        module = "publishers" if name == "publisher" else "batches"
+        return measure(python(f"{_SUBJECTS}.{module}", name, url, "BATCH", str(PUBLISHED)))
+
+    names = ["publisher", "fast send", "fast send_many", "raw fast batch", "atomic batches of 500"]
+    return rows(interleave(names, rounds, run, tell), BATCH_GOALS)
+
+
 def request(url: str, rounds: int, tell: Tell) -> list[Row]:
     """Requests one after the other: how long half of them and 99 in 100 take."""
 
@@ -119,6 +167,8 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "read-headers": read_headers,
     "ordered": ordered,
     "publish": publish,
+    "consume": consume,
+    "batches": batches,
     "request": request,
     "memory": memory,
 }

@@ -21,9 +21,9 @@ async def fill(url: str, stream: str, count: int, headers: Mapping[str, str]) ->
                 await publisher.send(subject, data, headers=headers)
 
 
-async def make_empty(url: str, stream: str) -> None:
-    """Make a stream anew, without messages."""
+async def make_empty(url: str, stream: str, **allowed: bool) -> None:
+    """Make a stream anew, without messages, with what `allowed` names of `StreamConfig`."""
     async with ns.connect(url) as js:
         if stream in [name async for name in js.streams.names()]:
             await js.streams.delete(stream)
-        await js.streams.create(stream, subjects=[f"{stream}.>"])
+        await js.streams.create(stream, subjects=[f"{stream}.>"], **allowed)

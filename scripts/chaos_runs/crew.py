@@ -15,6 +15,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from natsstream import JetStream
+from scripts.chaos_runs import hands_crew
+from scripts.chaos_runs.hands_crew import Hands
 from scripts.chaos_runs.ledger import WriterBook
 from scripts.chaos_runs.load import STREAM, Load, describe_client
 from scripts.chaos_runs.readers import BoundedReader, Follower, Manner, Reader
@@ -23,7 +25,14 @@ from scripts.chaos_runs.watch import describe_task
 from scripts.chaos_runs.writers import WAYS, publish_pipelined, publish_singly
 
 WRITERS = ("single", *WAYS)
-CLIENTS = ("chaos-writers-1", "chaos-writers-2", "chaos-readers", "chaos-tails-1", "chaos-tails-2")
+CLIENTS = (
+    "chaos-writers-1",
+    "chaos-writers-2",
+    "chaos-readers",
+    "chaos-tails-1",
+    "chaos-tails-2",
+    *hands_crew.CLIENTS,
+)
 # A message that is sent again, what waits behind it, and a generous time on top.
 WRITERS_END_S = 150.0
 READERS_END_S = 60.0
@@ -36,10 +45,12 @@ class Progress:
 
     Attributes:
         acked: Acknowledged messages of each writer that may still write.
+        delivered: Deliveries of each consumer with hands.
         read: Last sequence of each reader.
     """
 
     acked: dict[str, int]
+    delivered: dict[str, int]
     read: dict[str, int]
 
 
@@ -53,6 +64,7 @@ class Crew:
     Attributes:
         books: What the writers were told.
         readers: The readers.
+        hands: Who takes messages from consumers.
     """
 
     def __init__(self, load: Load, capacity: int) -> None:
@@ -66,6 +78,7 @@ class Crew:
             for index, name in enumerate(WRITERS)
         ]
         self.readers: list[Reader] = []
+        self.hands: Hands = Hands(load, capacity * len(WRITERS))
 
     async def connect(self, site: Site) -> list[JetStream]:
         """Open the connections; each has asked something, so it has all that it keeps."""
@@ -80,7 +93,8 @@ class Crew:
         """Start all workers."""
         load = self._load
         self._watching = asyncio.create_task(load.watch.run(), name="watch")
-        first, second, reading, tails, more_tails = clients
+        first, second, reading, tails, more_tails, *for_hands = clients
+        self.hands.begin(for_hands)
         single, *pipelined = self.books
         self._write("single", publish_singly(load, first, single))
         for book, js in zip(pipelined, (first, second, second), strict=True):
@@ -111,7 +125,7 @@ class Crew:
         """Return how far all have come."""
         acked = {book.name: book.ends["acked"] for book in self.books if not book.is_full}
         read = {each.sightings.name: each.sightings.last for each in self.readers}
-        return Progress(acked, read)
+        return Progress(acked, self.hands.progress(), read)
 
     def goal(self, reader: Reader) -> int:
         """Return the last acknowledged sequence that a reader has to come to."""
@@ -133,6 +147,7 @@ class Crew:
                 await reader.end()
             else:
                 task.cancel()
+        await self.hands.end()
         await self._end(list(self._reading.values()), READERS_END_S)
         if self._watching is not None:
             self._watching.cancel()
@@ -151,6 +166,7 @@ class Crew:
 
     async def abandon(self) -> None:
         """Cancel whoever still works; for a run that ends by an error."""
+        await self.hands.end()
         tasks = [*self._writing.values(), *self._reading.values()]
         tasks += [self._watching] if self._watching is not None else []
         for task in tasks:

@@ -35,6 +35,8 @@ class Faults:
         js: A connection past all proxies, for what is asked of JetStream.
         admin: The same for the system account.
         tell: Gets a line about each step that was done.
+        note_kill: Called just before and just after a node is killed.
+        spared: Begin of the names of consumers that no fault deletes; a step down is theirs too.
 
     Attributes:
         done: Steps that were done, by kind.
@@ -48,12 +50,17 @@ class Faults:
         js: JetStream,
         admin: JetStream,
         tell: Callable[[str], None],
+        *,
+        note_kill: Callable[[], None] = lambda: None,
+        spared: str = "-",
     ) -> None:
         self._site = site
         self._stream = stream
         self._js = js
         self._admin = admin
         self._tell = tell
+        self._note_kill = note_kill
+        self._spared = spared
         self.done: Counter[Kind] = Counter()
         self.failed: Counter[Kind] = Counter()
         self._undo: dict[Step, Callable[[], object]] = {}
@@ -99,7 +106,9 @@ class Faults:
     def _begin_at_node(self, step: Step) -> Callable[[], object]:
         node = self._site.nodes[step.target]
         if step.kind == "kill":
+            self._note_kill()
             node.kill()
+            self._note_kill()
             return lambda: self._site.start_node(step.target)
         if step.kind == "restart":
             node.stop(keep_store=True)
@@ -158,10 +167,19 @@ class Faults:
             await self._request(self._admin, "META.LEADER.STEPDOWN")
         elif kind == "step down":
             await self._request(self._js, f"STREAM.LEADER.STEPDOWN.{self._stream}")
+            for name in await self._consumers():
+                if name.startswith(self._spared):
+                    # One that has no leader now does not answer: the others do.
+                    subject = f"$JS.API.CONSUMER.LEADER.STEPDOWN.{self._stream}.{name}"
+                    await self._js.core.publish(subject, b"")
         else:
-            answer = await self._request(self._js, f"CONSUMER.NAMES.{self._stream}")
-            for name in cast("list[str] | None", answer.get("consumers")) or []:
-                await self._request(self._js, f"CONSUMER.DELETE.{self._stream}.{name}")
+            for name in await self._consumers():
+                if not name.startswith(self._spared):
+                    await self._request(self._js, f"CONSUMER.DELETE.{self._stream}.{name}")
+
+    async def _consumers(self) -> list[str]:
+        answer = await self._request(self._js, f"CONSUMER.NAMES.{self._stream}")
+        return cast("list[str] | None", answer.get("consumers")) or []
 
     async def _request(self, js: JetStream, subject: str) -> dict[str, object]:
         message = await js.core.request(f"$JS.API.{subject}", timeout=_ADMIN_TIMEOUT_S)

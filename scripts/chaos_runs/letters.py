@@ -10,7 +10,7 @@ from typing import NamedTuple
 SUBJECT_PREFIX = "chaos"
 HEADER = "Chaos-Letter"
 NUMBER_BITS = 40
-_SUBJECTS_OF_WRITER = 3
+SUBJECTS_OF_WRITER = 3
 _SIZE_STEP = 37
 _SIZE_MAX = 700
 # One in so many is larger than what one read of the socket brings.
@@ -39,7 +39,7 @@ class MixedUpError(Exception):
 def make_letter(writer: int, number: int) -> Letter:
     """Return the message with this number, from 1, of the writer with this index."""
     mark = f"{writer}-{number}"
-    subject = f"{SUBJECT_PREFIX}.w{writer}.{number % _SUBJECTS_OF_WRITER}"
+    subject = f"{SUBJECT_PREFIX}.w{writer}.{number % SUBJECTS_OF_WRITER}"
     size = _LARGE_BYTES if number % _LARGE_EVERY == 0 else number * _SIZE_STEP % _SIZE_MAX
     filler = bytes((33 + (writer * 7 + number) % 90,)) * size
     return Letter(subject, mark, f"{mark} ".encode() + filler)

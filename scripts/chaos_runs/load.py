@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -48,6 +49,7 @@ class Load:
         watch: Watches the workers' deadlines.
         errors: Errors that faults explain, by worker and name.
         counts: Other figures.
+        kills: When servers were killed, as `now_ms` tells the time.
         writing_is_over: Set when the writers have to end.
         reading_is_over: Set when the readers have to end.
     """
@@ -60,8 +62,22 @@ class Load:
         self.watch: Watch = Watch(findings)
         self.errors: Counter[str] = Counter()
         self.counts: Counter[str] = Counter()
+        self.kills: list[int] = []
+        self._started_ns = time.time_ns()
         self.writing_is_over: asyncio.Event = asyncio.Event()
         self.reading_is_over: asyncio.Event = asyncio.Event()
+
+    def now_ms(self) -> int:
+        """Return the time, by the clock that the servers have as well."""
+        return self.as_ms(time.time_ns())
+
+    def as_ms(self, time_ns: int) -> int:
+        """Return a Unix time in nanoseconds as milliseconds since the run began."""
+        return max((time_ns - self._started_ns) // 1_000_000, 0)
+
+    def note_kill(self) -> None:
+        """Take down that a server is killed now."""
+        self.kills.append(self.now_ms())
 
     def draw(self, worker: str) -> random.Random:
         """Return the random numbers of a worker, the same for the same seed."""

@@ -21,6 +21,7 @@ class Result:
         faults: Steps that were done, by kind.
         writers: By writer: sent, acked, refused, unknown, duplicates.
         readers: By reader: messages, resumes.
+        hands: By consumer: deliveries, verdicts, used excuses.
         reasons: Why ordered consumers were made again, by reason.
         errors: Errors that the workers were told, by worker and name.
         counts: Other figures.
@@ -39,6 +40,7 @@ class Result:
     faults: Mapping[str, int] = field(default_factory=dict[str, int])
     writers: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
     readers: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    hands: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, dict[str, int]])
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -72,6 +74,7 @@ class Result:
             f"  {acked:,} messages acknowledged, {read:,} read, {resumes:,} resumes",
             *_rows("writer", self.writers),
             *_rows("reader", self.readers),
+            *_rows("consumer", self.hands),
             f"  ordered consumers made again: {_told(self.reasons)}",
             f"  {_told(self.counts)}",
             f"  errors told: {_told(self.errors)}",

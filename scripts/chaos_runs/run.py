@@ -21,6 +21,7 @@ from natsstream import JetStream
 from scripts.chaos_runs.audit import StreamEnd, audit
 from scripts.chaos_runs.crew import WRITERS, Crew
 from scripts.chaos_runs.faults import Faults
+from scripts.chaos_runs.hands_crew import PREFIX, wanted_of
 from scripts.chaos_runs.ledger import Content, Findings, Sightings
 from scripts.chaos_runs.leftovers import (
     compare_belongings,
@@ -51,6 +52,7 @@ _ORPHANS_S = 150.0
 # Rounds are longer than their faults: healing takes some seconds.
 _HEAL_S = 40.0
 _ROUND_S_MAX = 14.0
+_SPARES_S = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +159,17 @@ class _Run:
             replicas=self._plan.replicas,
             duplicate_window=_DUPLICATE_WINDOW_S,
         )
-        faults = Faults(self._site, STREAM, js, admin, lambda line: self._tell(f"  {line}"))
         crew = self._crew
+        await crew.hands.create(js)
+        faults = Faults(
+            self._site,
+            STREAM,
+            js,
+            admin,
+            lambda line: self._tell(f"  {line}"),
+            note_kill=self._load.note_kill,
+            spared=PREFIX,
+        )
         try:
             clients = await crew.connect(self._site)
             subscriptions = await self._site.call(self._site.subscriptions)
@@ -166,9 +177,10 @@ class _Run:
             if self._plan.traces_memory:
                 tracemalloc.start()
             await self._rounds(faults)
-            await self._end_work(js)
-            after = await self._site.call(self._site.subscriptions)
-            compare_subscriptions(subscriptions, after, self._findings)
+            is_finished = await self._end_work(js)
+            await self._check_subscriptions(subscriptions)
+            await crew.hands.judge(js, wanted_of(crew.books) if is_finished else None)
+            await crew.hands.delete(js)
             await self._check_consumers(js)
             self._compare_memory()
             await self._check_content(js)
@@ -203,11 +215,13 @@ class _Run:
         crew = self._crew
         # The slow one is behind by nature; it has to come to the end when nobody writes any more.
         goals = {each: crew.goal(each) for each in crew.readers if each.sightings.name != "slow"}
-        acked = crew.progress().acked
+        before = crew.progress()
+        counts = before.acked | before.delivered
 
         def late() -> list[str]:
-            now = crew.progress().acked
-            names = [name for name, count in acked.items() if now.get(name, count + 1) <= count]
+            progress = crew.progress()
+            now = progress.acked | progress.delivered
+            names = [name for name, count in counts.items() if now.get(name, count + 1) <= count]
             return names + [
                 each.sightings.name for each, goal in goals.items() if each.sightings.last < goal
             ]
@@ -224,7 +238,8 @@ class _Run:
                 return
             await asyncio.sleep(_LOOK_S)
 
-    async def _end_work(self, js: JetStream) -> None:
+    async def _end_work(self, js: JetStream) -> bool:
+        """Let all end; returns False when a finding has kept it from waiting for the hands."""
         crew = self._crew
         await crew.end_writing()
         state = (await js.streams.get(STREAM)).cached.state
@@ -238,7 +253,36 @@ class _Run:
 
         last = state.last_seq
         await self._wait_until_done(late, "at the end")
+        is_finished = await self._finish_hands(js)
         await crew.end_reading()
+        return is_finished
+
+    async def _finish_hands(self, js: JetStream) -> bool:
+        """In the end nothing is pending, nothing out, and everything handled."""
+        crew, loop = self._crew, asyncio.get_running_loop()
+        wanted = wanted_of(crew.books)
+        deadline = loop.time() + PROGRESS_S
+        while left := await crew.hands.left_to_do(js, wanted):
+            if self._findings.count:
+                return False
+            if loop.time() >= deadline:
+                text = f"nobody publishes, for {PROGRESS_S:g} s: {', '.join(left)}"
+                self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return True
+
+    async def _check_subscriptions(self, before: dict[str, int]) -> None:
+        """A handle of a consumer keeps its subscription for two seconds after a fetch."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SPARES_S
+        while True:
+            after = await self._site.call(self._site.subscriptions)
+            grown = any(count > before.get(client, 0) for client, count in after.items())
+            if not grown or loop.time() >= deadline:
+                compare_subscriptions(before, after, self._findings)
+                return
+            await asyncio.sleep(_LOOK_S)
 
     async def _check_consumers(self, js: JetStream) -> None:
         """What was made since all was healed is gone; the rest goes within a minute."""
@@ -319,6 +363,7 @@ class _Run:
             each.sightings.name: {"messages": each.sightings.count, "resumes": each.resumes}
             for each in crew.readers
         }
+        result.hands = {name: dict(book.counts) for name, book in crew.hands.books.items()}
         reasons: dict[str, int] = {}
         for each in crew.readers:
             for reason, count in each.reasons.items() if isinstance(each, Follower) else ():

@@ -1,4 +1,7 @@
-"""A short sample of `scripts/chaos`: fixed seeds, one server and a cluster of three."""
+"""A short sample of `scripts/chaos`: fixed seeds, one server and a cluster of three.
+
+Besides the verdict itself, what makes it worth something: every worker and every consumer was used.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,21 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize(("replicas", "seed", "rounds"), [(1, 9, 2), (3, 9, 2)])
+@pytest.mark.parametrize(("replicas", "seed", "rounds"), [(1, 573, 2), (3, 2630, 1)])
 async def test_every_promise_holds_through_a_sample_of_faults(
     replicas: int, seed: int, rounds: int
 ) -> None:
-    """Consumers whose deletion was lost need a minute to go: only the long run waits for that."""
+    """Consumers whose deletion was lost need a minute to go: only the long run waits for that.
+
+    Of all seeds these have the most kinds of faults, 8 each, in two short rounds and in one.
+    """
     plan = Plan(seed=seed, replicas=replicas, rounds=rounds, waits_for_orphans=False)
     result = await run(plan, print)
     assert result.is_good, str(result)
     assert result.rounds == rounds
     assert all(row["acked"] for row in result.writers.values())
     assert all(row["messages"] for row in result.readers.values())
+    assert all(row["delivered"] for row in result.hands.values())
+    assert sum(row.get("confirmed", 0) for row in result.hands.values())
+    assert sum(row.get("redelivered", 0) for row in result.hands.values())
+    assert result.hands["hands-pool"]["letters: rejected"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-DEMANDED: Final = frozenset({1, *range(3, 8), *range(21, 25), *range(26, 31), 34})
+DEMANDED: Final = frozenset({1, *range(3, 8), *range(9, 12), *range(21, 33), 34})
 """Findings about what exists today; those about buckets and objects come with their rooms."""
 
 _HERE: Final = "tests/findings"
@@ -18,6 +18,10 @@ _LEAKS: Final = f"{_STREAMS}/test_ordered_leaks.py"
 _RETRY: Final = f"{_STREAMS}/test_publisher_retry.py"
 _CORE: Final = "tests/integration/wire/test_core.py"
 _PEER: Final = "tests/integration/wire/test_silent_peer.py"
+_CONSUMERS: Final = "tests/integration/consumers"
+_CHANGING: Final = f"{_HERE}/test_consumers.py"
+_SETTLING: Final = "tests/integration/pulling/test_settling.py"
+_FLOW: Final = "tests/integration/pushing/test_flow.py"
 
 PROOF: Final[dict[int, tuple[str, ...]]] = {
     1: (
@@ -33,6 +37,8 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
     4: (
         f"{_LEAKS}::test_reader_that_stops_reading_holds_a_window",
         f"{_STREAMS}/test_read_memory.py::test_reader_that_stops_reading_holds_a_few_pulls",
+        f"{_FLOW}::test_server_waits_for_a_reader_that_stands_still",
+        f"{_FLOW}::test_request_is_answered_when_the_messages_before_it_were_taken",
     ),
     5: (
         f"{_RETRY}::test_every_future_of_a_plain_publisher_settles_when_its_server_dies",
@@ -46,6 +52,22 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_publisher.py::test_block_of_a_publisher_can_be_cancelled_while_it_waits",
     ),
     7: (f"{_PEER}::test_frozen_server_is_left_for_another_one",),
+    9: (
+        f"{_CHANGING}::test_fetch_ends_at_once_when_its_consumer_is_deleted",
+        f"{_CHANGING}::test_fetch_beyond_a_limit_ends_at_once",
+        "tests/integration/pushing/test_faults.py::test_deletion_is_told_to_a_reader_that_waits",
+    ),
+    10: (
+        f"{_CHANGING}::test_configuration_that_was_read_is_written_back_whole",
+        f"{_CONSUMERS}/test_manager.py::test_update_erases_no_field",
+        "tests/compat/test_consumers.py::test_update_sends_back_every_field_of_the_consumer",
+        "tests/compat/test_configs.py::test_update_sends_back_every_field_of_the_server",
+    ),
+    11: (
+        f"{_CHANGING}::test_create_does_not_change_a_live_consumer",
+        f"{_CONSUMERS}/test_manager.py::test_create_leaves_a_consumer_that_exists_alone",
+        f"{_CONSUMERS}/test_manager.py::test_update_makes_no_consumer",
+    ),
     21: (
         f"{_HERE}/test_nothing_left.py::test_forty_readers_leave_no_consumer",
         f"{_LEAKS}::test_forty_tails_leave_nothing",
@@ -67,6 +89,11 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_error_types.py::test_stranger_on_the_api_is_a_protocol_error",
         f"{_STREAMS}/test_publish_one.py::test_answer_that_is_no_ack_is_a_protocol_error",
         f"{_FAULTS}::test_consumer_that_is_deleted_while_the_reader_is_away_is_made_again",
+    ),
+    25: (
+        f"{_CHANGING}::test_info_has_what_the_server_says",
+        f"{_CONSUMERS}/test_manager.py::test_all_are_listed_beyond_a_page",
+        f"{_CONSUMERS}/test_control.py::test_info_counts_what_is_out_and_what_is_to_come",
     ),
     26: (
         f"{_HERE}/test_tasks.py::test_reading_makes_no_task_for_a_message",
@@ -92,6 +119,18 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_leaders.py::test_leader_changes_under_load_fail_no_message",
         f"{_HERE}/test_leaders.py::test_message_waits_for_the_next_leader",
         f"{_RETRY}::test_leader_changes_under_load_lose_and_double_nothing",
+    ),
+    31: (
+        f"{_STREAMS}/test_publish_one.py::test_expected_sequence_of_another_subject_is_checked_there",
+        f"{_STREAMS}/test_publish_one.py::test_ttl_stands_in_the_message_as_it_was_asked",
+        f"{_STREAMS}/test_publish.py::test_other_expectations_are_refused_by_type",
+        "tests/integration/publishing/test_expectations.py::test_sequences_are_compared",
+    ),
+    32: (
+        f"{_CONSUMERS}/test_control.py::test_unpin_takes_the_pin",
+        f"{_CONSUMERS}/test_manager.py::test_all_are_listed_beyond_a_page",
+        "tests/integration/operations/test_leaders.py::test_step_down_returns_the_next_leader",
+        f"{_SETTLING}::test_terminated_message_does_not_come_again_and_its_reason_is_told",
     ),
     34: (
         f"{_HERE}/test_recreating.py::test_deleted_consumer_is_replaced_before_a_heartbeat_is_due",

@@ -92,6 +92,20 @@ def node_process(nats_js_packages: Path) -> Iterator[NodeProcess]:
         yield process
 
 
+@pytest.fixture
+def replicas() -> int:
+    """How many servers hold the streams; a test gives it as a parameter."""
+    return 1
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, replicas: int, server: NatsServer) -> NatsServer:
+    """The server to which all clients of a test connect: of a cluster, for replicated streams."""
+    if replicas == 1:
+        return server
+    return cast("NatsServer", request.getfixturevalue("nats_cluster").node("n1"))
+
+
 @pytest_asyncio.fixture
 async def ours(server: NatsServer) -> AsyncIterator[Ours]:
     """natsstream on the server of the run."""

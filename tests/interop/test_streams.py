@@ -123,6 +123,26 @@ async def test_update_by_another_client_keeps_every_other_field(
     assert after == {**before, **CHANGES}
 
 
+@pytest.mark.parametrize("replicas", [3], ids=["R3"])
+async def test_replicated_stream_is_changed_by_all_clients_without_losing_a_field(
+    ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
+) -> None:
+    text = json.dumps(CONFIGS["full"]).replace("{}", stream_name)
+    config: Config = {"name": stream_name, "num_replicas": replicas, **json.loads(text)}
+    await writer.create(config)
+    before = without_servers_own(await ours.config(stream_name))
+
+    await reader.update(stream_name, CHANGES)
+    await writer.update(stream_name, {"max_msgs": 600})
+    change = (await ours.js.streams.ensure(stream_name, max_msgs=600)).change
+
+    assert {name: before.get(name) for name in config} == config
+    after = {**before, **CHANGES, "max_msgs": 600}
+    assert without_servers_own(await ours.config(stream_name)) == after
+    assert without_servers_own(await reader.config(stream_name)) == after
+    assert change.action == "unchanged"
+
+
 @pytest.mark.needs_node
 async def test_stream_is_not_changed_by_a_client_that_wants_the_same(
     ours: Ours,

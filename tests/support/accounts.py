@@ -55,9 +55,14 @@ class KeyPair:
 
 
 class Operator:
-    """An operator with one account that has JetStream, resolved from the server's memory."""
+    """An operator with one account that has JetStream, resolved from the server's memory.
 
-    def __init__(self) -> None:
+    Args:
+        tiers: Limits by replicas, such as `{"R1": {...}}`; None is one tier without limits.
+    """
+
+    def __init__(self, tiers: Mapping[str, Mapping[str, int]] | None = None) -> None:
+        self._tiers = tiers
         self.key = KeyPair.new("operator")
         self.account = KeyPair.new("account")
         self.system = KeyPair.new("account")
@@ -65,7 +70,14 @@ class Operator:
     @property
     def server_config(self) -> str:
         """What makes a server trust this operator and know its accounts."""
-        storage = {"mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1}
+        storage: dict[str, object] = {
+            "mem_storage": -1,
+            "disk_storage": -1,
+            "streams": -1,
+            "consumer": -1,
+        }
+        if self._tiers is not None:
+            storage = {"tiered_limits": self._tiers}
         account = self._account_jwt(self.account, storage)
         system = self._account_jwt(self.system, {})
         operator = self.key.sign_claims(self.key, {"system_account": self.system.public})
@@ -74,7 +86,7 @@ class Operator:
             f"  {self.account.public}: {account}\n  {self.system.public}: {system}\n}}\n"
         )
 
-    def _account_jwt(self, account: KeyPair, storage: Mapping[str, int]) -> str:
+    def _account_jwt(self, account: KeyPair, storage: Mapping[str, object]) -> str:
         limits = {"imports": -1, "exports": -1, "wildcards": True, "conn": -1, "leaf": -1}
         return self.key.sign_claims(account, {"limits": {**_NO_LIMITS, **limits, **storage}})
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from natsstream import connect
-from natsstream.errors import NatsStreamError, RequestTimeoutError
+from natsstream.errors import NatsStreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from natsstream import Connection, JetStream
     from natsstream.testing import NatsCluster
 
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
 _REQUEST_TIMEOUT_S = 30.0
 _RECONNECT_TIMEOUT_S = 60.0
 _STEP_DOWN_TIMEOUT_S = 2.0
-_ASKED_MAX = 10
-
-T = TypeVar("T")
 
 
 def connect_to(cluster: NatsCluster) -> Connection:
@@ -29,18 +24,6 @@ def connect_to(cluster: NatsCluster) -> Connection:
     return connect(
         cluster.urls, request_timeout=_REQUEST_TIMEOUT_S, reconnect_timeout=_RECONNECT_TIMEOUT_S
     )
-
-
-async def answered(ask: Callable[[], Awaitable[T]]) -> T:
-    """Return what is answered; ask again where a question was lost.
-
-    A node that has just started takes questions before it has a way to the leader, and nobody
-    answers those.
-    """
-    for _ in range(_ASKED_MAX - 1):
-        with suppress(RequestTimeoutError):
-            return await ask()
-    return await ask()
 
 
 async def step_down(js: JetStream, cluster: NatsCluster, stream: str) -> None:

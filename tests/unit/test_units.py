@@ -42,14 +42,23 @@ def test_durations_become_nanoseconds(value: float | timedelta, nanoseconds: int
 
 
 @pytest.mark.parametrize(
-    "value", [-1, -0.1, float("nan"), float("inf"), -float("inf"), timedelta(seconds=-1)]
+    "value",
+    [
+        -1,
+        -0.1,
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        timedelta(seconds=-1),
+        pytest.param(-(10**5000), id="huge"),
+    ],
 )
 def test_durations_that_can_not_be_are_a_config_error(value: float | timedelta) -> None:
     with pytest.raises(ConfigError, match="duration"):
         duration_ns(value)
 
 
-@pytest.mark.parametrize("value", ["1h", "5", None, [1]])
+@pytest.mark.parametrize("value", ["1h", "5", None, [1], True])
 def test_durations_of_another_type_are_a_config_error(value: object) -> None:
     with pytest.raises(ConfigError, match="seconds"):
         duration_ns(cast("Any", value))

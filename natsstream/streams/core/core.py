@@ -8,6 +8,7 @@ from typing import Literal
 
 from natsstream._wire.client import Client
 from natsstream._wire.headers import HeaderValues, encode_headers
+from natsstream.arguments import check_bytes, check_choice, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError
 from natsstream.streams.core.message import CoreMessage, send
 from natsstream.streams.core.subscription import (
@@ -38,6 +39,7 @@ class Core:
         Raises:
             SubjectError: A subject can not be published to; nothing was sent.
             HeaderError: A header would break the wire; nothing was sent.
+            ConfigError: The payload is no bytes; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
 
@@ -65,14 +67,16 @@ class Core:
             NoRespondersError: Nobody listens on the subject.
             RequestTimeoutError: No answer in time.
             PermissionDeniedError: The user may not publish there.
+            SubjectError: The subject can not be published to; nothing was sent.
+            ConfigError: An argument is of the wrong type; nothing was sent.
         """
         client = self._client
         block = encode_headers(headers) if headers else b""
         frame = await client.request(
             check_subject(subject),
-            data,
+            check_bytes(data, "data"),
             headers=block,
-            timeout=client.options.request_timeout if timeout is None else timeout,
+            timeout=self._seconds(timeout),
         )
         return CoreMessage(client, frame)
 
@@ -99,11 +103,12 @@ class Core:
             SubjectError: The subject is not legal.
             ConfigError: A limit is below 1, or the queue's name is not legal.
         """
+        check_text(queue, "queue")
+        check_choice(on_slow, "on_slow", ("raise", "drop"))
         if queue and (not queue.isprintable() or any(char.isspace() for char in queue)):
             raise ConfigError(f"{queue!r} is not a legal queue group", hint="leave out blanks")
         for name, value in (("max_pending", max_pending), ("max_pending_bytes", max_pending_bytes)):
-            if value < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {value}")
+            check_int(value, name, minimum=1)
         return CoreSubscription(
             self._client,
             check_filter(subject),
@@ -133,8 +138,7 @@ class Core:
             RequestTimeoutError: It did not within `timeout` seconds; None is `request_timeout`.
             ConnectionLostError: The connection broke, or there is none.
         """
-        options = self._client.options
-        await self._client.flush(options.request_timeout if timeout is None else timeout)
+        await self._client.flush(self._seconds(timeout))
 
     async def rtt(self, *, timeout: float | None = None) -> float:
         """Return the seconds that a ping takes to the server and back.
@@ -146,6 +150,12 @@ class Core:
         began = time.perf_counter()
         await self.flush(timeout=timeout)
         return time.perf_counter() - began
+
+    def _seconds(self, timeout: float | None) -> float:
+        """Return the seconds to wait."""
+        if timeout is None:
+            return self._client.options.request_timeout
+        return check_seconds(timeout, "timeout", may_be_zero=True)
 
     def __repr__(self) -> str:
         return f"<Core {self._client.url}>"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from natsstream._wire.client import Client
 from natsstream._wire.headers import Headers, HeaderValues, encode_headers
 from natsstream._wire.parser import Frame
-from natsstream.errors import ConfigError
+from natsstream.arguments import check_bytes, check_text
+from natsstream.errors import ConfigError, SubjectError
 from natsstream.streams.names import check_subject
 
 _NO_HEADERS = Headers(b"")
@@ -42,7 +43,7 @@ class CoreMessage:
         """Answer a request.
 
         Raises:
-            ConfigError: The message expects no answer.
+            ConfigError: The message expects no answer, or the payload is no bytes.
         """
         if not self.reply:
             raise ConfigError(f"the message on {self.subject} expects no answer")
@@ -60,13 +61,15 @@ async def send(
     Raises:
         SubjectError: A subject can not be published to; nothing was sent.
         HeaderError: A header would break the wire; nothing was sent.
+        ConfigError: The payload is no bytes; nothing was sent.
         PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
         ConnectionLostError: There is no connection and 8 MiB wait for one already.
     """
     check_subject(subject)
-    if reply:
+    if check_text(reply, "reply", error=SubjectError):
         check_subject(reply)
     block = encode_headers(headers) if headers else b""
-    client.write(client.publish_command(subject, reply, block, data))
+    command = client.publish_command(subject, reply, block, check_bytes(data, "data"))
+    client.write(command)
     if client.is_congested:
         await client.drain()

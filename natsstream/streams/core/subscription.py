@@ -18,6 +18,7 @@ from typing import Literal, Self
 from natsstream._wire.client import Client
 from natsstream._wire.parser import Frame
 from natsstream._wire.subscriptions import Subscription
+from natsstream.arguments import check_seconds
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -162,7 +163,9 @@ class CoreSubscription:
             UsageError: The subscription is not open.
             SlowReaderError: Messages were dropped before this one.
             ConnectionClosedError: The connection was closed.
+            ConfigError: `timeout` is no number of seconds.
         """
+        check_seconds(timeout, "timeout", may_be_zero=True)
         try:
             async with asyncio.timeout(timeout):
                 return await anext(self)

@@ -18,20 +18,32 @@ checkMsgHeadersPreClusteredProposal) and seen on 2.15:
   expects: a message of another writer takes the place of ours and the one behind fits again, and
   around a change of leaders later messages were seen to be stored before earlier ones without any
   other writer. So a run is one message there.
+- Worse, a wrong id breaks a stream with replicas for good, on nats-server 2.14 to 2.15.1: no write
+  is answered any more. A stream of a cluster that has one replica may get more at any moment, and
+  messages are lost while it does. So ids are used only where the stream's server is in no cluster;
+  `is_alone` tells, and is asked again after each break and each pause.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, cast
 
 from natsstream._wire.headers import HeaderName
 from natsstream.errors import NatsStreamError, WrongLastMessageIdError
+from natsstream.streams.info import StreamInfo
 
 Line = tuple[HeaderName, str]
 
 # The line with no id in it; a block that it begins is counted too.
 _LINE_BYTES = len(f"NATS/1.0\r\n{HeaderName.EXPECTED_LAST_MSG_ID.value}: \r\n\r\n")
 _UTF8_BYTES_MAX = 4
+
+
+def is_alone(stream: StreamInfo) -> bool:
+    """Tell whether a stream lives on one server that is in no cluster, so it can get no replica."""
+    cluster = cast("Mapping[str, object]", stream.raw.get("cluster") or {})
+    return (stream.config.replicas or 1) == 1 and not cluster.get("name")
 
 
 class Guard(Protocol):
@@ -56,7 +68,7 @@ class Guard(Protocol):
 
 
 class Alone:
-    """Lets every message be a run of its own; for replicated streams."""
+    """Lets every message be a run of its own; for streams of clusters."""
 
     line_bytes_max: int = 0
 
@@ -74,7 +86,7 @@ class Alone:
 
 
 class MessageIdGuard:
-    """Expects the id of the message before; for streams with one replica."""
+    """Expects the id of the message before; for streams that can have no replicas."""
 
     def __init__(self) -> None:
         self._last = ""

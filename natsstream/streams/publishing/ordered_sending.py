@@ -9,12 +9,17 @@ come late to the stream are duplicates there, or expect what is not there any mo
 
 A message of another writer between two of a run breaks it. Runs then shrink to what went through
 the last time and grow with each ack, so that a shared stream costs speed and no order.
+
+After a break, and after a second without an answer, the stream may be on other servers, where what
+guards a run would do harm: messages then go one at a time until it was looked at again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from natsstream._wire.commands import publish_command
 from natsstream._wire.parser import Frame
@@ -22,7 +27,8 @@ from natsstream._wire.refusals import denied_error
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
-from natsstream.streams.publishing.guards import Alone, Guard
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.publishing.guards import Alone, Guard, MessageIdGuard, is_alone
 from natsstream.streams.publishing.outgoing import add_header
 from natsstream.streams.publishing.pub_ack import AckReader, PubAck
 from natsstream.streams.publishing.publish import RETRY_WAIT_S
@@ -35,6 +41,9 @@ from natsstream.streams.publishing.sending import (
     overdue_error,
 )
 from natsstream.streams.publishing.window import AckFuture, Entry, Window
+
+# A server needs longer than this to be started again in a cluster and to give a stream replicas.
+_SEEN_FOR_S = 1.0
 
 
 class _Placed(Entry):
@@ -73,17 +82,25 @@ class OrderedSending:
         options: PublisherOptions,
         window: Window,
         reply_prefix: bytes,
-        guard: Guard,
+        look: Callable[[], Awaitable[StreamInfo]],
     ) -> None:
         self._client = api.client
         self._writer = Writer(api)
         self._window = window
         self._prefix_size = len(reply_prefix)
-        self._guard = guard
+        self._look = look
+        self._looking: asyncio.Task[None] | None = None
+        self._next_look = 0.0
+        self._is_look_due = False
+        self._may_use_ids = False
+        self._ids = MessageIdGuard()
+        self._guard: Guard = Alone()
         self._ack_timeout = options.ack_timeout
         self._retry_for = options.retry_for or 0.0
-        self._limit_max = 1 if isinstance(guard, Alone) else options.max_pending
+        self._max_pending = options.max_pending
+        self._limit_max = 1
         self._loop = asyncio.get_running_loop()
+        self._heard_at = self._loop.time()
         self._acks = AckReader()
         self._added = 0
         # All without an ack, in order; and those of them that this run has not sent yet.
@@ -120,13 +137,48 @@ class OrderedSending:
             self._is_write_due = True
             self._loop.call_soon(self.write)
 
+    def seen(self, stream: StreamInfo) -> None:
+        """Take what the stream is now: it decides how many messages are under way."""
+        self._heard_at = self._loop.time()
+        self._is_look_due = False
+        self._may_use_ids = is_alone(stream)
+        self._write_soon()
+
+    def _doubt(self) -> None:
+        """Send one message at a time until the stream was looked at again."""
+        if self._may_use_ids:
+            self._may_use_ids = False
+            self._is_look_due = True
+            self._guard, self._limit_max, self._limit = Alone(), 1, 1
+
+    def _choose_guard(self, now: float) -> None:
+        if self._may_use_ids and now - self._heard_at > _SEEN_FOR_S:
+            self._doubt()
+        if self._may_use_ids and not self._flying and isinstance(self._guard, Alone):
+            self._guard = self._ids
+            self._guard.begin()
+            self._limit_max = self._limit = self._max_pending
+
+    async def _look_again(self) -> None:
+        try:
+            with suppress(NatsStreamError):  # It stays due.
+                self.seen(await self._look())
+        finally:
+            self._looking = None
+
+    def _look_soon(self, now: float) -> None:
+        if self._looking is None and now >= self._next_look:
+            self._next_look = now + _SEEN_FOR_S
+            self._looking = self._loop.create_task(self._look_again())
+
     def write(self) -> None:
         """Send what may be sent now."""
         self._is_write_due = False
         if self._pause is not None or not self._writer.is_connected:
             return
-        guard, unsent, line = self._guard, self._unsent, self._line
         now = self._loop.time()
+        self._choose_guard(now)
+        guard, unsent, line = self._guard, self._unsent, self._line
         deadline = now + self._ack_timeout
         payload_max = self._client.max_payload_bytes
         commands: list[bytes] = []
@@ -159,6 +211,8 @@ class OrderedSending:
             self._tick_by(deadline)
         if commands:
             self._put(commands)
+        if self._is_look_due and unsent:
+            self._look_soon(now)
 
     def _put(self, commands: list[bytes]) -> bool:
         run = b"".join(commands)
@@ -177,6 +231,7 @@ class OrderedSending:
     def on_acks(self, frames: list[Frame]) -> None:
         """Settle what is answered; a refusal begins a new run."""
         self._writer.heard()
+        self._heard_at = self._loop.time()
         for frame in frames:
             number, run = _read_token(frame[0][self._prefix_size :])
             entry = self._line.get(number)
@@ -204,7 +259,7 @@ class OrderedSending:
 
     def _refuse(self, entry: _Placed, error: NatsStreamError) -> None:
         """Begin a new run, without the message when it is refused for good."""
-        is_held_back = not entry.is_first and self._guard.is_refusal(error)
+        is_held_back = not entry.is_first and self._ids.is_refusal(error)
         if not is_held_back:
             is_late = self._loop.time() + RETRY_WAIT_S >= entry.give_up
             if is_late or not error.retryable:
@@ -225,6 +280,8 @@ class OrderedSending:
     def _begin_run(self, error: NatsStreamError) -> None:
         """Line up all that have no ack; those that may not be sent again fail with the error."""
         now = self._loop.time()
+        if error.retryable:
+            self._doubt()
         for entry in list(self._line.values()):
             if entry.run and now >= entry.give_up:
                 del self._line[entry.number]
@@ -306,6 +363,8 @@ class OrderedSending:
         for timer in (self._timer, self._pause):
             if timer is not None:
                 timer.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         self._fail_all(error)
 
     def _fail_all(self, error: NatsStreamError) -> None:

@@ -16,6 +16,7 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
 from natsstream.errors import NoRespondersError, ProtocolError
 from natsstream.streams.api import decode
+from natsstream.streams.publishing.digits import read_number
 
 # Sequences have 64 bits: longer runs of digits are for JSON to judge.
 _DIGITS_MAX = 20
@@ -105,7 +106,7 @@ def read_ack(frame: Frame, subject: str) -> PubAck:
     total = None
     if value is not None:
         try:
-            total = int(cast("str", value))
+            total = read_number(value) if isinstance(value, str) else int(cast("int", value))
         except (TypeError, ValueError, OverflowError):  # JSON's Infinity is a number to Python.
             raise _no_ack(what, frame) from None
     return PubAck(stream, sequence, answer.get("duplicate") is True, domain, total)

@@ -1,58 +1,103 @@
 """Publishing one message into a stream, and waiting for its ack.
 
 Law: a message whose ack was returned is in the stream; it is sent again only where the server has
-said that nobody took it.
+said that nobody took it, and only until its deadline.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from natsstream.errors import ConfigError, NoRespondersError, RequestTimeoutError
+from natsstream.arguments import check_int, check_seconds
+from natsstream.errors import NoRespondersError, RequestTimeoutError
 from natsstream.streams.api import Api
-from natsstream.streams.names import check_subject
-from natsstream.streams.publishing.outgoing import Payload, payload_bytes
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.publishing.admission import admit
+from natsstream.streams.publishing.outgoing import Prepared
 from natsstream.streams.publishing.pub_ack import PubAck, no_stream, read_ack
 
 # ADR-22: while a stream's leader changes, nobody listens on its subjects for a moment.
 RETRY_ATTEMPTS = 2
 RETRY_WAIT_S = 0.25
+_ATTEMPTS_ON_NEW = 8
 
 
 async def publish(
     api: Api,
-    subject: str,
-    data: Payload,
+    message: Prepared,
     *,
-    headers: bytes,
+    stream: StreamInfo | None = None,
     timeout: float | None = None,
     retry_attempts: int = RETRY_ATTEMPTS,
     retry_wait: float = RETRY_WAIT_S,
 ) -> PubAck:
-    """Publish one message and wait for the stream's ack; see `JetStream.publish`."""
-    check_subject(subject)
-    payload = payload_bytes(data)
-    wait_s = api.client.options.request_timeout if timeout is None else timeout
-    for name, value in (("retry_attempts", retry_attempts), ("retry_wait", retry_wait)):
-        if value < 0:
-            raise ConfigError(f"{name} must be 0 or more, got {value}")
-    if not wait_s > 0:
-        raise ConfigError(f"timeout must be above 0 seconds, got {wait_s}")
+    """Publish one message and wait for the stream's ack; see `JetStream.publish`.
+
+    Args:
+        api: The connection.
+        message: What `outgoing.prepare` made.
+        stream: The stream that it goes to, where it is known.
+        timeout: Seconds in all; None is `request_timeout`.
+        retry_attempts: How often it is sent again where nobody listens.
+        retry_wait: Seconds between two attempts.
+    """
+    given = api.client.options.request_timeout if timeout is None else timeout
+    wait_s = check_seconds(given, "timeout")
+    check_int(retry_attempts, "retry_attempts", minimum=0)
+    check_seconds(retry_wait, "retry_wait", may_be_zero=True)
+    subject = message.subject
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
+    if message.needs or message.expects_last_id:
+        await _admit(api, message, stream, deadline)
+    is_made = False
     while True:
         try:
             frame = await api.client.request(
-                subject, payload, headers=headers, timeout=max(deadline - loop.time(), 0.001)
+                subject,
+                message.data,
+                headers=message.block,
+                timeout=max(deadline - loop.time(), 0.001),
             )
             return read_ack(frame, subject)
         except NoRespondersError as error:
+            if not is_made and await _make_stream(api, subject, deadline):
+                # Its servers may need a moment until everybody knows of its subjects.
+                is_made, retry_attempts = True, max(retry_attempts, _ATTEMPTS_ON_NEW)
+                continue
             if retry_attempts <= 0 or loop.time() + retry_wait >= deadline:
                 raise no_stream(subject) from error
             retry_attempts -= 1
         except RequestTimeoutError as error:
             raise _no_ack_in_time(subject, wait_s) from error
         await asyncio.sleep(retry_wait)
+
+
+async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadline: float) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await admit(api, message, stream=stream)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {message.subject}: the servers did not tell in time whether they take it; "
+            "the message was not stored",
+            retryable=True,
+        ) from None
+
+
+async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
+    """Make a stream where a template has one for the subject; tell whether there is one now."""
+    if api.make_stream is None:
+        return False
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await api.make_stream(subject)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {subject}: no stream captured the subject, and none was made in time; "
+            "the message was not stored",
+            retryable=True,
+        ) from None
 
 
 def _no_ack_in_time(subject: str, wait_s: float) -> RequestTimeoutError:

@@ -1,7 +1,7 @@
 """Publishing many messages with a window of acks under way.
 
-What lives here: what users call. What must not: how messages are sent (`sending.py`,
-`ordered_sending.py`) and counted (`window.py`).
+What lives here: what users call. What must not: how messages get their bytes (`labelling.py`), are
+sent (`sending.py`, `ordered_sending.py`) and counted (`window.py`).
 
 Law: a message whose ack was returned is in the stream; every future settles, with the ack, with
 the server's refusal, or with an error that says that nothing is known.
@@ -10,47 +10,45 @@ the server's refusal, or with an error that says that nothing is known.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
-from natsstream._wire import api as subjects
 from natsstream._wire.client import Subscription
-from natsstream._wire.commands import publish_start
-from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream._wire.headers import HeaderValues
 from natsstream._wire.parser import Frame
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
     NatsStreamError,
-    PayloadTooLargeError,
     PermissionDeniedError,
 )
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
+from natsstream.streams.configuring import read_stream
 from natsstream.streams.info import StreamInfo
-from natsstream.streams.names import check_subject
-from natsstream.streams.publishing.guards import Alone, MessageIdGuard
+from natsstream.streams.publishing.admission import find_stream
+from natsstream.streams.publishing.labelling import Labels, too_large
 from natsstream.streams.publishing.ordered_sending import OrderedSending
 from natsstream.streams.publishing.outgoing import (
     Expect,
     Payload,
     PublishMessage,
-    Ttl,
-    message_headers,
-    needed_features,
+    Rollup,
+    check_messages,
+    check_publish_subject,
+    pair_of,
     payload_bytes,
 )
-from natsstream.streams.publishing.pub_ack import PubAck, no_stream
+from natsstream.streams.publishing.pub_ack import PubAck
 from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.schedule import Schedule, Ttl
 from natsstream.streams.publishing.sending import PlainSending, Sending
 from natsstream.streams.publishing.window import AckFuture, Window
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 # The server's own default, for streams that do not say.
 _DUPLICATE_WINDOW_S = 120.0
-_SUBJECTS_MAX = 1_024
 
 
 class Publisher:
@@ -67,10 +65,10 @@ class Publisher:
         self._sending: Sending | None = None
         self._subscription: Subscription | None = None
         self._prefix = ""
-        # What the commands of a subject begin with; a subject in it is legal.
-        self._starts: dict[str, bytes] = {}
-        self._ids = f"{secrets.token_urlsafe(9)}-"
-        self._ids_given = 0
+        self._is_retried = options.retry_for is not None
+        self._labels = Labels(api, is_retried=self._is_retried)
+        # Looked at for each message, so not through `_labels`.
+        self._starts = self._labels.starts
         self._looking_up = asyncio.Lock()
         self._refusal: NatsStreamError | None = None
         self._is_left = False
@@ -93,14 +91,14 @@ class Publisher:
         client = self._api.client
         # Nothing of an earlier block: neither its failures nor where its acks went to.
         self._window = Window(self._options.max_pending, self._options.max_pending_bytes)
-        self._starts.clear()
         self._refusal = None
         self._is_left = False
         self._prefix = f"{client.new_inbox()}."
+        self._labels.begin(self._prefix)
         self._subscription = await client.subscribe(
             f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
         )
-        if self._options.retry_for is None:
+        if not self._is_retried:
             self._sending = self._plain()
         self._unwatch = client.watch(self._on_connection)
         self._unwatch_denied = client.watch_denied(self._on_denied)
@@ -127,18 +125,13 @@ class Publisher:
         msg_id: str | None = None,
         expect: Expect | None = None,
         ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
     ) -> asyncio.Future[PubAck]:
         """Send a message; waits only while the window is full.
 
-        Args:
-            subject: Where to; no wildcards.
-            data: The payload.
-            headers: Header values by name; a list sends the header more than once.
-            msg_id: Identity for the stream's duplicate window; with `retry_for` one is made where
-                none is given.
-            expect: What must hold in the stream; with `retry_for` only `stream`.
-            ttl: Whole seconds after which the stream forgets the message, or "never"; the stream
-                needs `allow_msg_ttl`, the server 2.11.
+        Arguments as in `JetStream.publish`. With `retry_for` all messages go to the stream of the
+        first, one that has no `msg_id` is given one, and `expect` may say `stream` only.
 
         Returns:
             The future of its ack. It need not be awaited: leaving the context tells failures.
@@ -154,7 +147,9 @@ class Publisher:
         if self._sending is None:
             await self._prepare(subject)
         raise_failure = self._window.raise_failure
-        return await self._send(raise_failure, subject, data, headers, msg_id, expect, ttl)
+        return await self._send(
+            raise_failure, subject, data, headers, msg_id, expect, ttl, rollup, schedule
+        )
 
     async def send_many(
         self, messages: Iterable[PublishMessage | tuple[str, Payload]]
@@ -183,6 +178,7 @@ class Publisher:
         self._window.raise_failure()
         futures: list[AckFuture] = []
         failures = self._window.failures
+        check_messages(messages)
         for message in messages:
             try:
                 futures.append(await self._send_one(message))
@@ -213,7 +209,7 @@ class Publisher:
     async def _send_one(self, message: PublishMessage | tuple[str, Payload]) -> AckFuture:
         """Send one of many."""
         if not isinstance(message, PublishMessage):
-            subject, data = message
+            subject, data = pair_of(message)
             if self._sending is None:
                 await self._prepare(subject)
             return await self._send(_pass, subject, data)
@@ -227,6 +223,8 @@ class Publisher:
             message.msg_id,
             message.expect,
             message.ttl,
+            message.rollup,
+            message.schedule,
         )
 
     async def _send(
@@ -238,20 +236,25 @@ class Publisher:
         msg_id: str | None = None,
         expect: Expect | None = None,
         ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
     ) -> AckFuture:
-        start = self._starts.get(subject) or self._start(subject)
+        try:
+            start = self._starts.get(subject) or await self._labels.start(subject)
+        except TypeError:  # No text, and nothing that a dict could look for.
+            start = await self._labels.start(subject)
         if not isinstance(data, bytes):
             data = payload_bytes(data)
-        if self._options.retry_for is not None:
-            msg_id = self._retried_id(msg_id, expect, headers)
-        block = b""
-        if headers or msg_id is not None or expect is not None or ttl is not None:
-            block = message_headers(headers, msg_id, expect, ttl)
-            if ttl is not None or expect is not None:
-                await self._api.require(*needed_features(expect, ttl))
+        block, given_id = b"", ""
+        if self._is_retried or not (
+            headers is msg_id is expect is ttl is rollup is schedule is None
+        ):
+            block, given_id = await self._labels.make(
+                subject, data, headers, msg_id, expect, ttl, rollup, schedule
+            )
         size = len(block) + len(data)
         if size > self._api.client.max_payload_bytes:
-            raise self._too_large(subject, size)
+            raise too_large(subject, size, self._api.client.max_payload_bytes)
         size += len(start)
         while not self._window.has_room(size):
             if self._sending is not None:
@@ -260,41 +263,7 @@ class Publisher:
         if self._sending is None:
             raise self._refusal or _not_open()
         raise_failure()
-        return self._sending.add(subject, start, block, data, msg_id or "")
-
-    def _start(self, subject: str) -> bytes:
-        """Return what the commands of a new subject begin with."""
-        check_subject(subject)
-        if len(self._starts) >= _SUBJECTS_MAX:
-            self._starts.clear()
-        start = self._starts[subject] = publish_start(subject, self._prefix)
-        return start
-
-    def _retried_id(
-        self, msg_id: str | None, expect: Expect | None, headers: HeaderValues | None
-    ) -> str:
-        """Return the id by which the stream knows a second copy, made here where none is given."""
-        if expect is not None and expect.is_about_order:
-            raise ConfigError(
-                "a message that may be sent again can expect nothing of what stands before it",
-                detail="the second copy would be refused because of the first",
-                hint="leave retry_for out, or the expectation",
-            )
-        if msg_id is None and headers:
-            # One that the caller gives as a header is an identity as well.
-            given = headers.get(HeaderName.MSG_ID)
-            msg_id = given if given is None or isinstance(given, str) else next(iter(given), None)
-        if msg_id is not None:
-            return msg_id
-        self._ids_given += 1
-        return f"{self._ids}{self._ids_given:x}"
-
-    def _too_large(self, subject: str, size: int) -> PayloadTooLargeError:
-        largest = self._api.client.max_payload_bytes
-        return PayloadTooLargeError(
-            f"message to {subject} has {size} bytes, the server takes {largest}",
-            hint="split it, or raise max_payload in the server's configuration",
-        )
+        return self._sending.add(subject, start, block, data, given_id)
 
     async def _settle(self, futures: list[AckFuture]) -> None:
         """Wait until all have ended; raise the first failure with its index."""
@@ -324,22 +293,14 @@ class Publisher:
         async with self._looking_up:
             if self._sending is not None:
                 return
-            name = self._options.stream or await self._find_stream(check_subject(subject))
-            answer = await self._api.read(subjects.stream_info(name), None, what=f"stream {name}")
-            stream = StreamInfo.from_json(answer)
+            legal = check_publish_subject(subject)
+            name = self._options.stream or await find_stream(self._api, legal)
+            stream = await read_stream(self._api, name)
             self._check_stream(stream)
             if self._is_left:
                 raise _not_open()
+            self._labels.expect_stream(stream.config)
             self._sending = self._ordered(stream) if self._options.keep_order else self._plain()
-
-    async def _find_stream(self, subject: str) -> str:
-        body = {"subject": subject}
-        answer = await self._api.read(subjects.STREAM_NAMES, body, what=f"stream of {subject}")
-        # The server sends a list of names, or null.
-        names = cast("list[str] | None", answer.get("streams"))
-        if not names:
-            raise no_stream(subject)
-        return names[0]
 
     def _check_stream(self, stream: StreamInfo) -> None:
         """Refuse a stream in which a message that is sent again could be stored twice."""
@@ -362,10 +323,13 @@ class Publisher:
         return PlainSending(self._api, self._options, self._window, self._prefix.encode())
 
     def _ordered(self, stream: StreamInfo) -> OrderedSending:
-        is_replicated = (stream.config.replicas or 1) > 1
-        guard = Alone() if is_replicated else MessageIdGuard()
+        async def look() -> StreamInfo:
+            return await read_stream(self._api, stream.name)
+
         prefix = self._prefix.encode()
-        return OrderedSending(self._api, self._options, self._window, prefix, guard)
+        sending = OrderedSending(self._api, self._options, self._window, prefix, look)
+        sending.seen(stream)
+        return sending
 
     # What the connection tells.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natsstream.arguments import check_bool, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError
 from natsstream.streams.names import check_stream_name
 
@@ -28,17 +29,15 @@ class PublisherOptions:
 
     def __post_init__(self) -> None:
         for name in ("max_pending", "max_pending_bytes"):
-            value = getattr(self, name)
-            if value < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {value}")
-        for name in ("ack_timeout", "retry_for"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} must be above 0 seconds, got {value}")
+            check_int(getattr(self, name), name, minimum=1)
+        check_seconds(self.ack_timeout, "ack_timeout")
+        if self.retry_for is not None:
+            check_seconds(self.retry_for, "retry_for")
+        check_bool(self.keep_order, "keep_order")
         if self.keep_order and self.retry_for is None:
             raise ConfigError(
                 "keep_order is about messages that are sent again, and none is",
                 hint="give retry_for=30 as well",
             )
         if self.stream is not None:
-            check_stream_name(self.stream)
+            check_stream_name(check_text(self.stream, "stream"))

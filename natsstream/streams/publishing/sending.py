@@ -92,10 +92,9 @@ class Writer:
         self._runs.clear()
 
     def check_open(self) -> None:
-        """Raise when the connection is closed for good: writing nothing tells."""
-        nothing = b""
-        self._client.write(nothing)
-        self._client.take_back(nothing)
+        """Raise when the connection is closed for good."""
+        if self._client.is_closed:
+            raise self._client.closing_error()
 
 
 class _Plain(Entry):

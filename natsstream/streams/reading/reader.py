@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _RESUME_WAIT_S = 0.1
+# A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
+# lostQuorumInterval), and answers with what it had then. So does one that has just come back.
+_STALE_LEADER_S = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,7 @@ class RangeReader(Generic[Item]):
         self._convert = convert
         self._progress: Progress | None = None
         self._message_bytes = 1
+        self._short_since: float | None = None
         self._holes = Holes(eviction_is_loss=spec.eviction_is_loss)
         self._leader = Leader(
             api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
@@ -233,7 +237,20 @@ class RangeReader(Generic[Item]):
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
         if not progress.is_done:
+            if not self._is_believed(progress, info):
+                raise SessionBrokenError(
+                    f"the leader has come to {info.state.last_seq} only: it may be cut off"
+                )
             self._finish(progress, info)
+
+    def _is_believed(self, progress: Progress, info: StreamInfo) -> bool:
+        """Tell whether an answer tells the end of the range: a short one may be out of date."""
+        now = asyncio.get_running_loop().time()
+        if info.state.last_seq >= progress.last or (info.config.replicas or 1) == 1:
+            self._short_since = None
+            return True
+        self._short_since = now if self._short_since is None else self._short_since
+        return now - self._short_since >= _STALE_LEADER_S
 
     def _finish(self, progress: Progress, info: StreamInfo) -> None:
         progress.finish(held_last=info.state.last_seq)
@@ -258,7 +275,9 @@ class RangeReader(Generic[Item]):
             return
         if self._spec.eviction_is_loss:
             self._lose_until(progress, info.state.first_seq)
-        if info.state.last_seq < progress.last and progress.next_seq > info.state.last_seq:
+        is_short = info.state.last_seq < progress.last
+        is_behind = progress.next_seq > info.state.last_seq
+        if self._is_believed(progress, info) and is_short and is_behind:
             self._finish(progress, info)
 
     def _gave_up(self, progress: Progress, error: Exception) -> ConnectionLostError:

@@ -11,12 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import ConfigError
-from natsstream.streams.names import check_filter
+from natsstream.streams.names import check_filters
 from natsstream.units import format_rfc3339
 
 DeliverPolicy: TypeAlias = Literal["all", "last", "last_per_subject", "new"]
 """Which messages of a stream come first; the words are those of NATS."""
+
+ON_LOSS = ("raise", "report")
+"""What a reader may do about lost messages."""
+SEQUENCE_MAX = 2**64 - 1
+"""The server keeps sequences in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +57,7 @@ class OrderedSpec:
     """What an ordered consumer reads; see `Stream.ordered` for the meaning of each field.
 
     Raises:
-        ConfigError: Two starts, an unknown word, or a value that can not work.
+        ConfigError: Two starts, an unknown word, overlapping filters, or a value that can not work.
         SubjectError: A filter is not a legal subject.
     """
 
@@ -65,15 +71,14 @@ class OrderedSpec:
     on_loss: Literal["raise", "report"] = "raise"
 
     def __post_init__(self) -> None:
-        if isinstance(self.filters, str):
-            raise ConfigError(
-                "filters is one string", hint=f"give a list: filters=[{self.filters!r}]"
-            )
-        object.__setattr__(self, "filters", tuple(check_filter(each) for each in self.filters))
-        _check_word("deliver_policy", self.deliver_policy, get_args(DeliverPolicy))
-        _check_word("on_loss", self.on_loss, ("raise", "report"))
-        if self.first is not None and self.first < 1:
-            raise ConfigError(f"sequences begin at 1, got first={self.first}")
+        object.__setattr__(self, "filters", check_filters(self.filters))
+        check_choice(self.deliver_policy, "deliver_policy", get_args(DeliverPolicy))
+        check_choice(self.on_loss, "on_loss", ON_LOSS)
+        check_bool(self.headers_only, "headers_only")
+        if self.first is not None:
+            check_int(self.first, "first", minimum=1, maximum=SEQUENCE_MAX)
+        if self.created_ns is not None:
+            check_int(self.created_ns, "created_ns")
         starts = {
             "first": self.first is not None,
             "start_time": self.start_time_ns is not None,
@@ -86,8 +91,3 @@ class OrderedSpec:
             )
         if self.start_time_ns is not None:
             format_rfc3339(self.start_time_ns)  # Refuses what no server could read.
-
-
-def _check_word(name: str, word: str, words: Sequence[str]) -> None:
-    if word not in words:
-        raise ConfigError(f"{name} is {word!r}", hint=f"it is one of {', '.join(words)}")

@@ -24,6 +24,14 @@ const subjects = {
     return seen;
   },
 
+  async consume(js) {
+    return await consumed(js, "none");
+  },
+
+  async consume_acks(js) {
+    return await consumed(js, "explicit");
+  },
+
   async publish(js) {
     const payload = new Uint8Array(256).fill(120);
     let acked = 0;
@@ -54,6 +62,23 @@ const subjects = {
     return acked;
   },
 };
+
+async function consumed(js, ack_policy) {
+  const jsm = await js.jetstreamManager();
+  const limits = ack_policy === "none" ? {} : { max_ack_pending: 20_000 };
+  const config = { ack_policy, mem_storage: true, inactive_threshold: 60e9, ...limits };
+  const { name } = await jsm.consumers.add(stream, config);
+  const consumer = await js.consumers.get(stream, name);
+  const messages = await consumer.consume({ max_messages: WINDOW });
+  let seen = 0;
+  for await (const message of messages) {
+    if (ack_policy !== "none") message.ack();
+    seen += 1;
+    if (seen === count) break;
+  }
+  await nc.flush();
+  return seen;
+}
 
 const nc = await connect({ servers: url });
 const js = jetstream(nc);

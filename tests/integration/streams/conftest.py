@@ -9,14 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 import pytest
-import pytest_asyncio
-
-from natsstream import connect
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
-    from natsstream import JetStream
     from natsstream.testing import NatsNode, NatsServer, ServerOptions
 
 CONTAINER = pytest.param("container", marks=pytest.mark.needs_docker)
@@ -34,17 +30,3 @@ def server(
 
     with NatsContainer(**nats_server_options) as container:
         yield container
-
-
-@pytest_asyncio.fixture
-async def js(server: NatsNode) -> AsyncIterator[JetStream]:
-    """A connection to the server that the whole run shares."""
-    async with connect(server.url) as js:
-        yield js
-
-
-@pytest_asyncio.fixture
-async def fresh_js(fresh_server: NatsServer) -> AsyncIterator[JetStream]:
-    """A connection to the server of this test alone."""
-    async with connect(fresh_server.url) as js:
-        yield js

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from contextlib import AsyncExitStack, ExitStack
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
@@ -17,13 +15,13 @@ from natsstream.errors import (
     StreamNotFoundError,
     UnsupportedServerError,
 )
-from natsstream.testing import NatsServer, server_binary
+from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.leaves import start_hub, start_leaf
 from tests.support.streams import consumer_count, fill
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.asyncio
 
@@ -49,40 +47,6 @@ accounts {{
   }}
 }}
 """
-
-
-def binary_of(version: str) -> Path | None:
-    """Return the program of a version; empty is the installed one."""
-    return server_binary(version) if version else None
-
-
-def leaf_port(hub: NatsServer) -> int:
-    """Return the port on which a hub takes leaf nodes."""
-    with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=5) as answer:  # noqa: S310 - our own server.
-        return cast("dict[str, Any]", json.load(answer))["leaf"]["port"]
-
-
-def start_hub(servers: ExitStack, version: str = "") -> NatsServer:
-    """Return a server with JetStream in the domain `hub`, which takes leaf nodes."""
-    config = 'jetstream { domain: hub }\nleafnodes { host: "127.0.0.1", port: -1 }'
-    return servers.enter_context(NatsServer(config=config, binary=binary_of(version)))
-
-
-def start_leaf(
-    servers: ExitStack,
-    hub: NatsServer,
-    version: str = "",
-    *,
-    jetstream: bool = True,
-    config: str = "",
-) -> NatsServer:
-    """Return a leaf node of a hub, with JetStream in a domain of its own or without any."""
-    remote = f'leafnodes {{ remotes: [{{ url: "nats-leaf://127.0.0.1:{leaf_port(hub)}" }}] }}'
-    own = "jetstream { domain: leaf }" if jetstream else ""
-    text = f"{own}\n{remote}\n{config}"
-    return servers.enter_context(
-        NatsServer(config=text, jetstream=jetstream, binary=binary_of(version))
-    )
 
 
 async def answers(js: JetStream) -> bool:

@@ -16,7 +16,7 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.testing import NatsCluster, NatsServer
-from tests.support.clusters import answered, connect_to, step_down
+from tests.support.clusters import connect_to, step_down
 from tests.support.streams import payload
 
 if TYPE_CHECKING:
@@ -265,6 +265,6 @@ async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
             await asyncio.to_thread(cluster.wait_until_ready)
             await asyncio.to_thread(cluster.wait_for_leader, stream_name)
         acked = {n for n, future in enumerate(futures) if future.exception() is None}
-        found = await answered(lambda: numbers(stream, stream_name))
+        found = await numbers(stream, stream_name)
         assert acked <= set(found)
         assert len(found) == len(set(found))

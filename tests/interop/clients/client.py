@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Config = dict[str, object]
 """A stream's configuration in the server's JSON."""
+Headers = dict[str, list[str]]
+"""All values of each name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,4 +92,32 @@ class Client(Protocol):
 
     async def config(self, stream: str) -> Config:
         """Return a stream's configuration as this client shows it."""
+        ...
+
+    async def create_consumer(self, stream: str, config: Config) -> None:
+        """Create a consumer, as this client's users do; `config` is the server's JSON."""
+        ...
+
+    async def update_consumer(self, stream: str, consumer: str, changes: Config) -> None:
+        """Change some fields of a consumer, as this client's users do."""
+        ...
+
+    async def consumer_config(self, stream: str, consumer: str) -> Config:
+        """Return a consumer's configuration as this client shows it."""
+        ...
+
+    async def work(self, stream: str, consumer: str, count: int) -> list[Stored]:
+        """Take the next `count` messages of a consumer and acknowledge each."""
+        ...
+
+    async def count(self, subject: str, delta: int) -> Ack:
+        """Add to a counter."""
+        ...
+
+    async def total(self, stream: str, subject: str) -> int:
+        """Return a counter's total."""
+        ...
+
+    async def publish_batch(self, subject: str, payloads: Sequence[bytes]) -> Ack:
+        """Publish several messages that are stored together, or not at all; the last one's ack."""
         ...

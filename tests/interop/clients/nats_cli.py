@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 TIMEOUT_S = 20.0
 
 _STORED_IN = re.compile(r"Stored in Stream: (\S+) Sequence: (\d+)( Duplicate: true)?")
+_TAKEN = re.compile(
+    r"^\[[\d:]+\] subj: (\S+) / tries: \d+ / cons seq: \d+ / str seq: (\d+) /[^\n]*\n\n"
+    r"(?:Headers:\n\n((?:  [^\n]*\n)*)\n)?"
+    r"Data:\n\n\n(.*?)\n\nAcknowledged message$",
+    re.MULTILINE | re.DOTALL,
+)
 _ERR_CODE = re.compile(r"\((\d{5})\)\s*$")
 
 
@@ -166,6 +172,51 @@ class NatsCli:
         flags = [f"--{name.replace('_', '-')}={value}" for name, value in changes.items()]
         await self.run("stream", "edit", stream, "--force", *flags)
 
+    async def create_consumer(self, stream: str, config: Config) -> None:
+        """Create a consumer with `nats consumer add`, from a file."""
+        name = cast("str", config["durable_name"])
+        path = self.write_file(config)
+        await self.run("consumer", "add", stream, name, f"--config={path}")
+
+    async def update_consumer(self, stream: str, consumer: str, changes: Config) -> None:
+        """Change a consumer with the flags of `nats consumer edit`."""
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in changes.items()]
+        await self.run("consumer", "edit", stream, consumer, "--force", *flags)
+
+    async def consumer_config(self, stream: str, consumer: str) -> Config:
+        """Return what `nats consumer info` shows."""
+        shown = await self.json("consumer", "info", stream, consumer)
+        return cast("Config", shown["config"])
+
+    async def work(self, stream: str, consumer: str, count: int) -> list[Stored]:
+        """Take with `nats consumer next`, which prints each message and then acknowledges it."""
+        # Not `nats sub --durable`: it takes more than `count`, and the rest waits for `ack_wait`.
+        flags = (f"--count={count}", "--ack", f"--timeout={TIMEOUT_S:g}s")
+        said = (await self.run("consumer", "next", stream, consumer, *flags)).stdout.decode()
+        return [_printed(found) for found in _TAKEN.finditer(said)]
+
+    async def count(self, subject: str, delta: int) -> Ack:
+        """Add with a header: natscli 0.3.0 has no command for counters."""
+        return await self.publish(subject, headers={"Nats-Incr": [f"{delta:+d}"]})
+
+    async def total(self, stream: str, subject: str) -> int:
+        """Read the counter's last message with `nats stream get`."""
+        answer = await self.json("stream", "get", stream, f"--last-for={subject}")
+        body = json.loads(base64.b64decode(cast("str", answer["data"])))
+        return int(body["val"])
+
+    async def publish_batch(self, subject: str, payloads: Sequence[bytes]) -> Ack:
+        """Publish with the headers of a batch: natscli 0.3.0 has a benchmark for it alone."""
+        self._files += 1
+        batch = f"{self.folder.name}-{self._files}"
+        for number, payload in enumerate(payloads[:-1], 1):
+            headers = (f"Nats-Batch-Id:{batch}", f"Nats-Batch-Sequence:{number}")
+            flags = [f"--header={each}" for each in headers]
+            await self.run("publish", "--force-stdin", *flags, subject, stdin=payload)
+        last = {"Nats-Batch-Id": [batch], "Nats-Batch-Sequence": [str(len(payloads))]}
+        headers = {**last, "Nats-Batch-Commit": ["1"]}
+        return await self.publish(subject, payloads[-1], headers=headers)
+
     async def config(self, stream: str) -> Config:
         """Return what `nats stream info` shows."""
         return cast("Config", (await self.json("stream", "info", stream, "--no-select"))["config"])
@@ -192,6 +243,15 @@ def _headers(block: bytes) -> dict[str, list[str]]:
         if colon:
             headers.setdefault(name, []).append(value.strip())
     return headers
+
+
+def _printed(found: re.Match[str]) -> Stored:
+    """Return a message as `nats consumer next` prints it."""
+    headers: dict[str, list[str]] = {}
+    for line in (found[3] or "").splitlines():
+        name, _, value = line.strip().partition(": ")
+        headers.setdefault(name, []).append(value)
+    return Stored(found[1], int(found[2]), headers, found[4].encode())
 
 
 def _dumped(path: Path) -> tuple[int, Stored]:

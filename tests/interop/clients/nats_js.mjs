@@ -13,6 +13,8 @@ import { createInterface } from "node:readline";
 const require = createRequire(`${process.argv[2]}/`);
 const { connect, headers: newHeaders } = require("@nats-io/transport-node");
 const { jetstream, jetstreamManager } = require("@nats-io/jetstream");
+// Its public API has no fast ingest yet; this is what companion packages of nats.js wrap.
+const { startFastIngest } = require("@nats-io/jetstream/internal");
 
 // What waits in a handle that nobody takes from; a scenario is far below it.
 const HANDLE_ITEMS_MAX = 100_000;
@@ -54,6 +56,60 @@ const verbs = {
 
   async consumer_add({ jsm, stream, config }) {
     return await jsm.consumers.add(stream, config);
+  },
+
+  async consumer_update({ jsm, stream, consumer, changes }) {
+    return await jsm.consumers.update(stream, consumer, changes);
+  },
+
+  async consumer_info({ jsm, stream, consumer }) {
+    return await jsm.consumers.info(stream, consumer);
+  },
+
+  async consumer_work({ js, stream, consumer, count, timeout_ms }) {
+    const held = await js.consumers.get(stream, consumer);
+    const taken = [];
+    for await (const m of await held.fetch({ max_messages: count, expires: timeout_ms })) {
+      await m.ackAck();
+      taken.push(message(m.subject, m.seq, m.headers, m.data));
+    }
+    return taken;
+  },
+
+  async publish_batch({ js, subject, payloads }) {
+    const [first, ...rest] = payloads.map(bytesFrom);
+    const batch = await js.startBatch(subject, first);
+    const last = rest.pop();
+    for (const each of rest) batch.add(subject, each);
+    const ack = await batch.commit(subject, last);
+    return { stream: ack.stream, sequence: ack.seq, count: ack.count };
+  },
+
+  async ingest({ nc, subject, items }) {
+    const [first, ...rest] = items.map((each) => ({
+      data: bytesFrom(each.data),
+      options: { headers: headersFrom(each.headers) },
+    }));
+    const fast = await startFastIngest(nc, subject, first.data, {
+      allowGaps: false,
+      headers: first.options.headers,
+    });
+    const gaps = [];
+    const noted = (async () => {
+      for await (const gap of fast.gaps()) gaps.push(gap);
+    })();
+    try {
+      for (const { data, options } of rest) await fast.add(subject, data, options);
+      await fast.end();
+    } catch {
+      // It only says that the batch is over; `done` tells why, or how much of it is stored.
+    }
+    const ack = await fast.done();
+    await noted;
+    if (ack.count !== items.length) {
+      throw new Error(`${ack.count} of ${items.length} are stored: ${JSON.stringify(gaps)}`);
+    }
+    return { stream: ack.stream, sequence: ack.seq, count: ack.count };
   },
 
   async ordered({ js, stream, options }) {

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from natsstream import Expect
-    from tests.interop.clients.client import Config
+    from tests.interop.clients.client import Config, Headers
 
 TIMEOUT_S = 20.0
 TAKE_TIMEOUT_S = 10.0
@@ -215,6 +215,49 @@ class NatsJs:
     async def update(self, stream: str, changes: Config) -> None:
         """Give the changed fields alone; nats.js merges them with what the server has."""
         await self.call("stream_update", stream=stream, changes=changes)
+
+    async def create_consumer(self, stream: str, config: Config) -> None:
+        """Create a consumer."""
+        await self.call("consumer_add", stream=stream, config=config)
+
+    async def update_consumer(self, stream: str, consumer: str, changes: Config) -> None:
+        """Give the changed fields alone; nats.js merges them with what the server has."""
+        await self.call("consumer_update", stream=stream, consumer=consumer, changes=changes)
+
+    async def consumer_config(self, stream: str, consumer: str) -> Config:
+        """Return what the server said."""
+        info = await self.call("consumer_info", stream=stream, consumer=consumer)
+        return cast("Config", info["config"])
+
+    async def work(self, stream: str, consumer: str, count: int) -> list[Stored]:
+        """Fetch, and wait until the server has each ack."""
+        milliseconds = int(TAKE_TIMEOUT_S * 1_000)
+        items = await self.call(
+            "consumer_work", stream=stream, consumer=consumer, count=count, timeout_ms=milliseconds
+        )
+        return [_stored(item) for item in items]
+
+    async def count(self, subject: str, delta: int) -> Ack:
+        """Add with a header, as its own documentation does."""
+        return await self.publish(subject, headers={"Nats-Incr": [f"{delta:+d}"]})
+
+    async def total(self, stream: str, subject: str) -> int:
+        """Read the counter's last message."""
+        found = await self.call("stream_get", stream=stream, query={"last_by_subj": subject})
+        return int(json.loads(base64.b64decode(found["data"]))["val"])
+
+    async def publish_batch(self, subject: str, payloads: Sequence[bytes]) -> Ack:
+        """Publish with its batch publisher."""
+        texts = [_text(payload) for payload in payloads]
+        ack = await self.call("publish_batch", subject=subject, payloads=texts)
+        return Ack(ack["stream"], ack["sequence"])
+
+    async def ingest(self, subject: str, messages: Sequence[tuple[bytes, Headers]]) -> Ack:
+        """Publish with its fast ingest; the last one's ack."""
+        items = [{"data": _text(data), "headers": headers} for data, headers in messages]
+        ack = await self.call("ingest", subject=subject, items=items)
+        assert ack["count"] == len(items)
+        return Ack(ack["stream"], ack["sequence"])
 
     async def config(self, stream: str) -> Config:
         """Return what the server said."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from natsstream import ServerError, StreamConfig
+from natsstream import ConsumerConfig, ServerError, StreamConfig
 from tests.interop.clients.client import Ack, RefusedError, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from natsstream import Expect, JetStream, Message
+    from natsstream import DeliveredMessage, Expect, JetStream, Message
     from tests.interop.clients.client import Config
+
+TIMEOUT_S = 20.0
 
 
 class Ours:
@@ -60,12 +62,61 @@ class Ours:
         """Give the changed fields alone."""
         await self.js.streams.update(StreamConfig.from_json({"name": stream, **changes}))
 
+    async def create_consumer(self, stream: str, config: Config) -> None:
+        """Ensure a consumer with these fields."""
+        consumers = (await self.js.streams.get(stream)).consumers
+        await consumers.ensure(ConsumerConfig.from_json(config))
+
+    async def update_consumer(self, stream: str, consumer: str, changes: Config) -> None:
+        """Give the changed fields alone."""
+        consumers = (await self.js.streams.get(stream)).consumers
+        given = ConsumerConfig.from_json({**changes, "durable_name": consumer})
+        await consumers.update(given)
+
+    async def consumer_config(self, stream: str, consumer: str) -> Config:
+        """Return what the server said."""
+        found = await (await self.js.streams.get(stream)).consumers.get(consumer)
+        return cast("Config", (await found.info()).raw["config"])
+
+    async def work(self, stream: str, consumer: str, count: int) -> list[Stored]:
+        """Fetch, and wait until the server has each ack."""
+        found = await (await self.js.streams.get(stream)).consumers.get(consumer)
+        messages = await found.fetch(count, timeout=TIMEOUT_S)
+        for message in messages:
+            await message.ack(confirm=True)
+        return [_stored(message) for message in messages]
+
+    async def count(self, subject: str, delta: int) -> Ack:
+        """Add to a counter; its total is all that comes back."""
+        total = await self.js.counters.incr(subject, delta)
+        counter = await self.js.counters.get(subject)
+        assert counter is not None
+        assert counter.value == total
+        stream = await self.js.streams.find(subject)
+        return Ack(stream or "", counter.sequence)
+
+    async def total(self, stream: str, subject: str) -> int:
+        """Read the counter."""
+        counter = await self.js.counters.get(subject)
+        assert counter is not None, f"{stream} has no counter {subject}"
+        return counter.value
+
+    async def publish_batch(self, subject: str, payloads: Sequence[bytes]) -> Ack:
+        """Publish an atomic batch."""
+        name = await self.js.streams.find(subject)
+        stream = await self.js.streams.get(name or "")
+        async with stream.batch() as batch:
+            for payload in payloads:
+                await batch.add(subject, payload)
+            ack = await batch.commit()
+        return Ack(ack.stream, ack.sequence)
+
     async def config(self, stream: str) -> Config:
         """Return what the server said."""
         info = await (await self.js.streams.get(stream)).info()
         return cast("Config", info.raw["config"])
 
 
-def _stored(message: Message) -> Stored:
+def _stored(message: Message | DeliveredMessage) -> Stored:
     headers = {name: list(message.headers.all(name)) for name in message.headers}
     return Stored(message.subject, message.sequence, headers, message.data)

@@ -223,3 +223,10 @@ def test_every_young_feature_has_a_level() -> None:
     features = [*STREAM_FIELDS.values(), *CONSUMER_FIELDS.values(), Feature("x", (2, 15))]
 
     assert all((feature.level > 0) == (feature.needs > (2, 10)) for feature in features)
+
+
+def test_what_several_parts_of_a_call_need_is_named_once() -> None:
+    with pytest.raises(UnsupportedServerError) as told:
+        require(Connected("2.10.1"), ATOMIC_BATCH, FAST_BATCH, ATOMIC_BATCH)  # pyright: ignore[reportArgumentType]
+
+    assert told.value.message.count(ATOMIC_BATCH.name) == 1

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.errors import StreamNameError, SubjectError
+from natsstream.errors import ConfigError, StreamNameError, SubjectError
 from natsstream.streams.names import (
     STREAM_NAME_BYTES_MAX,
     SUBJECT_BYTES_MAX,
     check_filter,
+    check_filters,
     check_stream_name,
     check_subject,
+    covers,
 )
 
 ILLEGAL_ANYWHERE = [" ", "\t", "\r", "\n", "\x00", "\x7f", "\x1f", "\ud800", "\udcff"]
@@ -77,3 +81,55 @@ def test_what_passes_fits_the_wire(text: str) -> None:
         return
     assert 0 < len(wire) <= STREAM_NAME_BYTES_MAX
     assert not set(wire) & set(b" \t\r\n.*>/\\")
+
+
+@pytest.mark.parametrize("value", [None, 5, b"a.b", ["a"]])
+def test_names_and_subjects_of_another_type_are_refused(value: object) -> None:
+    # The cast says what the annotations refuse.
+    text = cast("str", value)
+    with pytest.raises(StreamNameError, match="name is"):
+        check_stream_name(text)
+    with pytest.raises(SubjectError, match="subject is"):
+        check_subject(text)
+    with pytest.raises(SubjectError, match="subject is"):
+        check_filter(text)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow"),
+    [(">", "a.b"), (">", ">"), ("a.>", "a.b.c"), ("a.*", "a.b"), ("a.b", "a.b"), ("*.>", "a.>")],
+)
+def test_filters_of_which_one_covers_the_other_are_refused(wide: str, narrow: str) -> None:
+    """As the server does (10138)."""
+    assert covers(wide, narrow)
+    for filters in ([wide, narrow], [narrow, "z", wide]):
+        with pytest.raises(ConfigError, match="overlap"):
+            check_filters(filters)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [],
+        ["a"],
+        ["a", "b"],
+        ["a.>", "a"],
+        ["a.*", "*.b"],
+        ["a.*.x", "a.y.*"],
+        ["a.b", "a.b.c"],
+        ["a.*", "a.*.c"],
+    ],
+)
+def test_filters_that_the_server_takes_together_are_returned(filters: list[str]) -> None:
+    assert check_filters(filters) == tuple(filters)
+
+
+@given(st.lists(st.sampled_from("ab*"), min_size=1, max_size=4), st.data())
+def test_filter_covers_what_has_other_tokens_in_place_of_its_wildcards(
+    tokens: list[str], data: st.DataObject
+) -> None:
+    narrow = [data.draw(st.sampled_from("ab*")) if each == "*" else each for each in tokens]
+
+    assert covers(".".join(tokens), ".".join(narrow))
+    assert covers(".".join([*tokens[:-1], ">"]), ".".join(narrow))
+    assert not covers(".".join(tokens), ".".join([*narrow, "c"]))

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream import ConfigError, Expect
-from natsstream._wire.headers import HeaderName, parse_headers
+from natsstream import ConfigError, Expect, Schedule, StreamInfo
+from natsstream._wire.headers import HeaderName, HeaderValues, parse_headers
 from natsstream.errors import StreamNameError, SubjectError
-from natsstream.streams.publishing.guards import MessageIdGuard
+from natsstream.streams.features import (
+    COUNTERS,
+    EXPECT_SUBJECT,
+    MESSAGE_TTL,
+    SCHEDULES_REPEATED,
+)
+from natsstream.streams.publishing.guards import MessageIdGuard, is_alone
 from natsstream.streams.publishing.outgoing import (
-    Ttl,
     add_header,
-    message_headers,
+    labels,
     payload_bytes,
-    ttl_text,
+    prepare,
 )
 from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.schedule import Ttl, ttl_text
+
+# More digits than Python writes.
+HUGE = pytest.param(10**5_000, id="huge")
+
+
+def message_headers(
+    headers: HeaderValues | None = None,
+    msg_id: str | None = None,
+    expect: Expect | None = None,
+    ttl: Ttl | None = None,
+) -> bytes:
+    """Return the block of a message to any subject."""
+    return labels("orders.new", headers, msg_id, expect, ttl)[0]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +148,18 @@ def test_payload_that_is_no_bytes_is_refused(data: object) -> None:
         {"retry_for": -1},
         {"keep_order": True},
         {"stream": "a.b"},
+        {"max_pending": "5"},
+        {"max_pending": True},
+        {"max_pending_bytes": 1.5},
+        {"ack_timeout": None},
+        {"ack_timeout": "5"},
+        {"retry_for": "5"},
+        {"retry_for": float("inf")},
+        {"retry_for": 5, "keep_order": "yes"},
+        {"stream": 5},
     ],
 )
-def test_options_that_can_not_work_are_refused(options: dict[str, float]) -> None:
+def test_options_that_can_not_work_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((ConfigError, StreamNameError)):
         PublisherOptions(**options)  # pyright: ignore[reportArgumentType] - a table of all types.
 
@@ -154,3 +183,55 @@ def test_what_is_stored_of_a_run_has_no_hole(lost: set[int], others: list[int]) 
 def test_sequence_that_the_server_would_not_read_is_refused(sequence: int) -> None:
     with pytest.raises(ConfigError, match="64 bits"):
         Expect(last_subject_seq=sequence)
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", HUGE, pytest.param(-(10**5_000), id="-huge")])
+@pytest.mark.parametrize("name", ["last_seq", "last_subject_seq"])
+def test_sequence_that_is_no_number_of_the_server_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=name):
+        Expect(**{name: value})
+
+
+@pytest.mark.parametrize("ttl", [True, HUGE, None, [], "forever"])
+def test_life_time_of_another_kind_is_refused(ttl: Any) -> None:
+    with pytest.raises(ConfigError):
+        ttl_text(ttl)
+
+
+def test_message_without_labels_has_no_block_and_needs_nothing() -> None:
+    assert prepare("orders.new", bytearray(b"x")) == ("orders.new", b"x", b"", (), False)
+
+
+def test_message_tells_what_its_servers_must_have() -> None:
+    schedule = Schedule.every(60, target="orders.x")
+    expect = Expect(subject="orders.x", last_subject_seq=0)
+
+    assert prepare("a", b"", msg_id="i", headers={"A": "b"}).needs == ()
+    assert prepare("a", b"", ttl=5).needs == (MESSAGE_TTL,)
+    assert prepare("a", b"", headers={"Nats-TTL": "5"}).needs == (MESSAGE_TTL,)
+    assert prepare("a", b"", headers={"Nats-Incr": "5"}).needs == (COUNTERS,)
+    assert prepare("a", b"", expect=expect).needs == (EXPECT_SUBJECT,)
+    assert SCHEDULES_REPEATED in prepare("a", b"", schedule=schedule).needs
+
+
+def test_message_tells_that_it_expects_a_last_message_id() -> None:
+    assert prepare("a", b"", expect=Expect(last_msg_id="i")).expects_last_id
+    assert prepare("a", b"", headers={"Nats-Expected-Last-Msg-Id": "i"}).expects_last_id
+    assert not prepare("a", b"", msg_id="i", expect=Expect(last_seq=0)).expects_last_id
+
+
+@pytest.mark.parametrize(
+    ("replicas", "cluster", "expected"),
+    [(1, {"leader": "n"}, True), (1, None, True), (1, {"name": "c"}, False), (3, None, False)],
+)
+def test_stream_is_alone_when_its_server_is_in_no_cluster(
+    replicas: int, cluster: dict[str, str] | None, *, expected: bool
+) -> None:
+    raw = {
+        "config": {"name": "S", "num_replicas": replicas},
+        "state": {},
+        "created": "2026-11-21T05:00:00Z",
+        "cluster": cluster,
+    }
+
+    assert is_alone(StreamInfo.from_json(raw)) is expected

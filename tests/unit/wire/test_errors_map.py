@@ -83,7 +83,7 @@ def test_the_table_and_the_catalogue_hold_the_same_errors() -> None:
         (10148, errors.ConsumerExistsError),
         (10164, errors.WrongLastSequenceError),
         (10166, errors.MessageRuleError),
-        (10174, errors.BatchError),
+        (10174, errors.BatchDisabledError),
         (10185, errors.UnsupportedServerError),
     ],
 )

@@ -1,0 +1,141 @@
+"""Finding one writer's links in a stream, and whether a chain can be written into it at all.
+
+What lives here: the reads that a writer's way back into its chain is made of. What must not:
+sending, and the walk over whole chains (`verify.py`).
+
+Law: what is taken for the writer's last link has the hash of what it holds. A copy of an older link
+behind it is not taken for the last one where both are in sight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natsstream.errors import ChainBrokenError, ConfigError
+from natsstream.streams.api import Api
+from natsstream.streams.chain.links import ChainHead, Link, is_same_hash, link_hash
+from natsstream.streams.chain.verify import BreakKind, BrokenLink, link_of
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.message import Message
+from natsstream.streams.reading.ranges import StreamRange
+from natsstream.streams.reading.reader import RangeSpec
+
+# How far back the first look for the writer's last link goes; each further one goes twice as far.
+_LOOK_BACK = 1_000
+_LOOK_BACK_MAX = 64_000
+
+Found = tuple[Message, Link]
+
+
+def check_stream(info: StreamInfo) -> None:
+    """Refuse a stream that would not keep links as they are sent.
+
+    Raises:
+        ConfigError: It changes, drops or does not acknowledge messages.
+    """
+    config = info.config
+    reasons = {
+        "subject_transform": bool(config.subject_transform),
+        "no_ack": bool(config.no_ack),
+        "allow_msg_counter": bool(config.allow_msg_counter),
+        f"retention {config.retention}": config.retention in ("workqueue", "interest"),
+    }
+    for what, is_so in reasons.items():
+        if is_so:
+            raise ConfigError(
+                f"stream {info.name} has {what}: no chain can be written into it",
+                hint="a link's hash covers its subject and payload, the next link waits for its "
+                "ack, and both have to stay in the stream",
+            )
+
+
+class LinkFinder:
+    """Reads the links of one writer.
+
+    Args:
+        api: The connection's API.
+        stream: Name of the stream.
+        writer: The writer's id.
+        key: The key of the HMAC; None for plain hashes.
+        filters: Subjects to look in; none is all.
+    """
+
+    def __init__(
+        self, api: Api, stream: str, writer: str, key: bytes | None, filters: Sequence[str]
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._writer = writer
+        self._key = key
+        self._filters = filters
+
+    async def between(self, first: int, last: int) -> list[Found]:
+        """Return the writer's links from one sequence to another, both inclusive."""
+        if first > last:
+            return []
+        spec = RangeSpec(
+            stream=self._stream, first=first, last=last, filters=self._filters, on_loss="report"
+        )
+        found: list[Found] = []
+        async for message in StreamRange(self._api, spec):
+            link = link_of(message)
+            if isinstance(link, Link) and link.writer == self._writer:
+                found.append((message, link))
+        return found
+
+    async def last(self, info: StreamInfo) -> Found | None:
+        """Return this writer's last link, looking from the end of the stream backwards.
+
+        Raises:
+            ChainBrokenError: It is not what its writer made, or the key is another.
+        """
+        last, span = info.state.last_seq, _LOOK_BACK
+        while last >= info.state.first_seq and last > 0:
+            first = max(info.state.first_seq, last - span + 1, 1)
+            # The highest number: a copy of an older link may stand behind the newest one.
+            found = max(await self.between(first, last), key=_count_of, default=None)
+            if found is not None:
+                self.check_hash(*found)
+                return found
+            last, span = first - 1, min(2 * span, _LOOK_BACK_MAX)
+        return None
+
+    async def at_head(self, info: StreamInfo, head: ChainHead) -> Message | None:
+        """Return the message that a kept head names, None where limits may have removed it.
+
+        Raises:
+            ChainBrokenError: The stream ends before the head, or has something else there.
+        """
+        if not head.sequence:
+            return None
+        if info.state.last_seq < head.sequence:
+            detail = f"the stream ends at {info.state.last_seq}, the head is at {head.sequence}"
+            raise self._broken("tail", 0, detail)
+        spec = RangeSpec(
+            stream=self._stream, first=head.sequence, last=head.sequence, on_loss="report"
+        )
+        async for message in StreamRange(self._api, spec):
+            link = link_of(message)
+            if not isinstance(link, Link) or not is_same_hash(link.hash, head.hash):
+                raise self._broken("head", message.sequence, f"the head's hash is {head.hash}")
+            self.check_hash(message, link)
+            return message
+        return None
+
+    def check_hash(self, message: Message, link: Link) -> None:
+        """Compare what a link says with what it holds.
+
+        Raises:
+            ChainBrokenError: They differ.
+        """
+        content = (message.subject, message.headers, message.data)
+        found = link_hash(link.writer, link.count, link.previous, content, self._key)
+        if not is_same_hash(found, link.hash):
+            raise self._broken("content", message.sequence, f"the hash is {found}")
+
+    def _broken(self, kind: BreakKind, sequence: int, detail: str) -> ChainBrokenError:
+        return BrokenLink(self._writer, sequence, kind, detail).error(self._stream)
+
+
+def _count_of(found: Found) -> int:
+    return found[1].count

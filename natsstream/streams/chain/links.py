@@ -1,0 +1,186 @@
+"""A link of a chain: what its headers say, and what its hash covers; pure rules.
+
+What lives here: the canonical bytes, the hash, and reading a link's headers. What must not: the
+order of links (`verify.py`), and sending.
+
+Law: two links with different writers, numbers, subjects, headers, payloads or predecessors never
+have the same canonical bytes: every part stands behind its length.
+
+The hash is SHA-256, or HMAC-SHA256 with a key. Without a key, whoever can write the stream can make
+a new chain out of nothing; only a head that was kept elsewhere tells the difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+
+from natsstream._wire.headers import HeaderName, Headers, encode_headers
+from natsstream.arguments import described
+from natsstream.errors import ConfigError, HeaderError
+
+GENESIS = "0" * 64
+"""What the first link has in the place of the hash before it."""
+
+CHAIN_HEADERS = (
+    HeaderName.CHAIN_WRITER,
+    HeaderName.CHAIN_COUNT,
+    HeaderName.CHAIN_PREVIOUS,
+    HeaderName.CHAIN_HASH,
+)
+_VERSION = b"natsstream-chain-1"
+_WRITER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_COUNT = re.compile(r"[1-9][0-9]{0,17}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+# What servers take off or put on when they copy a message into another stream; no other header of
+# a like name may slip through.
+_NOT_COVERED = frozenset(
+    {
+        HeaderName.EXPECTED_STREAM,
+        HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE,
+        HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
+        HeaderName.STREAM_SOURCE,
+    }
+)
+_LENGTH_BYTES = 8
+KEY_BYTES_MIN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ChainHead:
+    """The newest link of a writer; keep it elsewhere to find out when the end of a chain is gone.
+
+    Attributes:
+        writer: The writer's id.
+        count: The link's number, from 1; 0 before the first.
+        hash: Its hash in hex.
+        sequence: Its sequence in the stream; 0 before the first.
+    """
+
+    writer: str
+    count: int = 0
+    hash: str = GENESIS
+    sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What the headers of a link say.
+
+    Attributes:
+        writer: The writer's id.
+        count: Its number, from 1.
+        previous: The hash of the writer's link before it.
+        hash: Its own hash, as it claims.
+    """
+
+    writer: str
+    count: int
+    previous: str
+    hash: str
+
+
+def read_link(headers: Headers) -> Link | str | None:
+    """Return the link that headers describe.
+
+    Returns:
+        None for a message that belongs to no chain; the writer's name, or nothing, for one whose
+        headers are not those of a link.
+    """
+    found = [headers.all(name) for name in CHAIN_HEADERS]
+    if not any(found):
+        return None
+    writers = found[0]
+    writer = writers[0] if writers and _WRITER.fullmatch(writers[0]) else ""
+    if not writer or any(len(values) != 1 for values in found):
+        return writer
+    count, previous, own = (values[0] for values in found[1:])
+    if not _says_only_fields(headers):
+        return writer
+    if not (_COUNT.fullmatch(count) and _HASH.fullmatch(previous) and _HASH.fullmatch(own)):
+        return writer
+    return Link(writer, int(count), previous, own)
+
+
+def link_hash(
+    writer: str, count: int, previous: str, message: tuple[str, Headers, bytes], key: bytes | None
+) -> str:
+    """Return the hash of a link in hex.
+
+    Args:
+        writer: The writer's id.
+        count: The link's number.
+        previous: The hash before it.
+        message: Subject, headers and payload; the chain's own headers are left out.
+        key: The key of the HMAC; None for a plain hash.
+    """
+    subject, headers, data = message
+    covered = sorted(
+        (pair for pair in headers.items_all() if _is_covered(pair[0])), key=lambda pair: pair[0]
+    )
+    parts: list[bytes] = [_VERSION, b"sha256" if key is None else b"hmac-sha256"]
+    parts += [_bytes(text) for text in (writer, str(count), previous, subject)]
+    parts.append(str(len(covered)).encode())
+    for name, value in covered:
+        parts += [_bytes(name), _bytes(value)]
+    parts.append(data)
+    canonical = b"".join(len(part).to_bytes(_LENGTH_BYTES, "big") + part for part in parts)
+    if key is None:
+        return hashlib.sha256(canonical).hexdigest()
+    return hmac.new(key, canonical, hashlib.sha256).hexdigest()
+
+
+def is_same_hash(one: str, other: str) -> bool:
+    """Compare two hashes in a time that does not tell where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def check_writer(writer: object) -> str:
+    """Return a writer's id.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if not isinstance(writer, str) or not _WRITER.fullmatch(writer):
+        raise ConfigError(
+            f"writer is {described(writer)}",
+            hint="give 1 to 64 letters, digits, '.', '_' and '-', such as writer='orders-1'",
+        )
+    return writer
+
+
+def check_key(key: object) -> bytes | None:
+    """Return a key; it is shown in no message.
+
+    Raises:
+        ConfigError: It is no bytes, or too short to be a secret.
+    """
+    if key is None:
+        return None
+    if not isinstance(key, bytes) or len(key) < KEY_BYTES_MIN:
+        raise ConfigError(
+            "key is no secret of bytes",
+            hint=f"give at least {KEY_BYTES_MIN} random bytes, such as secrets.token_bytes(32)",
+        )
+    return key
+
+
+def _is_covered(name: str) -> bool:
+    return name not in CHAIN_HEADERS and name not in _NOT_COVERED
+
+
+def _says_only_fields(headers: Headers) -> bool:
+    """Tell whether a block holds names and values alone, which the hash covers.
+
+    A status in its first line, a line without a colon or bytes behind its end are not covered.
+    """
+    try:
+        return encode_headers(headers) == headers.source
+    except HeaderError:
+        return False
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

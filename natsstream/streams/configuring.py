@@ -1,0 +1,201 @@
+"""Makes, changes and reads streams by their configuration, for every room that needs one.
+
+What lives here: the requests behind `js.streams`, without the `Stream` class that stands above.
+
+Law: an update sends back every field that the server has, also those that we do not know, with
+only the caller's changes in them. What the server says that it took is compared with what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.errors import (
+    InvalidConfigError,
+    ServerError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.config import RESERVED_METADATA, StreamConfig, without_levels
+from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
+from natsstream.streams.features import (
+    STREAM_FIELDS,
+    check_taken,
+    unknown_field,
+    used_features,
+    without_unsaid,
+)
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.names import check_stream_name
+
+
+async def read_stream(api: Api, name: str) -> StreamInfo:
+    """Return the info of a stream that exists.
+
+    Raises:
+        StreamNameError: No server would take the name; nothing was sent.
+        StreamNotFoundError: It does not exist.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip to the stream's leader.
+    """
+    check_stream_name(name)
+    return StreamInfo.from_json(
+        await api.read(subjects.stream_info(name), None, what=f"stream {name}")
+    )
+
+
+async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
+    """Create a stream; one that has exactly this configuration already is returned.
+
+    Raises:
+        StreamExistsError: A stream of this name has another configuration.
+        SubjectOverlapError: Another stream captures some of the subjects.
+        InvalidConfigError: The server refuses a field, or took it as something else.
+        UnsupportedServerError: The server lacks a field. Where this was known nothing was
+            sent; a server behind the connected one may have made the stream without the field,
+            and then the message says so and the stream stays.
+        TransportError: There was no answer; whether it was made is not known.
+
+    Cost: one round trip, on a cluster with an election.
+    """
+    body = without_unsaid(STREAM_FIELDS, config.to_json())
+    # An empty part says that there shall be none.
+    body = {name: value for name, value in body.items() if value != {}}
+    if config.metadata is not None:
+        # Where the configuration comes from another server: this one has its own level.
+        body["metadata"] = without_levels(config.metadata)
+    await api.require(*used_features(STREAM_FIELDS, body))
+    return await _send(api, subjects.stream_create(config.name), body, given=body)
+
+
+async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
+    """Change the fields that are given and leave all others as the server has them.
+
+    Returns:
+        The stream, and what was changed; nothing is sent where nothing differs.
+
+    Raises:
+        StreamNotFoundError: It does not exist.
+        InvalidConfigError: The server refuses a change, or took it as something else.
+        UnsupportedServerError: The server lacks a field; see `create_stream`.
+        TransportError: There was no answer; whether it was changed is not known.
+
+    Cost: two round trips, or one.
+    """
+    return await _overlay(api, await read_stream(api, config.name), config)
+
+
+async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
+    """Create a stream, or change the fields that differ, or leave it as it is.
+
+    Returns:
+        The stream, and what was done.
+
+    Raises:
+        SubjectOverlapError: Another stream captures some of the subjects.
+        InvalidConfigError: The server refuses a field or a change, or took it as something else.
+        UnsupportedServerError: The server lacks a field; see `create_stream`.
+        TransportError: There was no answer; whether something was done is not known.
+
+    Cost: one round trip where nothing differs, else two.
+    """
+    try:
+        held = await read_stream(api, config.name)
+    except StreamNotFoundError:
+        try:
+            return await create_stream(api, config), stream_created(config)
+        except StreamExistsError:  # Somebody else was faster, with another configuration.
+            held = await read_stream(api, config.name)
+    return await _overlay(api, held, config)
+
+
+async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
+    """Return what `ensure_stream` would do, and do nothing.
+
+    Raises:
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    try:
+        held = await read_stream(api, config.name)
+    except StreamNotFoundError:
+        return stream_created(config)
+    return stream_changed(config, _config_of(held))
+
+
+async def delete_stream(api: Api, name: str) -> None:
+    """Delete a stream with all of its messages.
+
+    Raises:
+        StreamNotFoundError: It does not exist.
+        TransportError: There was no answer; whether it was deleted is not known.
+    """
+    check_stream_name(name)
+    await api.change(subjects.stream_delete(name), None, what=f"stream {name}")
+
+
+async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:
+    """Send a whole configuration for a stream, and return what the server has then.
+
+    Args:
+        api: The connection's API.
+        held: The stream as it is.
+        body: All fields in JSON; what is not in it is given up.
+
+    Raises:
+        NatsStreamError: See `update_stream`.
+    """
+    await api.require(*used_features(STREAM_FIELDS, body))
+    return await _send(api, subjects.stream_update(held.name), dict(body), given=body)
+
+
+async def _overlay(
+    api: Api, held: StreamInfo, wanted: StreamConfig
+) -> tuple[StreamInfo, ConfigChange]:
+    config = _config_of(held)
+    changes = wanted.changes_from(config)
+    change = stream_changed(wanted, config)
+    if not changes:
+        return held, change
+    if "metadata" in changes:
+        # The server's own keys stay; the caller's replace the caller's.
+        own = cast("dict[str, str]", config.get("metadata") or {})
+        kept = {key: value for key, value in own.items() if key.startswith(RESERVED_METADATA)}
+        changes["metadata"] = {**kept, **cast("dict[str, str]", changes["metadata"])}
+    await api.require(*used_features(STREAM_FIELDS, changes))
+    subject = subjects.stream_update(wanted.name)
+    # An empty part says that there shall be none, and a server needs to hear that as null.
+    changes = {name: None if value == {} else value for name, value in changes.items()}
+    try:
+        return await _send(api, subject, {**config, **changes}, given=changes), change
+    except InvalidConfigError as error:
+        if change.refused and not error.hint:
+            names = ", ".join(each.name for each in change.refused)
+            error.hint = f"{names}: {change.refused[0].refusal}; streams.copy() makes a new one"
+        raise
+
+
+async def _send(
+    api: Api, subject: str, body: dict[str, object], *, given: Mapping[str, object]
+) -> StreamInfo:
+    """Send a configuration, and compare it with what the server says that it took."""
+    what = f"stream {body['name']}"
+    try:
+        answer = await api.change(subject, body, what=what)
+    except ServerError as error:
+        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
+            raise
+        raise unknown_field(error, what) from error
+    info = StreamInfo.from_json(answer)
+    check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=_config_of(info))
+    return info
+
+
+def _config_of(info: StreamInfo) -> dict[str, object]:
+    return cast("dict[str, object]", info.raw["config"])

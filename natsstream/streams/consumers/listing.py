@@ -1,0 +1,55 @@
+"""Goes through the consumers of a stream.
+
+What lives here: the listing. What must not: its pages and gaps (`streams/paging.py`).
+
+Law: a consumer that the servers name and can not describe is never left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream.streams.api import Api
+from natsstream.streams.consumers.info import ConsumerInfo
+from natsstream.streams.paging import Gaps, OnMissing, pages
+
+
+class ConsumerListing:
+    """The infos of a stream's consumers, to be read with `async for`; made by `consumers.list`.
+
+    Each loop asks anew.
+    """
+
+    def __init__(self, api: Api, stream: str, on_missing: OnMissing) -> None:
+        self._api = api
+        self._stream = stream
+        self._on_missing: OnMissing = on_missing
+        self._gaps = Gaps(f"consumers of stream {stream}", on_missing)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Consumers whose servers did not answer in time, in the loop so far."""
+        return self._gaps.missing
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Consumers that no server can run now, with the reason."""
+        return self._gaps.offline
+
+    def __aiter__(self) -> AsyncIterator[ConsumerInfo]:
+        return self._infos()
+
+    async def _infos(self) -> AsyncIterator[ConsumerInfo]:
+        what = f"consumers of stream {self._stream}"
+        gaps = self._gaps = Gaps(what, self._on_missing)
+        subject = subjects.consumer_list(self._stream)
+        async for answer in pages(self._api, subject, {}, what=what, items="consumers"):
+            gaps.add(answer)
+            for body in cast("Sequence[dict[str, object]]", answer.get("consumers") or ()):
+                yield ConsumerInfo.from_json(body)
+        gaps.check()
+
+    def __repr__(self) -> str:
+        return f"<ConsumerListing of {self._stream}>"

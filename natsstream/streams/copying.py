@@ -1,0 +1,239 @@
+"""Copies a stream: its configuration, and its messages if wanted.
+
+Messages are copied by the servers, not through this process: the copy begins as a mirror, which
+keeps sequences, times, subjects and headers, and is then made a stream of its own.
+
+Law: what fails or is cancelled leaves no half copy, and never takes a message out of the origin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream._wire.error_codes import ErrorCode
+from natsstream.errors import (
+    ConfigError,
+    NatsStreamError,
+    RequestTimeoutError,
+    StreamExistsError,
+    StreamNotFoundError,
+    SubjectOverlapError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.config import StreamConfig, user_metadata
+from natsstream.streams.configuring import (
+    create_stream,
+    delete_stream,
+    read_stream,
+    replace_config,
+)
+from natsstream.streams.features import Feature
+from natsstream.streams.info import StreamInfo
+
+PROMOTION = Feature("making a stream of a mirror", (2, 12))
+# Up to 2.12, a mirror of a work queue takes its messages away.
+WORK_QUEUE_MIRROR = Feature("copying a work queue without emptying it", (2, 14))
+
+_POLL_S = 0.05
+# What a mirror can not have, or what must not act on messages that are only copied.
+_NOT_IN_MIRRORS = {
+    "duplicate_window",
+    "subjects",
+    "sources",
+    "first_seq",
+    "subject_transform",
+    "republish",
+    "allow_atomic",
+    "allow_batched",
+    "allow_msg_schedules",
+    "subject_delete_marker_ttl",
+    "deny_delete",
+    "deny_purge",
+    "sealed",
+}
+
+
+def copied_config(origin: Mapping[str, object], wanted: StreamConfig) -> dict[str, object]:
+    """Return the configuration of a copy; pure.
+
+    Args:
+        origin: The origin's configuration as the server sent it.
+        wanted: The copy's name and what is different in it.
+
+    Raises:
+        ConfigError: The copy would have the subjects of its origin.
+    """
+    changes = {name: None if value == {} else value for name, value in wanted.to_json().items()}
+    own = cast("Mapping[str, str]", origin.get("metadata") or {})
+    body = {**origin, "metadata": user_metadata(own), **changes}
+    body = {name: value for name, value in body.items() if value is not None}
+    # A new stream can not be sealed.
+    if wanted.sealed is None:
+        body.pop("sealed", None)
+    if origin.get("subjects") and wanted.subjects is None and not body.get("mirror"):
+        raise ConfigError(
+            f"a copy of stream {origin.get('name')} can not have its subjects: each belongs to "
+            "one stream",
+            hint="give others: subjects=[...]",
+        )
+    return body
+
+
+def check_messages(origin: StreamInfo, body: Mapping[str, object]) -> None:
+    """Refuse a copy whose messages could not be kept as they are; pure.
+
+    Raises:
+        ConfigError: The origin, or the copy, is of a kind that can not be copied with messages.
+    """
+    name = origin.name
+    if body.get("mirror"):
+        raise ConfigError(
+            f"a copy of mirror {name} gets its messages from the same origin by itself",
+            hint="leave messages=True out, or copy the stream that it mirrors",
+        )
+    if body.get("sources"):
+        raise ConfigError(
+            f"stream {name} has sources, which would be copied a second time",
+            hint="give sources=[] for a copy without them",
+        )
+    if body.get("allow_msg_counter"):
+        raise ConfigError(
+            f"the counters of stream {name} can not be copied: servers make no mirror of them",
+            hint="leave messages=True out, or back the stream up and restore it by another name",
+        )
+    if body.get("retention") == "interest":
+        raise ConfigError(
+            f"the copy of stream {name} would drop each message: nobody has an interest in it yet",
+            hint="give retention='limits', and change it when the consumers are there",
+        )
+
+
+async def copy_stream(
+    api: Api, source: str, wanted: StreamConfig, *, messages: bool, timeout: float
+) -> StreamInfo:
+    """Make a stream as another one is; see `js.streams.copy`."""
+    origin = await read_stream(api, source)
+    body = copied_config(cast("Mapping[str, object]", origin.raw["config"]), wanted)
+    if not messages:
+        return await create_stream(api, StreamConfig.from_json(body))
+    check_messages(origin, body)
+    await _check_free(api, body)
+    needed = [PROMOTION]
+    if origin.config.retention == "workqueue":
+        needed.append(WORK_QUEUE_MIRROR)
+    await api.require(*needed)
+    newest = await _newest(api, source)
+    if newest is None:
+        if origin.state.last_seq:
+            body["first_seq"] = origin.state.last_seq + 1
+        return await create_stream(api, StreamConfig.from_json(body))
+    first = {name: value for name, value in body.items() if name not in _NOT_IN_MIRRORS}
+    first["mirror"] = {"name": source}
+    making = asyncio.ensure_future(create_stream(api, StreamConfig.from_json(first)))
+    try:
+        await _end_of(making)
+        mirror = making.result()
+        mirror = await _filled(api, mirror, newest, timeout)
+        held = cast("Mapping[str, object]", mirror.raw["config"])
+        servers = {
+            key: value
+            for key, value in cast("Mapping[str, str]", held.get("metadata") or {}).items()
+            if key.startswith("_nats.")
+        }
+        own = cast("Mapping[str, str]", body.get("metadata") or {})
+        whole = {**body, "metadata": {**servers, **own}}
+        return await replace_config(api, mirror, whole)
+    except BaseException:
+        if making.exception() is None:
+            await _end_of(asyncio.ensure_future(_undo(api, making.result())))
+        raise
+
+
+async def _check_free(api: Api, body: Mapping[str, object]) -> None:
+    """Refuse a name or subjects that are taken, before anything is copied.
+
+    A mirror that is there already would otherwise be taken for the one that was asked for.
+    """
+    name = cast("str", body["name"])
+    with suppress(StreamNotFoundError):
+        await read_stream(api, name)
+        raise StreamExistsError(
+            f"stream {name} is there already",
+            code=400,
+            err_code=ErrorCode.STREAM_NAME_EXIST.value,
+            hint="copy to another name, or delete it",
+        )
+    for subject in cast("Sequence[str]", body.get("subjects") or ()):
+        what = f"streams of {subject}"
+        answer = await api.read(subjects.STREAM_NAMES, {"subject": subject}, what=what)
+        taken = cast("list[str] | None", answer.get("streams"))
+        if taken:
+            raise SubjectOverlapError(
+                f"subject {subject} of copy {name} belongs to stream {taken[0]}",
+                code=400,
+                err_code=ErrorCode.STREAM_SUBJECT_OVERLAP.value,
+                hint="give the copy other subjects: subjects=[...]",
+            )
+
+
+async def _newest(api: Api, stream: str) -> int | None:
+    """Return the sequence of the newest message that a stream holds; None for none.
+
+    Asked for the last message of all, servers say that there is none where the last one is deleted
+    (seen on 2.10 to 2.15), so they are asked for what is deleted.
+    """
+    body = {"deleted_details": True}
+    answer = await api.read(subjects.stream_info(stream), body, what=f"stream {stream}")
+    state = StreamInfo.from_json(answer).state
+    if not state.messages:
+        return None
+    behind = [each for each in state.deleted or () if each.last >= state.last_seq]
+    return behind[0].first - 1 if behind else state.last_seq
+
+
+async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> StreamInfo:
+    """Return the mirror when it holds all up to a sequence."""
+    name, origin = mirror.name, mirror.config.mirror
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                mirror = await read_stream(api, name)
+                if mirror.state.last_seq >= newest:
+                    return mirror
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        said = mirror.mirror.error if mirror.mirror else ""
+        raise RequestTimeoutError(
+            f"copy {name} of stream {origin.name if origin else ''} came to sequence "
+            f"{mirror.state.last_seq} of {newest} within {timeout:g} s; it was deleted again",
+            detail=said,
+            hint="give a longer timeout",
+            retryable=True,
+        ) from None
+
+
+async def _undo(api: Api, made: StreamInfo) -> None:
+    """Delete what was made, unless somebody else has made another stream of the name."""
+    with suppress(NatsStreamError):
+        if (await read_stream(api, made.name)).created_ns == made.created_ns:
+            await delete_stream(api, made.name)
+
+
+async def _end_of(task: asyncio.Future[StreamInfo] | asyncio.Future[None]) -> None:
+    """Wait until a request has its answer, however often this is cancelled meanwhile.
+
+    Requests have a deadline, so the cancellation comes through soon; without it, nobody would know
+    what was made, and half a copy looks like a whole one.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

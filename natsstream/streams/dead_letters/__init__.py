@@ -1,0 +1,1 @@
+"""Messages that nobody could handle: kept, listed, sent again."""

@@ -1,0 +1,118 @@
+"""Storing a letter: once, for certain, before its message is given up.
+
+Law: when it returns, the letter is in the stream; it is never there twice, whenever and by whoever
+it is stored again. The stream refuses a second one by the sequence that it expects of the letter's
+own subject; a message id alone would be forgotten after the duplicate window.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from natsstream._wire.headers import HeaderName
+from natsstream.errors import (
+    NatsStreamError,
+    NoRespondersError,
+    PayloadTooLargeError,
+    TransportError,
+    UnavailableError,
+    WrongLastSequenceError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.dead_letters.envelope import Death, sealed
+from natsstream.streams.dead_letters.originals import read_message
+from natsstream.streams.dead_letters.places import LetterKey, letter_subject
+from natsstream.streams.publishing.outgoing import Prepared, add_header
+from natsstream.streams.publishing.publish import publish
+
+_RETRY_WAIT_S = 0.1
+# An ack may be lost with a stream's leader; asking again is safe.
+_ATTEMPT_S = 5.0
+
+
+async def store_letter(
+    api: Api,
+    queue: str,
+    death: Death,
+    block: bytes,
+    payload: bytes,
+    *,
+    timeout: float,
+) -> bool:
+    """Store one letter, and wait until the stream has it.
+
+    Args:
+        api: The connection's API.
+        queue: The dead-letter stream.
+        death: What is told about the message.
+        block: The message's header block.
+        payload: The message's payload.
+        timeout: Seconds in all.
+
+    Returns:
+        True when it was stored now, False when it was there already.
+
+    Raises:
+        PayloadTooLargeError: Message and envelope together exceed the server's `max_payload`, also
+            without the error's text; nothing was sent.
+        WrongStreamError: Another stream captures the letter's subject.
+        ServerError: The stream refuses it, such as a full one.
+        TransportError: There was no answer in time; the letter may be stored or not, and storing it
+            again is safe.
+
+    Cost: one round trip, plus the stream's replication.
+    """
+    key = LetterKey(death.stream, death.consumer, death.sequence, death.time_ns)
+    subject = letter_subject(queue, key)
+    headers = _headers(queue, death, block, with_error=True)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    while True:
+        left = max(deadline - loop.time(), 0.001)
+        try:
+            await api.client.wait_connected(left)
+            left = max(deadline - loop.time(), 0.001)
+            letter = Prepared(subject, payload, headers, (), expects_last_id=False)
+            await publish(api, letter, timeout=min(left, _ATTEMPT_S))
+        except WrongLastSequenceError:
+            # The first one may not be stored yet, on a replicated stream: only a look tells.
+            if await read_message(api, queue, {"last_by_subj": subject}) is not None:
+                return False
+            if loop.time() + _RETRY_WAIT_S >= deadline:
+                raise
+        except PayloadTooLargeError as error:
+            smaller = _headers(queue, death, block, with_error=False)
+            if len(smaller) >= len(headers):
+                raise _too_large(queue, death, error) from error
+            headers = smaller
+            continue
+        except (TransportError, UnavailableError) as error:
+            if not error.retryable or loop.time() + _RETRY_WAIT_S >= deadline:
+                _explain(queue, error)
+                raise
+        else:
+            return True
+        await asyncio.sleep(_RETRY_WAIT_S)
+
+
+def _headers(queue: str, death: Death, block: bytes, *, with_error: bool) -> bytes:
+    headers = sealed(block, death, with_error=with_error)
+    headers = add_header(headers, HeaderName.EXPECTED_STREAM, queue)
+    return add_header(headers, HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
+
+
+def _explain(queue: str, error: NatsStreamError) -> None:
+    """Say what is to be done about a stream that is not there."""
+    if isinstance(error, NoRespondersError):
+        error.hint = f"is there a dead-letter stream {queue}? js.dead_letters.ensure({queue!r}) "
+        error.hint += "makes it"
+
+
+def _too_large(queue: str, death: Death, error: PayloadTooLargeError) -> PayloadTooLargeError:
+    return PayloadTooLargeError(
+        f"message {death.sequence} of stream {death.stream} does not fit into an envelope for "
+        f"{queue}",
+        detail=error.message,
+        hint="raise max_payload in the server's configuration by a few KiB; until then the message "
+        "stays with its consumer",
+    )

@@ -1,0 +1,1 @@
+"""Messages that a consumer delivered, and the verdicts that settle them."""

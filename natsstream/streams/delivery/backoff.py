@@ -1,0 +1,59 @@
+"""How long to wait before a message is tried again; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from natsstream.arguments import described
+from natsstream.errors import ConfigError
+from natsstream.units import NS_PER_SECOND, duration_ns
+
+_DELAYS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Delays after failures.
+
+    Attributes:
+        delays_s: Seconds after the first, second, ... delivery; the last one goes on.
+    """
+
+    delays_s: tuple[float, ...]
+
+    def delay_s(self, delivered: int) -> float:
+        """Return the seconds to wait after a message failed in its n-th delivery, from 1."""
+        if not self.delays_s:
+            return 0.0
+        return self.delays_s[min(max(delivered, 1), len(self.delays_s)) - 1]
+
+
+DEFAULT_BACKOFF = Backoff((1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0))
+"""Where neither the caller nor the consumer has one: twice as long each time, at most a minute."""
+
+
+def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backoff | None:
+    """Return the backoff that a caller gave; None when there is none.
+
+    Raises:
+        ConfigError: It is no list of durations.
+    """
+    if delays is None or isinstance(delays, Backoff):
+        return delays
+    if not isinstance(delays, Iterable) or isinstance(delays, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+        raise ConfigError(
+            f"backoff is {described(delays)}", hint="give seconds in a list: backoff=[1, 5, 30]"
+        )
+    seconds = tuple(duration_ns(delay) / NS_PER_SECOND for delay in delays)
+    if len(seconds) > _DELAYS_MAX:
+        raise ConfigError(f"backoff has {len(seconds)} delays, at most {_DELAYS_MAX} are taken")
+    return Backoff(seconds)
+
+
+def backoff_from_ns(delays_ns: Sequence[int]) -> Backoff:
+    """Return the backoff of a consumer's configuration, or the default where it has none."""
+    if not delays_ns:
+        return DEFAULT_BACKOFF
+    return Backoff(tuple(delay / NS_PER_SECOND for delay in delays_ns))

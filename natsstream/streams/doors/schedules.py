@@ -1,0 +1,229 @@
+"""The schedules of a stream: listing them, and ending them.
+
+What lives here: the door, and what it gives. What must not: making schedules, which is publishing
+(`publishing/schedule.py`).
+
+Law: ending a schedule never removes another message: what is not a schedule stays, and so does a
+schedule that took the place of the one that was looked at.
+
+Source: ADR-51.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream._wire.headers import HeaderName, Headers, HeaderValues
+from natsstream.arguments import check_text, check_texts
+from natsstream.errors import ConfigError, ScheduleError, SubjectError
+from natsstream.streams.api import Api
+from natsstream.streams.doors.contents import Contents
+from natsstream.streams.doors.part import Part
+from natsstream.streams.doors.reads import Reads
+from natsstream.streams.doors.writes import Writes
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.message import Message
+from natsstream.streams.names import check_filter
+from natsstream.streams.publishing.outgoing import (
+    Expect,
+    Payload,
+    check_publish_subject,
+    copied_headers,
+)
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.publishing.schedule import Schedule, Ttl, read_schedule
+from natsstream.units import time_from_ns
+
+_CANCEL_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledMessage:
+    """A schedule that a stream holds.
+
+    Attributes:
+        subject: The subject of the schedule itself.
+        schedule: When it fires, and where to; as it was written, also by other clients.
+        data: The payload of what is published.
+        headers: All headers of the schedule's message.
+        sequence: Its sequence in the stream.
+        time_ns: When it was stored, in Unix nanoseconds.
+    """
+
+    subject: str
+    schedule: Schedule
+    data: bytes
+    headers: Headers
+    sequence: int
+    time_ns: int
+
+    def __repr__(self) -> str:
+        what = f"{self.schedule.pattern!r} to {self.schedule.target!r}"
+        return f"<ScheduledMessage {self.sequence} {self.subject!r} {what}, {len(self.data)} bytes>"
+
+    @property
+    def time(self) -> datetime:
+        """When it was stored, in UTC, cut to microseconds."""
+        return time_from_ns(self.time_ns)
+
+
+class StreamSchedules:
+    """The schedules of one stream: `stream.schedules`."""
+
+    def __init__(self, api: Api, cached: StreamInfo) -> None:
+        self._api = api
+        self._cached = cached
+
+    async def get(self, subject: str) -> ScheduledMessage | None:
+        """Return the schedule on a subject; None where its last message is none.
+
+        Raises:
+            SubjectError: It is no subject to publish to; nothing was sent.
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip to the stream's leader.
+        """
+        check_publish_subject(subject)
+        held = await Contents(self._api, self._cached).get(last_by_subject=subject)
+        return None if held is None else _scheduled(held)
+
+    async def list(self, filters: Sequence[str] = ()) -> AsyncIterator[ScheduledMessage]:
+        """Yield the schedules that the stream holds, in the order in which they were stored.
+
+        Args:
+            filters: Where to look, with wildcards, such as `["schedules.>"]`. Schedules that have
+                subjects of their own are found without reading what they publish.
+
+        Raises:
+            SubjectError: A filter is no subject; nothing was sent.
+            ConfigError: Two filters overlap; nothing was sent.
+            NatsStreamError: What `Stream.ordered` raises.
+
+        Cost: a read of the last message of each subject that matches. A schedule that is replaced
+        meanwhile may be missing.
+        """
+        checked = [
+            check_filter(each) for each in check_texts(filters, "filters", error=SubjectError)
+        ]
+        # Only the last message of a subject counts: a plain one ends the schedule before it.
+        reads = Reads(self._api, self._cached)
+        async with (
+            reads.ordered(filters=checked, deliver_policy="last_per_subject") as tail,
+            aclosing(tail.initial()) as messages,
+        ):
+            async for message in messages:
+                held = _scheduled(message)
+                if held is not None:
+                    yield held
+
+    async def cancel(self, subject: str) -> bool:
+        """End the schedule on a subject: it fires no more.
+
+        Returns:
+            False where there was none, or none any more: a schedule for one moment is gone when it
+            has fired.
+
+        Raises:
+            ScheduleError: The subject's last message is no schedule; it stays. Or it was replaced
+                again and again, so that there still is one.
+            NotPermittedError: The stream allows no purge.
+            TransportError: The server did not answer in time; it may be done.
+
+        Cost: two round trips.
+        """
+        check_publish_subject(subject)
+        stream = self._cached.name
+        for _ in range(_CANCEL_ATTEMPTS):
+            message = await Contents(self._api, self._cached).get(last_by_subject=subject)
+            if message is None:
+                return False
+            if _scheduled(message) is None:
+                raise ScheduleError(
+                    f"the last message of {subject} in stream {stream} is no schedule",
+                    hint="list them: stream.schedules.list()",
+                )
+            body = {"filter": subject, "seq": message.sequence + 1}
+            answer = await self._api.change(
+                subjects.stream_purge(stream), body, what=f"schedule {subject} of stream {stream}"
+            )
+            if cast("int", answer.get("purged", 0)):
+                return True
+            # It fired, or another took its place, between the two.
+        raise ScheduleError(
+            f"schedule {subject} of stream {stream} was replaced each of the {_CANCEL_ATTEMPTS} "
+            "times that it was to be ended",
+            hint="somebody goes on writing it: end that first",
+            retryable=True,
+        )
+
+    async def cancel_by_publish(
+        self,
+        scheduled: str,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        timeout: float | None = None,
+    ) -> PubAck:
+        """Publish a message that ends a schedule: both are done, or none is.
+
+        What took the schedule's place meanwhile is ended as well, and where there is none the
+        message is stored all the same. To publish only if it has not fired yet expect its sequence:
+        `Expect(last_subject_seq=held.sequence, subject=scheduled)`.
+
+        `scheduled` is the schedule's subject, and `subject` another one. All else as in
+        `JetStream.publish`.
+
+        Raises:
+            ScheduleError: The subject to end holds another message than a schedule.
+            UnsupportedServerError: The server is older than 2.14; nothing was sent.
+            NatsStreamError: What `JetStream.publish` raises.
+
+        Cost: one round trip.
+        """
+        check_publish_subject(check_text(scheduled, "scheduled", error=SubjectError))
+        if scheduled == subject:
+            raise ConfigError(
+                f"the message that ends schedule {scheduled!r} goes to the same subject",
+                hint="publish it elsewhere; a plain message on the subject ends the schedule too",
+            )
+        merged = {} if headers is None else copied_headers(headers)
+        merged[HeaderName.SCHEDULE_NEXT.value] = "purge"
+        merged[HeaderName.SCHEDULER.value] = scheduled
+        return await Writes(self._api, self._cached).publish(
+            subject, data, headers=merged, msg_id=msg_id, expect=expect, ttl=ttl, timeout=timeout
+        )
+
+    def __repr__(self) -> str:
+        return f"<StreamSchedules of {self._cached.name}>"
+
+
+class Schedules(Part):
+    """Leads to the schedules of a stream."""
+
+    @property
+    def schedules(self) -> StreamSchedules:
+        """Lists the stream's schedules and ends them; it needs `allow_msg_schedules`."""
+        return StreamSchedules(self._api, self.cached)
+
+
+def _scheduled(message: Message) -> ScheduledMessage | None:
+    schedule = read_schedule(message.headers)
+    if schedule is None:
+        return None
+    return ScheduledMessage(
+        message.subject,
+        schedule,
+        message.data,
+        message.headers,
+        message.sequence,
+        message.time_ns,
+    )

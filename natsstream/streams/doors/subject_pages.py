@@ -1,0 +1,66 @@
+"""Reads what a stream says of itself, its subjects page by page.
+
+What lives here: the requests. What must not: sorting and shaping (`inspection.py`).
+
+Law: a stream with more subjects than one answer holds is never cut short in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream.arguments import check_text
+from natsstream.errors import SubjectError
+from natsstream.streams.api import Api
+from natsstream.streams.names import check_filter
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectPage:
+    """Some subjects of a stream.
+
+    Attributes:
+        counts: Messages of each subject; at most 100,000 subjects.
+        answer: The server's whole answer.
+    """
+
+    counts: Mapping[str, int]
+    answer: Mapping[str, object]
+
+
+async def ask_info(api: Api, stream: str, body: Mapping[str, object]) -> dict[str, object]:
+    """Return the server's answer to a question for a stream's info."""
+    return await api.read(subjects.stream_info(stream), body, what=f"stream {stream}")
+
+
+async def subject_pages(
+    api: Api, stream: str, subject: str, body: Mapping[str, object] | None = None
+) -> AsyncIterator[SubjectPage]:
+    """Yield the subjects of a stream with their numbers of messages, at least one page.
+
+    The server sorts them by name and keeps nothing between two pages: where subjects appear or
+    vanish meanwhile, one may come twice or not at all.
+
+    Args:
+        api: The connection's API.
+        stream: The stream.
+        subject: Which subjects, with wildcards.
+        body: What the first question asks besides.
+    """
+    given = {
+        **(body or {}),
+        "subjects_filter": check_filter(check_text(subject, "subjects", error=SubjectError)),
+    }
+    offset = 0
+    while True:
+        answer = await ask_info(api, stream, {**given, "offset": offset} if offset else given)
+        state = cast("Mapping[str, object]", answer.get("state") or {})
+        counts = cast("Mapping[str, int]", state.get("subjects") or {})
+        yield SubjectPage(counts, answer)
+        offset += len(counts)
+        given.pop("deleted_details", None)  # Once is enough.
+        if not counts or offset >= cast("int", answer.get("total", 0)):
+            return

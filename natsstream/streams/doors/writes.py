@@ -1,0 +1,67 @@
+"""Publishing into one stream."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from natsstream._wire.headers import HeaderValues
+from natsstream.errors import ConfigError
+from natsstream.streams.doors.part import Part
+from natsstream.streams.publishing.admission import takes_expected_stream
+from natsstream.streams.publishing.outgoing import (
+    Expect,
+    Payload,
+    Rollup,
+    check_expect,
+    prepare,
+)
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
+from natsstream.streams.publishing.schedule import Schedule, Ttl
+
+
+class Writes(Part):
+    """Stores messages in a stream."""
+
+    async def publish(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+        timeout: float | None = None,
+        retry_attempts: int = RETRY_ATTEMPTS,
+        retry_wait: float = RETRY_WAIT_S,
+    ) -> PubAck:
+        """Publish one message into this stream and wait for its ack.
+
+        The server refuses it when another stream captures the subject, except where this one
+        republishes or counts. The arguments are those of `JetStream.publish`.
+
+        Raises:
+            ConfigError: The stream has `no_ack`; nothing was sent.
+            WrongStreamError: Another stream captures the subject.
+            NatsStreamError: What `JetStream.publish` raises.
+        """
+        config = self.cached.config
+        if config.no_ack:
+            raise ConfigError(
+                f"stream {self.name} has no_ack: it would not say what it stored",
+                hint="js.streams.update(name, no_ack=False)",
+            )
+        if takes_expected_stream(config):
+            expect = check_expect(expect) or Expect()
+            expect = replace(expect, stream=expect.stream or self.name)
+        return await publish(
+            self._api,
+            prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule),
+            stream=self.cached,
+            timeout=timeout,
+            retry_attempts=retry_attempts,
+            retry_wait=retry_wait,
+        )

@@ -1,0 +1,100 @@
+"""Lists that come page by page, and what servers name in them and can not describe.
+
+What lives here: the pages, and the gaps in them. What must not: what is listed.
+
+Law: what the servers name and can not describe is never left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from natsstream.arguments import check_choice
+from natsstream.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from natsstream.streams.api import Api
+
+OnMissing: TypeAlias = Literal["raise", "report"]
+_SHOWN_MAX = 5
+
+
+async def pages(
+    api: Api, api_subject: str, body: Mapping[str, object], *, what: str, items: str
+) -> AsyncIterator[dict[str, object]]:
+    """Yield the answers to a question for a list, one for each page.
+
+    The servers sort by name and keep nothing between two pages: what is made or deleted meanwhile
+    may be listed or not.
+
+    Args:
+        api: The connection's API.
+        api_subject: The question.
+        body: What it asks for, beside the place.
+        what: What is listed, for errors.
+        items: The field of an answer that holds what is listed.
+    """
+    offset = 0
+    while True:
+        answer = await api.read(api_subject, {**body, "offset": offset}, what=what)
+        yield answer
+        # Also what a page names and can not describe has its place in it.
+        size = cast("int", answer.get("limit", 0)) or len(
+            cast("Sequence[object]", answer.get(items) or ())
+        )
+        offset += size
+        if not size or offset >= cast("int", answer.get("total", 0)):
+            return
+
+
+class Gaps:
+    """What a list lacks so far.
+
+    Args:
+        what: What is listed, for errors.
+        on_missing: "raise" makes `check` raise.
+
+    Attributes:
+        missing: Names whose servers did not answer in time.
+        offline: Names that no server can run now, with the reason.
+
+    Raises:
+        ConfigError: `on_missing` is neither "raise" nor "report".
+    """
+
+    def __init__(self, what: str, on_missing: OnMissing) -> None:
+        check_choice(on_missing, "on_missing", ("raise", "report"))
+        self.missing: tuple[str, ...] = ()
+        self.offline: Mapping[str, str] = {}
+        self._what = what
+        self._raises = on_missing == "raise"
+        self._named: list[str] = []
+
+    def add(self, answer: Mapping[str, object]) -> None:
+        """Take a page."""
+        self._named += cast("Sequence[str]", answer.get("missing") or ())
+        self.offline = {
+            **self.offline,
+            **cast("Mapping[str, str]", answer.get("offline") or {}),
+        }
+        # One that is offline did not answer either: its reason tells more.
+        self.missing = tuple(name for name in self._named if name not in self.offline)
+
+    def check(self) -> None:
+        """Tell at the end of a list what it lacks.
+
+        Raises:
+            UnavailableError: It lacks something, unless that is only to be reported.
+        """
+        names = [*self.missing, *self.offline]
+        if not names or not self._raises:
+            return
+        shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
+        raise UnavailableError(
+            f"the list of {self._what} lacks {len(names)}: {shown}",
+            detail="; ".join(f"{name}: {why}" for name, why in list(self.offline.items())[:1]),
+            hint="look at their servers; list(on_missing='report') goes on and names them in "
+            "`missing` and `offline`",
+            retryable=not self.offline,
+        )

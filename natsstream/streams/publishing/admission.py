@@ -1,0 +1,102 @@
+"""What only the servers and the stream can say of a message before it is sent.
+
+What lives here: looking up the stream that captures a subject, and refusing what servers would take
+otherwise than asked. What must not: the arguments themselves (`outgoing.py`).
+
+Law: an expectation of the last message id never reaches a stream with replicas. There each server
+compares it when it applies the message, and nats-server 2.14 to 2.15.1 is out of step after one
+that is wrong: every later write to the stream waits for ever (seen live). One that is under way
+while a stream gets replicas does the same: 5 of 5 streams broke, each scaled from one replica to
+three under a run of such messages.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream.errors import ConfigError
+from natsstream.streams.api import Api
+from natsstream.streams.config import StreamConfig
+from natsstream.streams.configuring import read_stream
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.publishing.outgoing import Prepared
+from natsstream.streams.publishing.pub_ack import no_stream
+
+
+async def admit(
+    api: Api, message: Prepared, *, stream: StreamInfo | None = None
+) -> StreamInfo | None:
+    """Refuse a message that the servers or its stream would not take as it is meant.
+
+    Args:
+        api: The connection.
+        message: What `outgoing.prepare` made.
+        stream: The stream that it goes to, where it is known; its replicas are asked for anew.
+
+    Returns:
+        What was found, where the stream was looked at.
+
+    Raises:
+        UnsupportedServerError: The servers lack something that it asks for.
+        ConfigError: It expects a last message id, and the stream has replicas.
+        NoRespondersError: It expects a last message id, and no stream captures the subject.
+
+    Cost: nothing for a message that asks for nothing; the API level once for each connection; one
+    or two round trips for an expected message id, each time, for a stream may get replicas.
+    """
+    if message.needs:
+        await api.require(*message.needs)
+    if message.expects_last_id:
+        name = stream.name if stream is not None else await find_stream(api, message.subject)
+        found = await read_stream(api, name)
+        refuse_expected_id(found.config)
+        return found
+    return None
+
+
+def refuse_expected_id(config: StreamConfig) -> None:
+    """Refuse a stream on which an expected message id does harm.
+
+    Raises:
+        ConfigError: It has replicas.
+    """
+    if (config.replicas or 1) > 1:
+        raise ConfigError(
+            f"expect: last_msg_id on stream {config.name}, which has {config.replicas} replicas",
+            detail="a wrong one would break the stream for good: nats-server up to 2.15.1 takes no "
+            "write after it",
+            hint="expect last_seq or last_subject_seq",
+        )
+
+
+def takes_expected_stream(config: StreamConfig) -> bool:
+    """Tell whether messages may say which stream they are for.
+
+    Counters refuse every expectation. A republished message keeps its headers, so a stream that
+    captures the copy would refuse it.
+    """
+    return not config.allow_msg_counter and not config.republish
+
+
+async def find_stream(api: Api, subject: str) -> str:
+    """Return the name of the stream that captures a subject, which a template may make now.
+
+    Raises:
+        NoRespondersError: None does.
+
+    Cost: one round trip where there is one.
+    """
+    names = await _streams_of(api, subject)
+    if not names and api.make_stream is not None and await api.make_stream(subject):
+        names = await _streams_of(api, subject)
+    if not names:
+        raise no_stream(subject)
+    return names[0]
+
+
+async def _streams_of(api: Api, subject: str) -> list[str]:
+    body = {"subject": subject}
+    answer = await api.read(subjects.STREAM_NAMES, body, what=f"stream of {subject}")
+    # The server sends a list of names, or null.
+    return cast("list[str] | None", answer.get("streams")) or []

@@ -1,0 +1,149 @@
+"""What a publisher makes of a message's arguments: the bytes around its payload.
+
+What lives here: the command's beginning and the header block, with the id and the stream's name
+that a message needs to be sent again. What must not: what the arguments may be (`outgoing.py`), and
+the window and the sending.
+
+Law: a message that may be sent again has an id, and names its stream wherever that does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from natsstream._wire.commands import publish_start
+from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.errors import ConfigError, PayloadTooLargeError
+from natsstream.streams.api import Api
+from natsstream.streams.config import StreamConfig
+from natsstream.streams.publishing.admission import admit, takes_expected_stream
+from natsstream.streams.publishing.guards import is_alone
+from natsstream.streams.publishing.outgoing import (
+    Expect,
+    Prepared,
+    Rollup,
+    check_publish_subject,
+    given_msg_id,
+    labels,
+)
+from natsstream.streams.publishing.schedule import Schedule, Ttl
+
+_SUBJECTS_MAX = 1_024
+# A server needs longer than this to be started again in a cluster and to give a stream replicas.
+_REPLICAS_KNOWN_S = 1.0
+# What all expectations of an order have in common, however they were given.
+_ORDER_LINE = b"\r\nNats-Expected-Last-"
+_STREAM_LINE = f"\r\n{HeaderName.EXPECTED_STREAM.value}:".encode()
+
+
+class Labels:
+    """Makes commands' beginnings and header blocks, for one publisher.
+
+    Attributes:
+        starts: What the commands of a subject begin with; a subject in it is legal.
+    """
+
+    def __init__(self, api: Api, *, is_retried: bool) -> None:
+        self._api = api
+        self._is_retried = is_retried
+        self._reply_prefix = ""
+        self.starts: dict[str, bytes] = {}
+        self._ids = f"{secrets.token_urlsafe(9)}-"
+        self._ids_given = 0
+        # What ends the block of a message that may be sent again.
+        self._stream_line = b""
+        # Until when the stream of a subject is known to be in no cluster.
+        self._alone_until: dict[str, float] = {}
+
+    def begin(self, reply_prefix: str) -> None:
+        """Begin a block, whose acks go to subjects with this prefix."""
+        self._reply_prefix = reply_prefix
+        self.starts.clear()
+
+    def expect_stream(self, config: StreamConfig) -> None:
+        """Let messages say which stream they are for, where it takes that.
+
+        Ids make copies of one stream known: elsewhere they would be stored twice.
+        """
+        line = f"{HeaderName.EXPECTED_STREAM.value}: {config.name}\r\n\r\n"
+        self._stream_line = line.encode() if takes_expected_stream(config) else b""
+
+    async def start(self, subject: object) -> bytes:
+        """Return what the commands of a subject begin with.
+
+        Raises:
+            SubjectError: The subject can not be published to.
+        """
+        legal = check_publish_subject(subject)
+        if self._api.make_stream is not None:
+            # Before the first message: behind it others of the subject would be lost as well.
+            await self._api.make_stream(legal)
+        if len(self.starts) >= _SUBJECTS_MAX:
+            self.starts.clear()
+        start = self.starts[legal] = publish_start(legal, self._reply_prefix)
+        return start
+
+    async def make(
+        self,
+        subject: str,
+        data: bytes,
+        headers: HeaderValues | None,
+        msg_id: str | None,
+        expect: Expect | None,
+        ttl: Ttl | None,
+        rollup: Rollup | None,
+        schedule: Schedule | None,
+    ) -> tuple[bytes, str]:
+        """Return the header block of a message, and the id in it where it may be sent again.
+
+        Raises:
+            HeaderError: A header would break the wire.
+            ConfigError: An argument has no legal value here.
+            UnsupportedServerError: The server is too old for what was asked.
+        """
+        if self._is_retried:
+            msg_id = self._retried_id(msg_id, headers)
+        block, needs, expects_last_id = labels(
+            subject, headers, msg_id, expect, ttl, rollup, schedule
+        )
+        if self._is_retried and _ORDER_LINE in block:
+            raise ConfigError(
+                "a message that may be sent again can expect nothing of what stands before it",
+                detail="the second copy would be refused because of the first",
+                hint="leave retry_for out, or the expectation",
+            )
+        if needs or expects_last_id:
+            await self._admit(Prepared(subject, data, block, needs, expects_last_id))
+        if self._is_retried and self._stream_line and _STREAM_LINE not in block:
+            block = block[:-2] + self._stream_line
+        return block, msg_id or ""
+
+    async def _admit(self, message: Prepared) -> None:
+        """Ask the servers and the stream about a message; outside of clusters once a second."""
+        now = asyncio.get_running_loop().time()
+        if message.expects_last_id and now < self._alone_until.get(message.subject, 0.0):
+            message = message._replace(expects_last_id=False)
+        stream = await admit(self._api, message)
+        if stream is not None and is_alone(stream):
+            if len(self._alone_until) >= _SUBJECTS_MAX:
+                self._alone_until.clear()
+            self._alone_until[message.subject] = now + _REPLICAS_KNOWN_S
+
+    def _retried_id(self, msg_id: str | None, headers: HeaderValues | None) -> str:
+        """Return the id by which the stream knows a second copy, made here where none is given."""
+        if msg_id is None:
+            # One that the caller gives as a header is an identity as well.
+            msg_id = given_msg_id(headers)
+        if msg_id is not None:
+            return msg_id
+        self._ids_given += 1
+        return f"{self._ids}{self._ids_given:x}"
+
+
+def too_large(subject: str, size: int, largest: int) -> PayloadTooLargeError:
+    """Return the error of a message that the server would end the connection for."""
+    return PayloadTooLargeError(
+        f"message to {subject} has {size} bytes, the server takes {largest}",
+        hint="split it, or raise max_payload in the server's configuration",
+    )

@@ -1,0 +1,1 @@
+"""Pull consumers: one message, a batch, or a steady flow."""

@@ -1,0 +1,328 @@
+"""Getting a bounded number of messages: `next`, `fetch` and `ack_next`.
+
+What lives here: pulls of one call, until it has what it wants or its time is over. What must not:
+what becomes of what it leaves behind (`mailboxes.py`).
+
+Law: a call returns what came, and says what went wrong behind it; it takes no longer than its
+timeout and the server's last word. What changes the consumer's leader, or breaks the connection, is
+waited out within that time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from natsstream.errors import (
+    ConnectionLostError,
+    NatsStreamError,
+    RequestTimeoutError,
+    UsageError,
+)
+from natsstream.streams.delivery.settling import deleted_error
+from natsstream.streams.delivery.verdicts import NEXT, Verdict
+from natsstream.streams.pulling.asking import pin_of
+from natsstream.streams.pulling.ends import (
+    End,
+    PullStatus,
+    crowded_error,
+    is_crowded,
+    limit_error,
+    oversized_error,
+    push_error,
+    refusal,
+)
+from natsstream.streams.pulling.engine import SILENT_HEARTBEATS
+from natsstream.streams.pulling.fetched import Fetched
+from natsstream.streams.pulling.mailboxes import Mailboxes
+from natsstream.streams.pulling.requests import GRACE_S, FetchOptions, group_options, seconds
+
+if TYPE_CHECKING:
+    from natsstream.streams.delivery.delivered import DeliveredMessage
+    from natsstream.streams.delivery.settling import Settling
+    from natsstream.streams.pulling.mailbox import Mailbox
+
+_RETRY_WAIT_S = 0.1
+_SHORTEST_PULL_S = 0.005
+
+
+class Fetcher:
+    """Fetches for one handle of a consumer; its calls may run side by side."""
+
+    def __init__(self, settling: Settling) -> None:
+        self._settling = settling
+        self._source = settling.source
+        self._client = settling.source.api.client
+        self._boxes = Mailboxes(settling)
+        self._pin_id = ""
+        settling.ack_next = self.ack_next
+
+    def close(self) -> None:
+        """Free what waits for another fetch; it is made again when there is one."""
+        self._boxes.close()
+
+    async def fetch(self, options: FetchOptions) -> Fetched:
+        """Return what a fetch brings.
+
+        Raises:
+            NatsStreamError: No message came, and something went wrong.
+        """
+        if self._source.deliver_subject:
+            raise push_error(self._source)
+        features = options.group.features()
+        if features:
+            await self._source.api.require(*features)
+        return await _Call(self, options).run()
+
+    async def ack_next(
+        self, message: DeliveredMessage, *, timeout: float
+    ) -> DeliveredMessage | None:
+        """Settle a message and return the next one.
+
+        Raises:
+            UsageError: The consumer has ack policy "none": nobody listens for verdicts.
+        """
+        if self._source.ack_policy == "none":
+            raise UsageError(
+                f"{self._source.what} has ack policy none: it takes no verdicts",
+                hint="use consumer.next(), or consume() for a steady flow",
+            )
+        group = group_options(
+            self._source, group=None, priority=None, min_pending=None, min_ack_pending=None
+        )
+        timeout_s = seconds(timeout, "timeout")
+        options = FetchOptions(count=1, timeout_s=timeout_s, no_wait=timeout_s == 0, group=group)
+        found = await _Call(self, options, settles=message).run()
+        return found[0] if found else None
+
+    # For the calls.
+
+    @property
+    def settling(self) -> Settling:
+        """Settles the messages."""
+        return self._settling
+
+    @property
+    def boxes(self) -> Mailboxes:
+        """The handle's mailboxes."""
+        return self._boxes
+
+    @property
+    def pin_id(self) -> str:
+        """What the server knows this handle by in a pinned priority group."""
+        return self._pin_id
+
+    @pin_id.setter
+    def pin_id(self, pin_id: str) -> None:
+        self._pin_id = pin_id
+
+
+class _Call:
+    """One call of `fetch`."""
+
+    def __init__(
+        self, owner: Fetcher, options: FetchOptions, *, settles: DeliveredMessage | None = None
+    ) -> None:
+        self._owner = owner
+        self._options = options
+        # With its ack the first pull travels; None once that was heard.
+        self._settles = settles
+        self._source = owner.settling.source
+        self._client = owner.settling.source.api.client
+        self._got: list[DeliveredMessage] = []
+        self._box: Mailbox | None = None
+        self._complete = False
+        self._has_pulled = False
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + options.timeout_s
+
+    async def run(self) -> Fetched:
+        """Return what came."""
+        error: NatsStreamError | None = None
+        try:
+            try:
+                await self._collect()
+            except NatsStreamError as failed:
+                error = failed
+            except BaseException:
+                # Cancelled: what came goes back into the mailbox, for the next fetch.
+                if self._box is not None:
+                    self._box.messages[:0] = self._got
+                raise
+        finally:
+            if self._box is not None:
+                self._owner.boxes.put(self._box)
+        if error is not None and not self._got:
+            raise error
+        is_full = len(self._got) >= self._options.count
+        return Fetched(self._got, error=error, complete=is_full or self._complete)
+
+    async def _collect(self) -> None:
+        options, owner = self._options, self._owner
+        while True:
+            box = await self._connected_box()
+            self._got += box.take(options.count - len(self._got))
+            if len(self._got) >= options.count:
+                break
+            if box.failure is not None:
+                raise box.failure.with_traceback(None)
+            said, box.status = box.status, None
+            if said is not None:
+                if await self._is_over(said):
+                    break
+                continue
+            if not box.lane.left:
+                # However short the time, the server is asked once; without waiting, until it says
+                # that there is no more.
+                is_over = not options.no_wait and self._left_s() <= _SHORTEST_PULL_S
+                if self._has_pulled and is_over:
+                    break
+                self._pull(box)
+            if not await self._wait(box):
+                break
+        if self._got and options.group.group:
+            owner.pin_id = pin_of(self._got[-1]) or owner.pin_id
+
+    def _left_s(self) -> float:
+        return self._deadline - self._loop.time()
+
+    async def _connected_box(self) -> Mailbox:
+        """Return the mailbox, another one after a break; waits for a connection.
+
+        Raises:
+            ConnectionLostError: There was none in time.
+        """
+        box, client = self._box, self._client
+        if box is not None and (box.messages or box.failure is not None):
+            return box
+        if box is None or not client.is_connected:
+            await client.wait_connected(max(self._left_s(), 0.001))
+        if box is not None and box.options is not None and box.is_broken:
+            self._owner.boxes.discard(box)
+            self._box = box = None
+        if box is None:
+            boxes = self._owner.boxes
+            is_first = self._settles is None
+            self._box = box = await (boxes.get(self._options) if is_first else boxes.new())
+        return box
+
+    def _pull(self, box: Mailbox) -> None:
+        options, self._has_pulled = self._options, True
+        count = min(options.count - len(self._got), options.batch_max)
+        body = options.body(count, max(self._left_s(), 0.001), self._owner.pin_id)
+        message = self._settles
+        if message is None:
+            box.pull(options, count, body)
+            return
+        self._owner.settling.flush()
+        if not message.is_settled:
+            message.begin_verdict(Verdict.ACK)
+        subject = message.reply.decode("utf-8", "surrogateescape")
+        try:
+            box.pull(options, count, NEXT + b" " + body, subject)
+        except BaseException:
+            message.take_verdict_back()
+            raise
+
+    async def _wait(self, box: Mailbox) -> bool:
+        """Wait for something to happen; False when the time is over.
+
+        Raises:
+            NatsStreamError: The server says nothing, and it is known why.
+        """
+        options = self._options
+        left_s = self._left_s() + GRACE_S
+        if options.no_wait:
+            left_s = self._client.options.request_timeout
+        elif not self._has_pulled:
+            # A pull that another call has left may go on for longer than this one wants.
+            left_s = self._left_s()
+            if left_s <= 0:
+                return False
+        # A server that waits tells so; shorter waits have no room for heartbeats.
+        asked = box.options or options
+        silence_s = SILENT_HEARTBEATS * asked.heartbeat_s
+        has_heartbeats = 0 < 2 * silence_s <= asked.timeout_s
+        if not has_heartbeats:
+            if await box.wait(max(left_s, 0.001)):
+                return True
+            if box.lane.left and (options.no_wait or self._left_s() <= -GRACE_S):
+                raise await self._silence()
+            return True
+        quiet_s = box.lane.heard_at + silence_s - self._loop.time()
+        if await box.wait(max(min(left_s, quiet_s), 0.001)):
+            return True
+        if self._left_s() <= -GRACE_S:
+            raise await self._silence()
+        if box.lane.left and box.lane.heard_at + silence_s <= self._loop.time():
+            box.lane.forget()
+            info = await self._check_exists()
+            if info is not None and is_crowded(info):
+                raise crowded_error(self._source)
+        return True
+
+    async def _silence(self) -> NatsStreamError:
+        """Return why the server says nothing, not even that there is nothing.
+
+        Raises:
+            ConsumerDeletedError: Behind a leaf node nobody else tells that there is no consumer.
+        """
+        info = await self._check_exists()
+        if info is not None and is_crowded(info):
+            return crowded_error(self._source)
+        return RequestTimeoutError(
+            f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",
+            hint="is the server paused or overloaded? Has the stream a leader?",
+            retryable=True,
+        )
+
+    async def _is_over(self, said: PullStatus) -> bool:
+        """Do what a pull's end asks for; True when the call is at its end as well.
+
+        Raises:
+            NatsStreamError: The end is an error.
+        """
+        end, options = said.end, self._options
+        if end not in (End.NOBODY, End.MOVED):
+            self._settles = None  # Its ack arrived with the pull.
+        if end is End.OVER:
+            # Only a pull that is bounded by bytes ends by a conflict.
+            self._complete = said.status.pull_end is not None
+            return self._complete or options.no_wait or self._left_s() <= _SHORTEST_PULL_S
+        if end is End.EMPTY:
+            return True
+        if end is End.TOO_LARGE:
+            if not self._got:
+                raise oversized_error(self._source, options.max_bytes)
+            self._complete = True
+            return True
+        if end is End.WRONG_PIN:
+            self._owner.pin_id = ""
+            return False
+        if end in (End.MOVED, End.NOBODY):
+            await self._wait_for_leader(said)
+            return False
+        if end is End.DELETED:
+            raise deleted_error(self._source)
+        if end in (End.LIMIT, End.CROWDED):
+            raise limit_error(said, self._source)
+        raise refusal(said, self._source)
+
+    async def _wait_for_leader(self, said: PullStatus) -> None:
+        if said.end is End.NOBODY:
+            await self._check_exists()
+        if self._left_s() <= _RETRY_WAIT_S:
+            raise ConnectionLostError(
+                f"{self._source.what} has no leader",
+                detail=said.words,
+                hint="try again in a moment",
+                retryable=True,
+            )
+        await asyncio.sleep(_RETRY_WAIT_S)
+
+    async def _check_exists(self) -> dict[str, object] | None:
+        """Ask about the consumer, within the time that is left, and a moment at least."""
+        with suppress(RequestTimeoutError):
+            return await self._owner.settling.check_exists(max(self._left_s(), GRACE_S))
+        return None

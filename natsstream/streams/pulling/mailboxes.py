@@ -1,0 +1,184 @@
+"""The mailboxes of one handle: a spare one for the next fetch, and those that were left.
+
+What lives here: what becomes of a mailbox between two fetches. What must not: fetching.
+
+Law: nothing is delivered into the void. A fetch that ends before its pull, as by cancelling, leaves
+its mailbox open for a moment: the next fetch of this handle goes on with it; otherwise the pull is
+withdrawn and what came is given back, so that others get it at once. A mailbox that nobody uses is
+closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from natsstream._wire.refusals import denied_error
+from natsstream.streams.pulling.engine import give_back
+from natsstream.streams.pulling.mailbox import Mailbox
+
+if TYPE_CHECKING:
+    from natsstream.events import PermissionDenied
+    from natsstream.streams.delivery.settling import Settling
+    from natsstream.streams.pulling.requests import FetchOptions
+
+LINGER_S = 0.1
+"""How long a pull that was left is kept for the next fetch."""
+# While messages still arrive, withdrawing would lose those on their way: wait for a short silence.
+_BUSY_S = 0.02
+_LINGER_MAX_S = 1.0
+# What was on its way when the pull was withdrawn is given back until then.
+_STRAGGLERS_S = 0.25
+SPARE_S = 2.0
+"""How long an unused subscription is kept."""
+
+
+class Mailboxes:
+    """The mailboxes of one handle of a consumer."""
+
+    def __init__(self, settling: Settling) -> None:
+        self._settling = settling
+        self._client = settling.source.api.client
+        self._spare: Mailbox | None = None
+        self._spare_timer: asyncio.TimerHandle | None = None
+        self._left: list[Mailbox] = []
+        self._used: set[Mailbox] = set()
+        self._stop_watching = lambda: None
+        self._is_watching = False
+
+    async def get(self, options: FetchOptions) -> Mailbox:
+        """Return a mailbox for a fetch: one that was left with a pull that suits, a spare, or new.
+
+        Raises:
+            ConnectionClosedError: The connection was closed.
+            ConnectionLostError: There is none, and too much waits for one.
+        """
+        self._watch()
+        for box in self._left:
+            if self._suits(box, options):
+                self._left.remove(box)
+                box.is_left = False
+                self._used.add(box)
+                return box
+        return await self.new()
+
+    async def new(self) -> Mailbox:
+        """Return a mailbox without a pull; as for `get`."""
+        self._watch()
+        box, self._spare = self._spare, None
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        if box is None:
+            box = Mailbox(self._settling)
+            await box.lane.open()
+        self._used.add(box)
+        return box
+
+    def put(self, box: Mailbox) -> None:
+        """Take back a mailbox that a fetch is done with, whatever state it is in."""
+        self._used.discard(box)
+        if box.failure is not None or self._client.is_closed or not self._client.is_connected:
+            self._drop(box)
+        elif box.lane.left or box.messages:
+            box.is_left = True
+            self._left.append(box)
+            loop = asyncio.get_running_loop()
+            loop.call_later(LINGER_S, self._end_linger, box, loop.time() + _LINGER_MAX_S)
+        elif self._spare is None:
+            self._spare = box
+            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_S, self._drop_spare)
+        else:
+            self._drop(box)
+        self._unwatch_if_idle()
+
+    def discard(self, box: Mailbox) -> None:
+        """Close a mailbox that a break has made useless."""
+        self._used.discard(box)
+        self._drop(box)
+        self._unwatch_if_idle()
+
+    def close(self) -> None:
+        """Close all that no fetch uses, and give back what is there."""
+        for box in (*self._left, *((self._spare,) if self._spare is not None else ())):
+            self._drop(box)
+        self._left.clear()
+        self._spare = None
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
+            self._spare_timer = None
+        self._unwatch_if_idle()
+
+    def _suits(self, box: Mailbox, options: FetchOptions) -> bool:
+        """Tell whether a fetch may go on with what another one has asked for."""
+        asked = box.options
+        if asked is None or box.is_broken or box.status is not None:
+            return False
+        # A larger pull suits as well: what is too much is for the next one, or given back.
+        has_other_rules = asked.no_wait or options.no_wait or asked.group != options.group
+        return not (has_other_rules or asked.max_bytes or options.max_bytes)
+
+    def _end_linger(self, box: Mailbox, until: float) -> None:
+        if box not in self._left:
+            return  # Another fetch has it.
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        is_busy = box.lane.left > 0 and now - box.lane.delivered_at < _BUSY_S
+        if is_busy and now < until and self._client.is_connected:
+            loop.call_later(_BUSY_S, self._end_linger, box, until)
+            return
+        self._left.remove(box)
+        was_open = box.lane.left > 0
+        box.lane.stop()
+        self._give_back(box)
+        if was_open:
+            loop.call_later(_STRAGGLERS_S, self._drop, box)
+        else:
+            self._drop(box)
+        self._unwatch_if_idle()
+
+    def _drop(self, box: Mailbox) -> None:
+        box.lane.close()
+        self._give_back(box)
+
+    def _give_back(self, box: Mailbox) -> None:
+        messages, box.messages = box.messages, []
+        if messages:
+            give_back(self._settling, messages)
+
+    def _drop_spare(self) -> None:
+        self._spare_timer = None
+        if self._spare is not None:
+            self._spare.lane.close()
+            self._spare = None
+        self._unwatch_if_idle()
+
+    # Breaks.
+
+    def _watch(self) -> None:
+        if self._is_watching:
+            return
+        unwatch = self._client.watch(self._on_connection)
+        undeny = self._client.watch_denied(self._on_denied)
+        self._stop_watching = lambda: (unwatch(), undeny())
+        self._is_watching = True
+
+    def _unwatch_if_idle(self) -> None:
+        if self._is_watching and not self._used and not self._left and self._spare is None:
+            self._stop_watching()
+            self._is_watching = False
+
+    def _on_connection(self) -> None:
+        for box in self._used:
+            if self._client.is_closed:
+                box.fail(self._client.closing_error())
+            box.notify()
+        if not self._client.is_connected:
+            self.close()
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        if event.operation != "publish":
+            return
+        for box in self._used:
+            if box.lane.is_about(event.subject):
+                box.fail(denied_error(event))

@@ -1,0 +1,1 @@
+"""Push consumers, for deployments that have them: the server sends, and waits for the reader."""

@@ -1,0 +1,74 @@
+"""Which push consumer is read, and what the server says of it now.
+
+What lives here: the request for its info. What must not: what a reader makes of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from natsstream._wire import api as subjects
+from natsstream.errors import ProtocolError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from natsstream.streams.delivery.source import ConsumerSource
+
+
+@dataclass(frozen=True, slots=True)
+class PushState:
+    """A push consumer at one moment.
+
+    Attributes:
+        deliver_subject: Where it delivers.
+        is_bound: True while somebody listens there.
+        consumer_seq: The number of its last delivery.
+    """
+
+    deliver_subject: str
+    is_bound: bool
+    consumer_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSource:
+    """One push consumer, as its reader sees it.
+
+    Attributes:
+        consumer: The consumer.
+        group: Its deliver group; empty for none.
+        heartbeat_ns: Its idle heartbeat in nanoseconds; 0 for none.
+    """
+
+    consumer: ConsumerSource
+    group: str
+    heartbeat_ns: int
+
+    async def look(self) -> PushState:
+        """Ask the server for the consumer.
+
+        Raises:
+            UsageError: It does not push.
+            ConsumerNotFoundError: It is gone.
+            StreamNotFoundError: Its stream is gone.
+            TransportError: There was no answer in time.
+        """
+        source = self.consumer
+        subject = subjects.consumer_info(source.stream, source.consumer)
+        answer = await source.api.read(subject, None, what=source.what)
+        try:
+            config = cast("Mapping[str, object]", answer["config"])
+            delivered = cast("Mapping[str, int]", answer["delivered"])
+            deliver_subject = cast("str", config.get("deliver_subject") or "")
+            state = PushState(
+                deliver_subject, bool(answer.get("push_bound")), delivered["consumer_seq"]
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ProtocolError("the answer is no consumer info", detail=repr(error)) from error
+        if not deliver_subject:
+            raise UsageError(
+                f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
+            )
+        return state

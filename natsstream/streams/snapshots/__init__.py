@@ -1,0 +1,1 @@
+"""Backup of a stream into a folder, and back."""

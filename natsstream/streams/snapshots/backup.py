@@ -1,0 +1,265 @@
+"""Writing a stream into a folder: the server sends parts, and each that is written is answered.
+
+What lives here: the flow of parts. What must not: what a folder holds (`folder.py`).
+
+Law: a folder appears under its name only when all of the stream is in it. A part that is missing,
+an error in the place of a part and a lost connection end the backup, and nothing is left of it.
+
+The server sends at most its window (8 to 16 MiB) of parts that are not answered, so memory is
+bounded by it; a part is answered when it is on its way to the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import secrets
+import shutil
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from natsstream._wire import api as subjects
+from natsstream._wire.client import Client
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream._wire.parser import Frame
+from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
+from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
+from natsstream.streams.api import Api
+from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
+from natsstream.streams.snapshots.parts import PartOrder
+from natsstream.streams.snapshots.progress import BackupProgress
+
+CHUNK_BYTES = 128 << 10
+PART_TIMEOUT_S = 30.0
+# With `check` the server reads every message before it answers.
+CHECK_TIMEOUT_S = 3_600.0
+# Twice the largest window of a server: what goes beyond is not the flow that was agreed on.
+_WAITING_BYTES_MAX = 64 << 20
+
+OnBackup = Callable[[BackupProgress], object]
+
+
+async def write_backup(
+    api: Api,
+    stream: str,
+    path: str | Path,
+    *,
+    consumers: bool,
+    check: bool,
+    chunk_size: int | None,
+    on_progress: OnBackup | None,
+    timeout: float | None,
+) -> BackupInfo:
+    """Write a stream into a folder; see `Stream.backup`."""
+    folder = folder_of(path)
+    check_bool(consumers, "consumers")
+    size = CHUNK_BYTES if chunk_size is None else chunk_size
+    # A part and its protocol line must fit into one message.
+    check_int(size, "chunk_size", minimum=1024, maximum=min(1 << 20, api.client.max_payload_bytes))
+    part_s = PART_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
+    begin_s = CHECK_TIMEOUT_S if check_bool(check, "check") and timeout is None else part_s
+    if on_progress is not None:
+        check_callable(on_progress, "on_progress", takes="a BackupProgress")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(
+            f"{folder} is there already", hint="name a folder that is absent or empty"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
+    partial.mkdir(mode=0o700)
+    try:
+        body: dict[str, object] = {"no_consumers": not consumers, "jsck": check}
+        body["chunk_size"] = size
+        source = _Parts(api.client, stream, part_s, on_progress)
+        with (partial / DATA_NAME).open("wb") as file:
+            answer = await source.receive(api, body, begin_s, file)
+        # Not in threads: they go on after a cancellation, while the folder is removed.
+        _write_meta(partial, answer, source)
+        await asyncio.to_thread(_sync, partial)
+        _appear(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    source.tell(is_done=True)
+    return _info(folder, answer, source)
+
+
+def folder_of(path: object) -> Path:
+    """Return the folder that an argument names.
+
+    Raises:
+        ConfigError: It is no path.
+    """
+    try:
+        is_path = (
+            isinstance(path, str | Path) and bool(str(path)) and b"\0" not in os.fsencode(path)
+        )
+    except UnicodeEncodeError:
+        is_path = False
+    if not isinstance(path, str | Path) or not is_path:
+        raise ConfigError(f"path is {described(path)}", hint="give the path of a folder")
+    return Path(path).resolve()
+
+
+class _Parts:
+    """The parts of one snapshot, on their way from the subscription to a file."""
+
+    def __init__(
+        self, client: Client, stream: str, timeout: float, on_progress: OnBackup | None
+    ) -> None:
+        self._client = client
+        self._stream = stream
+        self._timeout = timeout
+        self._on_progress = on_progress
+        self._waiting: deque[Frame] = deque()
+        self._waiting_bytes = 0
+        self._wake = asyncio.Event()
+        self._failure: NatsStreamError | None = None
+        self._order = PartOrder(stream)
+        self.digest = hashlib.sha256()
+        self.size: int = 0
+        self._stream_bytes = 0
+
+    async def receive(
+        self, api: Api, body: dict[str, object], begin_s: float, file: BinaryIO
+    ) -> dict[str, object]:
+        """Ask for the snapshot and write all of its parts; returns the server's first answer."""
+        client = self._client
+        await client.wait_connected(client.options.request_timeout)
+        inbox = client.new_inbox()
+        unwatch = client.watch(self._on_connection)
+        subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
+        try:
+            # The server looks for somebody who listens, and a denial comes before the answer.
+            await client.flush(client.options.request_timeout)
+            self._check()
+            try:
+                # Not as a question: asked twice, two snapshots would come to the same subject.
+                answer = await api.change(
+                    subjects.stream_snapshot(self._stream),
+                    {**body, "deliver_subject": inbox},
+                    what=f"backup of stream {self._stream}",
+                    timeout=begin_s,
+                )
+            except ServerError as error:
+                if find_error_code(error.err_code) is not ErrorCode.STREAM_SNAPSHOT:
+                    raise
+                raise self._order.broken(error.description) from error
+            state = cast("dict[str, object]", answer.get("state") or {})
+            self._stream_bytes = cast("int", state.get("bytes", 0))
+            while not self._order.is_complete:
+                await self._write_some(file)
+        finally:
+            unwatch()
+            subscription.close()
+        return answer
+
+    async def _write_some(self, file: BinaryIO) -> None:
+        """Wait for parts, write those that are there, and answer them."""
+        if not self._waiting:
+            self._check()
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self._wake.wait()
+            except TimeoutError:
+                raise self._order.broken(f"nothing came for {self._timeout:g} s") from None
+            self._check()
+        parts, replies = self._take()
+        if parts:
+            await asyncio.to_thread(self._store, file, parts)
+        for reply in replies:
+            self._client.write(self._client.publish_command(reply, "", b"", b""))
+        if parts:
+            self.tell(is_done=False)
+
+    def _take(self) -> tuple[list[bytes], list[str]]:
+        """Return the payloads that wait, and where to answer; notes the end when it is there."""
+        parts: list[bytes] = []
+        replies: list[str] = []
+        while self._waiting and not self._order.is_complete:
+            part, reply = self._order.take(self._waiting.popleft())
+            self._waiting_bytes -= len(part)
+            if part:
+                parts.append(part)
+            if reply:
+                replies.append(reply)
+        return parts, replies
+
+    def _store(self, file: BinaryIO, parts: list[bytes]) -> None:
+        for part in parts:
+            file.write(part)
+            self.digest.update(part)
+            self.size += len(part)
+
+    def tell(self, *, is_done: bool) -> None:
+        """Report how far it is."""
+        if self._on_progress is not None:
+            self._on_progress(
+                BackupProgress(self._order.count, self.size, self._stream_bytes, is_done)
+            )
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        self._waiting.extend(frames)
+        self._waiting_bytes += sum(len(frame[3]) for frame in frames)
+        if self._waiting_bytes > _WAITING_BYTES_MAX:
+            self._fail(self._order.broken("more came than was answered"))
+        self._wake.set()
+
+    def _on_connection(self) -> None:
+        # Whatever was on its way is lost, also where a server is connected again.
+        self._fail(self._order.broken("the connection broke"))
+
+    def _fail(self, error: NatsStreamError) -> None:
+        self._failure = self._failure or error
+        self._wake.set()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def _write_meta(partial: Path, answer: dict[str, object], source: _Parts) -> None:
+    """Write `backup.json`."""
+    text = meta_text(
+        cast("dict[str, object]", answer["config"]),
+        cast("dict[str, object]", answer["state"]),
+        archive_bytes=source.size,
+        sha256=source.digest.hexdigest(),
+    )
+    (partial / META_NAME).write_text(text, "utf-8")
+
+
+def _sync(partial: Path) -> None:
+    """See that all is on the disk."""
+    for name in (DATA_NAME, META_NAME):
+        with (partial / name).open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _appear(partial: Path, folder: Path) -> None:
+    try:
+        partial.rename(folder)
+    except OSError as error:
+        raise BackupError(
+            f"{folder} is not empty any more: somebody has put something there",
+            detail=str(error),
+            hint="name another folder; nothing was changed in this one",
+        ) from error
+
+
+def _info(folder: Path, answer: dict[str, object], source: _Parts) -> BackupInfo:
+    config = cast("dict[str, object]", answer["config"])
+    state = cast("dict[str, object]", answer["state"])
+    return BackupInfo(
+        folder,
+        cast("str", config["name"]),
+        cast("int", state["messages"]),
+        cast("int", state["last_seq"]),
+        source.size,
+        source.digest.hexdigest(),
+        config,
+        state,
+    )

@@ -1,0 +1,192 @@
+"""The folder of a backup: `backup.json` and `stream.tar.s2`, as the nats CLI has them.
+
+What lives here: reading and checking what a folder says, and the text of `backup.json`. What must
+not: asking a server.
+
+Law: a folder that is damaged is refused before anything of it is sent. The nats CLI reads only
+`config` and `state`; what natsstream adds stands under a key of its own.
+
+Source: jsm.go snapshots.go; the framing format of S2 (klauspost/compress s2, after snappy's
+framing_format.txt).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from natsstream.errors import BackupError
+from natsstream.streams.info import StreamInfo
+
+META_NAME = "backup.json"
+DATA_NAME = "stream.tar.s2"
+
+_OWN_KEY = "natsstream"
+# Fields that a caller may set narrower than they were.
+_LIMITS = {"max_msgs", "max_bytes", "max_age", "max_msgs_per_subject", "max_msg_size"}
+_BLOCK_BYTES = 1 << 20
+_MAGIC = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
+_HEADER_BYTES = 4
+# Types that a reader has to know; all other types from 0x02 to 0x7f make the archive unreadable.
+_COMPRESSED, _PLAIN, _SKIPPABLE = 0x00, 0x01, 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class BackupInfo:
+    """A backup in a folder.
+
+    Attributes:
+        path: The folder.
+        stream: Name of the stream.
+        messages: How many it had.
+        last_seq: Its last sequence.
+        archive_bytes: Size of `stream.tar.s2`.
+        sha256: SHA-256 of `stream.tar.s2` in hex; empty where another client wrote it.
+        config: The stream's configuration, as the server gave it.
+        state: Its state, as the server gave it.
+    """
+
+    path: Path
+    stream: str
+    messages: int
+    last_seq: int
+    archive_bytes: int
+    sha256: str
+    config: Mapping[str, object]
+    state: Mapping[str, object]
+
+
+def meta_text(
+    config: Mapping[str, object], state: Mapping[str, object], *, archive_bytes: int, sha256: str
+) -> str:
+    """Return the text of `backup.json`."""
+    own = {"archive_bytes": archive_bytes, "sha256": sha256}
+    return json.dumps({"config": config, "state": state, _OWN_KEY: own}, indent=2)
+
+
+def read_folder(path: Path) -> BackupInfo:
+    """Return what a folder holds, after a look at all of it.
+
+    Raises:
+        BackupError: It is no backup, or its archive is damaged.
+
+    Cost: reads the archive once where natsstream wrote it, else one header for each of its blocks.
+    """
+    meta = _read_meta(path)
+    try:
+        config = cast("dict[str, object]", meta["config"])
+        state = cast("dict[str, object]", meta["state"])
+        own = cast("dict[str, object]", meta.get(_OWN_KEY) or {})
+        size = (path / DATA_NAME).stat().st_size
+        info = BackupInfo(
+            path,
+            str(config["name"]),
+            int(cast("int", state["messages"])),
+            int(cast("int", state["last_seq"])),
+            size,
+            str(own.get("sha256") or ""),
+            config,
+            state,
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _damaged(path, f"{META_NAME} names no stream and state", repr(error)) from error
+    except OSError as error:
+        raise _damaged(path, f"there is no {DATA_NAME} to read", str(error)) from error
+    with (path / DATA_NAME).open("rb") as file:
+        _check_frames(path, file, size)
+        if info.sha256:
+            _check_digest(path, file, size, own)
+    return info
+
+
+def check_whole(
+    info: StreamInfo, backup: BackupInfo, changes: Mapping[str, object], what: str
+) -> None:
+    """Compare what was made with what was saved; servers skip what they can not read.
+
+    Args:
+        info: What was made.
+        backup: What was saved.
+        changes: Fields that the caller wanted otherwise than in the backup.
+        what: What was done, for the error.
+
+    Raises:
+        BackupError: Messages are missing that nothing but the restore can have removed.
+    """
+    state, config = info.state, info.config
+    # What removes messages by itself, as soon as the stream is there.
+    may_shrink = (
+        config.max_age
+        or config.allow_msg_ttl
+        or config.allow_msg_schedules
+        or config.retention not in (None, "limits")
+        or not _LIMITS.isdisjoint(changes)
+    )
+    has_all = state.messages >= backup.messages or may_shrink
+    if has_all and state.last_seq >= backup.last_seq:
+        return
+    raise BackupError(
+        f"{what}: the stream is there now, but with {state.messages} messages up to sequence "
+        f"{state.last_seq} instead of {backup.messages} up to {backup.last_seq}",
+        hint="nothing was undone: look at it, then take it or delete it",
+    )
+
+
+def _read_meta(path: Path) -> dict[str, object]:
+    try:
+        meta: object = json.loads((path / META_NAME).read_text("utf-8"))
+    except OSError as error:
+        raise BackupError(
+            f"{path} is no backup: there is no {META_NAME} to read",
+            detail=str(error),
+            hint="name the folder that stream.backup() or nats stream backup wrote",
+        ) from error
+    except ValueError as error:
+        raise _damaged(path, f"{META_NAME} is no JSON", str(error)) from error
+    if not isinstance(meta, dict):
+        raise _damaged(path, f"{META_NAME} is no object")
+    return cast("dict[str, object]", meta)
+
+
+def _check_frames(path: Path, file: BinaryIO, size: int) -> None:
+    """Walk over the archive's blocks: it begins as S2 does, and ends where a block ends."""
+    if file.read(len(_MAGIC[0])) not in _MAGIC:
+        raise _damaged(path, f"{DATA_NAME} does not begin as an S2 archive")
+    place = len(_MAGIC[0])
+    while place < size:
+        file.seek(place)
+        header = file.read(_HEADER_BYTES)
+        kind = header[0]
+        end = place + _HEADER_BYTES + int.from_bytes(header[1:], "little")
+        is_known = kind in (_COMPRESSED, _PLAIN) or kind >= _SKIPPABLE
+        if len(header) < _HEADER_BYTES or end > size or not is_known:
+            raise _damaged(path, f"{DATA_NAME} breaks off or is changed at byte {place} of {size}")
+        place = end
+
+
+def _check_digest(path: Path, file: BinaryIO, size: int, own: Mapping[str, object]) -> None:
+    expected = own.get("archive_bytes")
+    if expected != size:
+        raise _damaged(path, f"{DATA_NAME} has {size} bytes instead of {expected}")
+    file.seek(0)
+    digest = hashlib.sha256()
+    while block := file.read(_BLOCK_BYTES):
+        digest.update(block)
+    if digest.hexdigest() != own["sha256"]:
+        raise _damaged(
+            path,
+            f"{DATA_NAME} is not what was written",
+            f"SHA-256 is {digest.hexdigest()} instead of {own['sha256']}",
+        )
+
+
+def _damaged(path: Path, what: str, detail: str = "") -> BackupError:
+    return BackupError(
+        f"the backup in {path} is damaged: {what}",
+        detail=detail,
+        hint="restore another backup; nothing was sent",
+    )

@@ -1,0 +1,60 @@
+"""The parts of a snapshot, in their order; pure rules.
+
+What lives here: which part follows which, and how they end. What must not: receiving and writing.
+
+Law: a part that is missing, and an error in the place of a part, end the backup.
+
+Source: nats-server's jetstream_api.go streamSnapshot: each part but the last short one asks for an
+answer on a subject that ends in its size and its number, from 1; then an empty message ends it,
+with a status or without one.
+"""
+
+from __future__ import annotations
+
+from natsstream._wire.parser import Frame
+from natsstream._wire.status import StatusCode, parse_status
+from natsstream.errors import BackupError
+
+
+class PartOrder:
+    """Takes the frames of one snapshot.
+
+    Args:
+        stream: Name of the stream, for errors.
+
+    Attributes:
+        count: Parts so far.
+        is_complete: True once the end has come.
+    """
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self.count: int = 0
+        self.is_complete: bool = False
+
+    def take(self, frame: Frame) -> tuple[bytes, str]:
+        """Return the content of the next part, and where to answer; both empty for the end.
+
+        Raises:
+            BackupError: A part is missing, or the server tells of an error.
+        """
+        _, reply, header, payload = frame
+        if not payload:
+            status = parse_status(header) if header else None
+            if status is not None and status.code != StatusCode.END_OF_BATCH:
+                raise self.broken(f"{status.code} {status.description}")
+            self.is_complete = True
+            return b"", ""
+        self.count += 1
+        if reply and reply.split(b".")[-2:] != [b"%d" % len(payload), b"%d" % self.count]:
+            raise self.broken(f"part {self.count} is missing: {reply.decode()} came instead")
+        return payload, reply.decode()
+
+    def broken(self, why: str) -> BackupError:
+        """Return the error for a snapshot that is not whole."""
+        error = BackupError(
+            f"backup of stream {self._stream} ended early: {why}",
+            hint="try again; nothing is left of this one",
+        )
+        error.retryable = True
+        return error

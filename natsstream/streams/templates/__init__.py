@@ -1,0 +1,1 @@
+"""Streams that are made when a message is published for which there is none."""

@@ -1,0 +1,1 @@
+"""Workers: handlers that run side by side over the messages of a consumer."""

@@ -1,0 +1,69 @@
+"""Batches of users who may not do everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import connect
+from natsstream.errors import BatchBrokenError, BatchIncompleteError, PermissionDeniedError
+from natsstream.testing import NatsServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from natsstream.events import ConnectionEvent
+
+pytestmark = pytest.mark.asyncio
+
+CONFIG = """
+accounts {
+  A {
+    jetstream: enabled
+    users: [
+      { user: all, password: pw }
+      { user: narrow, password: pw, permissions: {
+          publish: { allow: ["$JS.API.>", "S.open"] }, subscribe: { allow: ["_INBOX.>"] } } }
+    ]
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[NatsServer]:
+    """A server with two users."""
+    with NatsServer(config=CONFIG) as server:
+        yield server
+
+
+async def test_a_subject_that_is_not_allowed_ends_both_kinds_of_batches(
+    guarded: NatsServer,
+) -> None:
+    async with connect(guarded.url, user="all", password="pw") as js:  # noqa: S106 - a test's.
+        await js.streams.ensure("S", subjects=["S.>"], allow_atomic=True, allow_batched=True)
+    async with connect(guarded.url, user="narrow", password="pw") as js:  # noqa: S106 - a test's.
+        stream = await js.streams.get("S")
+        denied: list[ConnectionEvent] = []
+        js._client.listen(denied.append)  # pyright: ignore[reportPrivateUsage]
+        async with stream.batch() as first:
+            with pytest.raises(PermissionDeniedError):
+                await first.add("S.closed", b"x")
+        await js.core.flush()
+        assert len(denied) == 1  # Nobody is asked to forget what nobody took.
+        async with stream.batch() as later:
+            await later.add("S.open", b"x")
+            await later.add("S.closed", b"x")
+            with pytest.raises(BatchIncompleteError):
+                await later.commit()
+        async with stream.ingest() as began:
+            with pytest.raises(BatchBrokenError) as caught:
+                await began.send("S.closed", b"x")
+        async with stream.ingest() as fast:
+            await fast.send("S.open", b"1")
+            await fast.send("S.closed", b"2")
+            report = await fast.close()
+
+    assert isinstance(caught.value.__cause__, PermissionDeniedError)
+    assert (report.stored, report.unknown) == (1, ())

@@ -1,0 +1,161 @@
+"""Calling by the blocking door: results, attributes, values and errors as of the async classes."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+import natsstream
+from natsstream import blocking
+from natsstream.blocking.twins import cross
+from natsstream.errors import NoRespondersError, StreamNotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from natsstream.blocking.portal import Portal
+    from natsstream.testing import NatsServer
+
+
+def test_place_of_an_ordered_consumer_is_behind_what_was_taken(stream: blocking.Stream) -> None:
+    count = stream.info().state.messages
+    with stream.ordered() as tail:
+        for message in tail.initial():
+            if message.sequence == 10:
+                break
+        places = [tail.next_seq]
+        for message in tail:
+            if message.sequence == 20:
+                break
+        places.append(tail.next_seq)
+        batch = next(tail.batches())
+        rest = [message.sequence for message in tail.initial()]
+
+    assert places == [11, 21]
+    assert [*(message.sequence for message in batch), *rest] == list(range(21, count + 1))
+
+
+def test_messages_of_a_loop_that_was_left_are_there_for_next(js: blocking.JetStream) -> None:
+    with js.core.subscribe("left.early") as messages:
+        for number in range(10):
+            js.core.publish("left.early", b"%d" % number)
+        js.core.flush()
+        for _ in messages:
+            break
+
+        assert messages.pending_count == 9
+        found = [messages.next(5) for _ in range(9)]
+
+    assert [message.data for message in found if message] == [b"%d" % n for n in range(1, 10)]
+
+
+def test_objects_are_of_the_classes_that_the_types_name(
+    js: blocking.JetStream, stream: blocking.Stream
+) -> None:
+    assert isinstance(js, blocking.JetStream)
+    assert isinstance(js.streams, blocking.StreamManager)
+    assert isinstance(stream, blocking.Stream)
+    assert isinstance(stream.read(), blocking.StreamRange)
+    with js.publisher() as publisher:
+        assert isinstance(publisher, blocking.Publisher)
+
+
+def test_plain_attributes_and_iterators_of_names_cross(
+    js: blocking.JetStream, stream: blocking.Stream, server: NatsServer
+) -> None:
+    assert (js.url, js.is_connected) == (server.url, True)
+    assert stream.cached.state.messages == 0
+    assert js.streams.find(stream.name) == stream.name
+    assert stream.name in list(js.streams.names())
+    assert {"streams", "publish", "url"} <= set(dir(js))
+    assert not hasattr(js, "_client")
+
+
+def test_errors_are_those_of_the_async_classes(js: blocking.JetStream) -> None:
+    with pytest.raises(StreamNotFoundError):
+        js.streams.get("NO_SUCH_STREAM")
+
+
+def test_values_with_twins_inside_of_containers_cross(
+    portal: Portal, stream: blocking.Stream
+) -> None:
+    opened = portal.root
+    assert isinstance(opened, natsstream.JetStream)
+    held = portal.call(opened.streams.get, stream.name)
+
+    crossed = cross([held, None], portal), cross({"a": held}, portal), cross((held,), portal)
+
+    assert [item.info().name for item in (crossed[0][0], crossed[1]["a"], crossed[2][0])] == (
+        [stream.name] * 3
+    )
+    plain = [1, ["a"], {"b": 2}]
+    assert cross(plain, portal) is plain
+
+
+def test_ack_of_send_is_a_function_that_may_be_called_again(
+    js: blocking.JetStream, stream: blocking.Stream
+) -> None:
+    with js.publisher() as publisher:
+        ack = publisher.send(stream.name, b"x")
+        first = ack()
+
+    assert (first.stream, first.sequence) == (stream.name, 2_001)
+    assert ack() is first
+
+
+def test_leaving_a_publisher_raises_the_failure_that_nobody_looked_at(
+    js: blocking.JetStream,
+) -> None:
+    with pytest.raises(NoRespondersError), js.publisher() as publisher:
+        publisher.send("nobody.stores.this", b"x")
+
+
+def test_threads_share_a_connection(js: blocking.JetStream, stream: blocking.Stream) -> None:
+    def publish(number: int) -> int:
+        return js.publish(stream.name, str(number).encode()).sequence
+
+    def count(_: int) -> int:
+        return sum(1 for _ in stream.read(last=2_000))
+
+    with ThreadPoolExecutor(8) as pool:
+        counts = pool.map(count, range(8))
+        sequences = list(pool.map(publish, range(400)))
+
+    assert sorted(sequences) == [*range(2_001, 2_401)]
+    assert list(counts) == [2_000] * 8
+
+
+def test_works_inside_of_a_running_loop(server: NatsServer, stream: blocking.Stream) -> None:
+    async def main() -> int:
+        with blocking.connect(server.url) as own:
+            return sum(1 for _ in own.streams.get(stream.name).read())
+
+    assert asyncio.run(main()) == 2_000
+
+
+def test_call_on_the_loops_own_thread_is_refused(portal: Portal) -> None:
+    with pytest.raises(UsageError, match="own thread"):
+        portal.call(lambda: portal.call(lambda: 1))
+
+
+@pytest.mark.parametrize("use", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_pickling_and_copying_are_refused(
+    js: blocking.JetStream, stream: blocking.Stream, use: Callable[[object], object]
+) -> None:
+    for each in (js, js.streams, stream, stream.read()):
+        with pytest.raises(UsageError, match="pickled or copied"):
+            use(each)
+
+
+def test_an_open_connection_is_not_pickled_but_its_description_is(server: NatsServer) -> None:
+    described = blocking.connect(server.url)
+    with described, pytest.raises(UsageError, match="pickled"):
+        pickle.dumps(described)
+
+    with pickle.loads(pickle.dumps(blocking.connect(server.url))) as js:  # noqa: S301 - our own.
+        assert js.url == server.url

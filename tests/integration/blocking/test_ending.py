@@ -1,0 +1,356 @@
+"""Leaving the blocking door: by its end, an error, Ctrl-C, another thread, an exit or a fork.
+
+Interrupts are real ones (SIGINT to this process); exits and forks happen in programs of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import natsstream
+from natsstream import blocking
+from natsstream.blocking.portal import Portal
+from natsstream.blocking.twins import cross
+from natsstream.errors import ConnectError, ConnectionClosedError, UsageError
+from tests.support.eventually import eventually
+from tests.support.loops import turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+
+    from natsstream._wire.client import Client
+    from natsstream.testing import NatsServer
+
+# How often the loop turns without a message before a reader counts as waiting.
+STILL_LOOKS = 20
+RUN_TIMEOUT_S = 20.0
+# More than a read has under way at once (16 MiB), so that a paused server leaves it waiting.
+LARGE_MESSAGES, LARGE_BYTES = 3_000, 16 << 10
+
+EXIT_IN_A_READ = """
+import sys
+from natsstream import blocking
+js = blocking.connect(sys.argv[1]).open()
+messages = iter(js.streams.get(sys.argv[2]).read())
+print(next(messages).sequence, flush=True)
+"""
+
+FORK = """
+import os, sys, warnings
+from natsstream import blocking
+from natsstream.errors import UsageError
+
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later: of fork with threads.
+url, name = sys.argv[1:]
+with blocking.connect(url) as js:
+    stream = js.streams.get(name)
+    messages = iter(stream.read())
+    next(messages)
+    child = os.fork()
+    if child == 0:
+        for use in (stream.info, stream.read, lambda: list(messages)):
+            try:
+                use()
+            except UsageError as error:
+                print(error, flush=True)
+        js.close()
+        with blocking.connect(url) as own:
+            print("own", own.streams.get(name).info().state.messages, flush=True)
+        sys.exit(0)
+    print("child", os.waitpid(child, 0)[1], flush=True)
+    print("parent", stream.info().state.messages, len(list(messages)), flush=True)
+"""
+
+
+def test_leaving_ends_the_thread_also_after_an_error(
+    server: NatsServer, stream: blocking.Stream
+) -> None:
+    before = loop_threads()
+
+    def fail() -> None:
+        with blocking.connect(server.url) as js:
+            for _ in js.streams.get(stream.name).read():
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert loop_threads() == before
+
+
+def test_closing_the_context_itself_ends_the_thread(server: NatsServer) -> None:
+    before = loop_threads()
+    connection = blocking.connect(server.url)
+    js = connection.open()
+
+    js.close()
+    js.close()
+    connection.close()
+
+    assert loop_threads() == before
+
+
+def test_open_connection_is_not_opened_twice_and_a_closed_one_is(server: NatsServer) -> None:
+    connection = blocking.connect(server.url)
+    with connection, pytest.raises(UsageError, match="is open"):
+        connection.open()
+
+    with connection as js:
+        assert js.is_connected
+
+
+def test_failing_to_connect_raises_and_ends_the_thread() -> None:
+    before = loop_threads()
+
+    with pytest.raises(ConnectError):
+        blocking.connect("nats://127.0.0.1:1", connect_timeout=1).open()
+
+    assert loop_threads() == before
+
+
+def test_use_after_close_raises(server: NatsServer, stream: blocking.Stream) -> None:
+    with blocking.connect(server.url) as js:
+        manager, own = js.streams, js.streams.get(stream.name)
+        some = own.read(last=3)
+        publisher = js.publisher()
+
+    uses: list[Callable[[], Any]] = [
+        lambda: js.publish(stream.name, b"x"),
+        lambda: manager.get(stream.name),
+        lambda: list(manager.names()),
+        own.info,
+        own.read,
+        lambda: list(some),
+        lambda: list(some.batches()),
+        some.to_arrow,
+        publisher.flush,
+        publisher.__enter__,
+    ]
+    for use in uses:
+        with pytest.raises(ConnectionClosedError):
+            use()
+    js.close()
+
+
+def test_leaving_the_connection_ends_a_read_without_a_hole(fresh_server: NatsServer) -> None:
+    with blocking.connect(fresh_server.url) as js:
+        messages = read_that_will_wait(js, fresh_server)
+    taken = [1]
+
+    with pytest.raises(ConnectionClosedError):
+        taken.extend(message.sequence for message in messages)
+
+    assert taken == [*range(1, len(taken) + 1)]
+
+
+def test_readers_free_what_they_have_before_the_connection_closes(
+    portal: Portal, stream: blocking.Stream
+) -> None:
+    opened = portal.root
+    assert isinstance(opened, natsstream.JetStream)
+    cleaned: list[str] = []
+
+    async def reading() -> AsyncGenerator[int]:
+        try:
+            yield 1
+            await asyncio.sleep(RUN_TIMEOUT_S)
+        finally:
+            cleaned.append((await opened.streams.get(stream.name)).name)
+
+    items = cross(reading(), portal)
+    next(items)
+    portal.stop()
+
+    assert cleaned == [stream.name]
+    with pytest.raises(ConnectionClosedError):
+        next(items)
+
+
+def test_closing_in_another_thread_wakes_a_reader(fresh_server: NatsServer) -> None:
+    connection = blocking.connect(fresh_server.url)
+    js = connection.open()
+    messages = read_that_will_wait(js, fresh_server)
+    taken: list[int] = []
+
+    with (
+        paused(fresh_server),
+        when_still(js, taken, connection.close),
+        pytest.raises(ConnectionClosedError),
+    ):
+        taken.extend(message.sequence for message in messages)
+
+
+def test_interrupt_in_a_read_raises_and_leaves_the_connection_usable(
+    fresh_server: NatsServer,
+) -> None:
+    with blocking.connect(fresh_server.url) as js:
+        messages = read_that_will_wait(js, fresh_server)
+
+        taken: list[int] = []
+        with (
+            paused(fresh_server),
+            when_still(js, taken, interrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            taken.extend(message.sequence for message in messages)
+
+        stream = js.streams.get("LARGE")
+        eventually(lambda: stream.info().state.consumer_count == 0)
+        assert next(iter(stream.read(first=7))).sequence == 7
+
+
+def test_interrupt_in_a_call_raises_and_leaves_the_connection_usable(
+    fresh_server: NatsServer,
+) -> None:
+    with blocking.connect(fresh_server.url) as js:
+        js.streams.ensure("S", subjects=["s"])
+
+        waiting = client_of(js).requests._waiting  # pyright: ignore[reportPrivateUsage]
+        with (
+            paused(fresh_server),
+            when(lambda: len(waiting) == 1, interrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            js.publish("s", b"x")
+
+        assert js.publish("s", b"y").stream == "S"
+
+
+def test_interrupt_ends_a_run_of_handlers_and_leaves_the_connection_usable(
+    js: blocking.JetStream, stream: blocking.Stream
+) -> None:
+    consumer = stream.consumers.create("billing")
+    handled: list[int] = []
+
+    def handle(message: blocking.DeliveredMessage) -> None:
+        handled.append(message.sequence)
+
+    with when(lambda: len(handled) > 100, interrupt), pytest.raises(KeyboardInterrupt):
+        consumer.run(handle, concurrency=4)
+
+    # What was not begun is given back, and the pulls end.
+    eventually(lambda: consumer.info().num_waiting == 0)
+    assert js.publish(stream.name, b"x").sequence == 2_001
+
+
+def test_interrupt_while_connecting_raises_and_ends_the_thread(fresh_server: NatsServer) -> None:
+    before = loop_threads()
+
+    with (
+        paused(fresh_server),
+        when(lambda: loop_threads() != before, interrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        blocking.connect(fresh_server.url, connect_timeout=RUN_TIMEOUT_S).open()
+
+    assert loop_threads() == before
+
+
+def test_program_ends_with_a_connection_open_in_the_middle_of_a_read(
+    server: NatsServer, stream: blocking.Stream
+) -> None:
+    done = run_program(EXIT_IN_A_READ, server.url, stream.name)
+
+    assert (done.stdout, done.stderr, done.returncode) == ("1\n", "", 0)
+
+
+def test_fork_is_told_and_the_parent_goes_on(server: NatsServer, stream: blocking.Stream) -> None:
+    done = run_program(FORK, server.url, stream.name)
+
+    lines = done.stdout.splitlines()
+    assert sum("a fork" in line for line in lines) == 3, done
+    assert lines[-3:] == ["own 2000", "child 0", "parent 2000 1999"]
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def loop_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "natsstream"]
+
+
+def read_that_will_wait(js: blocking.JetStream, server: NatsServer) -> Iterator[natsstream.Message]:
+    """Begin to read more than fits under way, so that pausing the server stops the read."""
+    assert server.is_running
+    stream = js.streams.ensure("LARGE", subjects=["large"], storage="memory")
+    with js.publisher(max_pending=256) as publisher:
+        for _ in range(LARGE_MESSAGES):
+            publisher.send("large", bytes(LARGE_BYTES))
+    messages = iter(stream.read())
+    next(messages)
+    return messages
+
+
+@contextmanager
+def paused(server: NatsServer) -> Generator[None]:
+    server.pause()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+@contextmanager
+def when(condition: Callable[[], bool], act: Callable[[], object]) -> Generator[None]:
+    """Do something in another thread once a condition holds while the block runs."""
+    failures: list[BaseException] = []
+
+    def watch() -> None:
+        try:
+            eventually(condition, within_s=RUN_TIMEOUT_S)
+        except AssertionError as error:
+            failures.append(error)
+        act()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        watcher.join()
+    assert failures == []
+
+
+@contextmanager
+def when_still(
+    js: blocking.JetStream, taken: list[int], act: Callable[[], object]
+) -> Generator[None]:
+    """Do something once nothing more is taken, though the loop turns and turns."""
+    portal: Portal = object.__getattribute__(js, "_portal")
+    counts = [-1]
+
+    def is_still() -> bool:
+        portal.call(turn)
+        counts.append(len(taken))
+        return len(counts) > STILL_LOOKS and len(set(counts[-STILL_LOOKS:])) == 1
+
+    with when(is_still, act):
+        yield
+
+
+def interrupt() -> None:
+    """Send this process a Ctrl-C."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def client_of(js: blocking.JetStream) -> Client:
+    """Return the connection under a blocking context."""
+    opened: natsstream.JetStream = object.__getattribute__(js, "_held")
+    return opened._client  # pyright: ignore[reportPrivateUsage]
+
+
+def run_program(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "default", "-c", text, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=RUN_TIMEOUT_S,
+        check=False,
+    )

@@ -1,0 +1,178 @@
+"""Integration tests of pulls from a replicated consumer whose leader moves or dies."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+import pytest
+import pytest_asyncio
+
+from natsstream.errors import NatsStreamError
+from natsstream.testing import NatsCluster
+from tests.support.clusters import connect_to
+from tests.support.eventually import eventually_async
+from tests.support.pulling import is_settled, take
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from natsstream import Consumer, JetStream
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
+
+
+@pytest_asyncio.fixture
+async def js(nats_cluster: NatsCluster) -> AsyncIterator[JetStream]:
+    """A connection to the cluster that the whole run shares."""
+    async with connect_to(nats_cluster) as js:
+        yield js
+
+
+async def replicated(js: JetStream, name: str, count: int, *, ack_wait: float = 30) -> Consumer:
+    """Return a consumer of three replicas over a stream of `count` messages."""
+    stream = await js.streams.ensure(name, subjects=[f"{name}.>"], replicas=3)
+    if count:
+        await fill(js, name, count, replicas=3)
+    return await stream.consumers.ensure("work", ack_wait=ack_wait)
+
+
+async def move_leader(js: JetStream, worker: Consumer) -> None:
+    """Move the consumer's leader to another node; returns when there is another one."""
+    before = await leader_of(worker)
+    with suppress(NatsStreamError):
+        await js.core.request(
+            f"$JS.API.CONSUMER.LEADER.STEPDOWN.{worker.stream}.{worker.name}", timeout=2
+        )
+    await eventually_async(lambda: has_other_leader(worker, before), within_s=30)
+
+
+async def leader_of(worker: Consumer) -> str:
+    """Return the node that leads a consumer; empty while there is none."""
+    raw = (await worker.info()).raw
+    return cast("dict[str, str]", raw.get("cluster") or {}).get("leader", "")
+
+
+async def has_other_leader(worker: Consumer, before: str) -> bool:
+    """Tell whether another node leads."""
+    with suppress(NatsStreamError):
+        return await leader_of(worker) not in ("", before)
+    return False
+
+
+@pytest.mark.parametrize("max_messages", [1, 2, 50])
+async def test_flow_goes_on_when_the_leader_moves(
+    js: JetStream, stream_name: str, max_messages: int
+) -> None:
+    """A message that is lost on its way comes again after the ack_wait; none comes never."""
+    worker = await replicated(js, stream_name, 60, ack_wait=1)
+    found: set[int] = set()
+    async with (
+        worker.consume(max_messages=max_messages, heartbeat=0.3) as messages,
+        asyncio.timeout(60),
+    ):
+        for _ in range(2):
+            found |= set(await take(messages, 5))
+            await move_leader(js, worker)
+        while len(found) < 60:
+            found |= set(await take(messages, 1))
+
+    assert found == set(range(1, 61))
+    assert await eventually_async(lambda: is_settled(worker), within_s=10)
+
+
+async def test_waiting_flow_gets_what_comes_after_the_leader_moved(
+    js: JetStream, stream_name: str
+) -> None:
+    worker = await replicated(js, stream_name, 0, ack_wait=1)
+    async with worker.consume(max_messages=1, heartbeat=0.3) as messages, asyncio.timeout(60):
+        reading = asyncio.ensure_future(take(messages, 3))
+        await asyncio.wait({reading}, timeout=0.1)
+        await move_leader(js, worker)
+        await fill(js, stream_name, 3, replicas=3)
+
+        assert sorted(await reading) == [1, 2, 3]
+
+
+async def test_fetch_waits_out_a_change_of_the_leader(js: JetStream, stream_name: str) -> None:
+    worker = await replicated(js, stream_name, 0)
+    fetching = asyncio.ensure_future(worker.fetch(3, timeout=60))
+    await asyncio.wait({fetching}, timeout=0.1)
+    await move_leader(js, worker)
+    await fill(js, stream_name, 3, replicas=3)
+
+    assert len(await fetching) == 3
+
+
+async def test_confirmed_acks_hold_when_the_leader_moves(js: JetStream, stream_name: str) -> None:
+    worker = await replicated(js, stream_name, 20, ack_wait=1)
+    messages = await worker.fetch(20, timeout=20)
+    moving = asyncio.ensure_future(move_leader(js, worker))
+    for message in messages:
+        await message.ack(confirm=True, timeout=30)
+    await moving
+
+    assert await worker.fetch(20, timeout=1.5) == []
+
+
+async def test_no_message_of_a_cancelled_fetch_waits_for_its_ack_wait(
+    js: JetStream, stream_name: str
+) -> None:
+    """The ack_wait is 30 s, and twelve fetches are cancelled when messages are coming."""
+    worker = await replicated(js, stream_name, 0)
+    found: list[int] = []
+    for round_ in range(12):
+        fetching = asyncio.ensure_future(worker.fetch(5, timeout=20))
+        await asyncio.wait({fetching}, timeout=0.005)
+        publishing = asyncio.ensure_future(js.publish(f"{stream_name}.0", b"x"))
+        await asyncio.wait({fetching}, timeout=0.001 * round_)
+        fetching.cancel()
+        await asyncio.wait({fetching, publishing})
+        if not fetching.cancelled():
+            found += [message.sequence for message in fetching.result()]
+    async with asyncio.timeout(15):
+        while len(found) < 12:
+            for message in await worker.fetch(12, timeout=1):
+                await message.ack()
+                found.append(message.sequence)
+
+    assert sorted(found) == list(range(1, 13))
+
+
+async def test_leaving_a_busy_flow_loses_nothing_on_its_way(
+    js: JetStream, stream_name: str
+) -> None:
+    """Each flow is left in the middle; all that it was sent is given back, and comes at once."""
+    worker = await replicated(js, stream_name, 1_000)
+    found: set[int] = set()
+    async with asyncio.timeout(20):
+        while len(found) < 1_000:
+            async with worker.consume(max_messages=60) as messages:
+                found |= set(await take(messages, min(100, 1_000 - len(found))))
+
+    assert found == set(range(1, 1_001))
+
+
+async def test_flow_goes_on_when_the_leader_is_killed() -> None:
+    """Nothing is said of the pulls that die with the leader: only heartbeats tell."""
+    with NatsCluster() as cluster:
+        async with connect_to(cluster) as js:
+            worker = await replicated(js, "S", 60, ack_wait=1)
+            exact = await (await js.streams.get("S")).consumers.ensure("exact", ack_wait=1)
+            found: set[int] = set()
+            async with (
+                worker.consume(max_messages=2, heartbeat=0.3) as messages,
+                exact.consume(max_messages=10, stop_after=40, heartbeat=0.3) as others,
+            ):
+                found |= set(await take(messages, 5))
+                await take(others, 5)
+                cluster.node(await leader_of(worker)).kill()
+                async with asyncio.timeout(40):
+                    while len(found) < 60:
+                        found |= set(await take(messages, 1))
+                    await take(others, 35)
+                    assert await anext(others, None) is None
+
+            assert found == set(range(1, 61))

@@ -1,0 +1,118 @@
+"""Integration tests of pulls for priority groups (ADR-42)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import Pinned, Unpinned
+from natsstream.errors import ServerError
+from tests.support.eventually import eventually_async
+from tests.support.pulling import has_pulls, is_idle, sequences, take, worker_of
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from natsstream import Consumer, JetStream
+
+pytestmark = pytest.mark.asyncio
+
+
+async def pinned_worker(js: JetStream, name: str, count: int = 0) -> Consumer:
+    """Return a consumer whose group is pinned to one client."""
+    return await worker_of(
+        js, name, count, priority_groups=["jobs"], priority_policy="pinned_client", ack_wait=2
+    )
+
+
+async def test_overflow_pulls_wait_until_enough_is_pending(js: JetStream, stream_name: str) -> None:
+    worker = await worker_of(
+        js, stream_name, 3, priority_groups=["jobs"], priority_policy="overflow"
+    )
+    waiting = asyncio.ensure_future(worker.fetch(2, timeout=10, min_pending=5))
+    done, _ = await asyncio.wait({waiting}, timeout=0.3)
+    assert not done
+    await fill(js, stream_name, 4, start=3)
+
+    assert sequences(await waiting) == [1, 2]
+    assert sequences(await worker.fetch(2, timeout=0.2, min_ack_pending=50)) == []
+    assert sequences(await worker.fetch(2, min_ack_pending=2)) == [3, 4]
+
+
+async def test_pulls_with_the_lower_priority_number_come_first(
+    js: JetStream, stream_name: str
+) -> None:
+    worker = await worker_of(
+        js, stream_name, priority_groups=["jobs"], priority_policy="prioritized"
+    )
+    late = asyncio.ensure_future(worker.fetch(1, timeout=0.6, priority=7))
+    await asyncio.wait({late}, timeout=0.1)
+    first = asyncio.ensure_future(worker.fetch(1, timeout=5, priority=0))
+    await eventually_async(lambda: has_pulls(worker, 2))
+    await fill(js, stream_name, 1)
+
+    assert sequences(await first) == [1]
+    assert sequences(await late) == []
+
+
+async def test_pinned_flow_gets_all_and_the_other_stands_by(
+    js: JetStream, stream_name: str
+) -> None:
+    worker = await pinned_worker(js, stream_name, 50)
+    async with worker.consume(max_messages=10) as messages:
+        found = await take(messages, 20)
+        async with worker.consume(max_messages=10) as other:
+            standing_by = asyncio.ensure_future(anext(other))
+            found += await take(messages, 30)
+            assert not standing_by.done()
+            async with aclosing(messages.events()) as events:
+                assert isinstance(await anext(events), Pinned)
+            standing_by.cancel()
+
+    assert found == list(range(1, 51))
+
+
+async def test_unpinned_flow_is_told_and_goes_on(js: JetStream, stream_name: str) -> None:
+    worker = await pinned_worker(js, stream_name, 10)
+    stream = await js.streams.get(stream_name)
+    async with worker.consume(max_messages=4) as messages:
+        found = await take(messages, 10)
+        reading = asyncio.ensure_future(take(messages, 5))
+        await stream.consumers.unpin("work", group="jobs")
+        await fill(js, stream_name, 5, start=10)
+        found += await reading
+        async with aclosing(messages.events()) as events:
+            kinds = [type(await anext(events)) for _ in range(3)]
+
+    assert found == list(range(1, 16))
+    assert kinds == [Pinned, Unpinned, Pinned]
+
+
+async def test_pinned_fetches_of_one_handle_go_on_with_their_pin(
+    js: JetStream, stream_name: str
+) -> None:
+    worker = await pinned_worker(js, stream_name, 10)
+    found: list[int] = []
+    for _ in range(5):
+        messages = await worker.fetch(2, timeout=5)
+        found += sequences(messages)
+        for message in messages:
+            await message.ack(confirm=True)
+    other = await (await js.streams.get(stream_name)).consumers.get("work")
+    await fill(js, stream_name, 1, start=10)
+
+    assert found == list(range(1, 11))
+    assert await other.next(timeout=0.2) is None
+    assert await worker.next(timeout=2) is not None
+
+
+async def test_group_that_does_not_exist_is_refused(js: JetStream, stream_name: str) -> None:
+    worker = await pinned_worker(js, stream_name, 1)
+    with pytest.raises(ServerError):
+        await worker.next(timeout=2, group="others")
+    async with worker.consume(group="others") as messages:
+        with pytest.raises(ServerError):
+            await anext(messages)
+    assert await eventually_async(lambda: is_idle(worker))

@@ -1,0 +1,478 @@
+"""Backup of a stream into a folder and back: whole, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from natsstream import connect
+from natsstream.errors import (
+    BackupError,
+    ConfigError,
+    StreamExistsError,
+    StreamNotFoundError,
+    SubjectOverlapError,
+)
+from tests.support.clusters import connect_to
+from tests.support.eventually import eventually_async
+from tests.support.streams import change, consumer_count, fill
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from natsstream import BackupProgress, JetStream, RestoreProgress, Stream
+    from natsstream.testing import NatsCluster, NatsServer
+
+pytestmark = pytest.mark.asyncio
+
+
+async def add_consumer(js: JetStream, stream: str, name: str) -> None:
+    """Make a durable consumer."""
+    config = {"name": name, "durable_name": name, "ack_policy": "explicit"}
+    await change(js, f"CONSUMER.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
+
+
+async def content(stream: Stream) -> list[tuple[int, str, int, bytes, bytes]]:
+    """Return all that a stream holds."""
+    return [
+        (each.sequence, each.subject, each.time_ns, each.headers.source, each.data)
+        async for each in stream.read()
+    ]
+
+
+async def readers_gone(stream: Stream) -> None:
+    """Wait until the server has removed what a read has made; a consumer of the test stays."""
+
+    async def is_one() -> bool:
+        return await consumer_count(stream) == 1
+
+    await eventually_async(is_one)
+
+
+async def backed_up(stream: Stream, path: Path) -> None:
+    """Save a replicated stream, which may not be ready right after other work."""
+    for _ in range(5):
+        try:
+            await stream.backup(path)
+        except BackupError as error:
+            if not error.retryable:
+                raise
+        else:
+            return
+    await stream.backup(path)
+
+
+def entries(folder: Path) -> list[str]:
+    """Return what is in a folder, hidden entries as well."""
+    return sorted(each.name for each in folder.iterdir())
+
+
+async def test_restored_stream_is_what_was_saved(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 300, size=200, max_msgs=1_000, metadata={"a": "b"})
+    await js.publish(f"{stream_name}.0", b"", headers={"A": ["1", "2"]})
+    await stream.delete_message(5)
+    await add_consumer(js, stream_name, "worker")
+    before = await content(stream)
+    await readers_gone(stream)
+
+    made = await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    restored = await js.streams.restore(tmp_path / "backup")
+    info = await restored.info()
+
+    assert await content(restored) == before
+    assert (made.stream, made.messages, made.last_seq) == (stream_name, 300, 301)
+    assert info.state.consumer_count == 1
+    assert (info.config.max_msgs, (info.config.metadata or {})["a"]) == (1_000, "b")
+    assert entries(tmp_path) == ["backup"]
+    assert entries(tmp_path / "backup") == ["backup.json", "stream.tar.s2"]
+
+
+async def test_consumers_are_left_out_on_request(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 3)
+    await add_consumer(js, stream_name, "worker")
+
+    await stream.backup(tmp_path / "backup", consumers=False)
+    await stream.delete()
+    restored = await js.streams.restore(tmp_path / "backup")
+
+    assert (await restored.info()).state.consumer_count == 0
+
+
+async def test_large_stream_comes_in_parts_that_are_reported(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    # Random bytes do not compress; more than a server's window goes over the wire.
+    stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+    for _ in range(24):
+        await js.publish(f"{stream_name}.0", os.urandom(1 << 20))
+    saved: list[BackupProgress] = []
+    sent: list[RestoreProgress] = []
+
+    made = await stream.backup(
+        tmp_path / "backup", check=True, chunk_size=64 << 10, on_progress=saved.append
+    )
+    before = await content(stream)
+    await stream.delete()
+    restored = await js.streams.restore(tmp_path / "backup", on_progress=sent.append)
+
+    assert await content(restored) == before
+    assert made.archive_bytes > 24 << 20
+    assert [each.is_done for each in saved] == [*[False] * (len(saved) - 1), True]
+    assert saved[-1].bytes_written == made.archive_bytes
+    assert saved[-1].chunks >= 24 * 16
+    assert (sent[-1].bytes_sent, sent[-1].is_done) == (made.archive_bytes, True)
+
+
+async def test_stream_of_memory_is_saved_too(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 5, storage="memory")
+    before = await content(stream)
+
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+
+    assert await content(await js.streams.restore(tmp_path / "backup")) == before
+
+
+async def test_stream_is_restored_under_another_name_and_settings(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 5)
+    await stream.backup(tmp_path / "backup")
+
+    with pytest.raises(SubjectOverlapError):
+        await js.streams.restore(tmp_path / "backup", name=f"{stream_name}_2")
+    copy = await js.streams.restore(
+        tmp_path / "backup", name=f"{stream_name}_2", subjects=["copy.>"], max_msgs=100
+    )
+
+    assert await content(copy) == await content(stream)
+    assert (copy.name, copy.cached.config.max_msgs) == (f"{stream_name}_2", 100)
+    await copy.delete()
+
+
+async def test_stream_that_is_there_is_never_touched(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 5)
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    other = await fill(js, stream_name, 2)
+
+    with pytest.raises(StreamExistsError):
+        await js.streams.restore(tmp_path / "backup")
+
+    assert len(await content(other)) == 2
+
+
+async def test_stream_that_somebody_makes_during_a_restore_stays_theirs(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+    for _ in range(8):  # Many parts, each of which is a round trip.
+        await js.publish(f"{stream_name}.0", os.urandom(1 << 20))
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    made: list[asyncio.Task[Stream]] = []
+
+    def make(progress: RestoreProgress) -> None:
+        if not made and not progress.is_done:
+            made.append(asyncio.ensure_future(fill(js, stream_name, 2)))
+
+    with pytest.raises(StreamExistsError):
+        await js.streams.restore(tmp_path / "backup", on_progress=make)
+
+    assert len(await content(await made[0])) == 2
+
+
+async def test_folder_that_holds_something_is_left_alone(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 1)
+    (tmp_path / "note.txt").write_text("mine")
+
+    with pytest.raises(ConfigError, match="is there already"):
+        await stream.backup(tmp_path)
+    with pytest.raises(ConfigError, match="is there already"):
+        await stream.backup(tmp_path / "note.txt")
+
+    assert entries(tmp_path) == ["note.txt"]
+    (tmp_path / "empty").mkdir()
+    await stream.backup(tmp_path / "empty")
+
+
+async def test_folder_that_fills_during_a_backup_keeps_what_is_in_it(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 1)
+
+    def fill_folder(_: BackupProgress) -> None:
+        (tmp_path / "backup").mkdir(exist_ok=True)
+        (tmp_path / "backup" / "note.txt").write_text("mine")
+
+    with pytest.raises(BackupError, match="not empty any more"):
+        await stream.backup(tmp_path / "backup", on_progress=fill_folder)
+
+    assert (entries(tmp_path), entries(tmp_path / "backup")) == (["backup"], ["note.txt"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": 7},
+        {"path": ""},
+        {"path": "a\0b"},
+        {"path": "\ud800"},
+        {"chunk_size": 5},
+        {"chunk_size": "big"},
+        {"check": "yes"},
+        {"consumers": None},
+        {"timeout": 0},
+        {"on_progress": 3},
+    ],
+)
+async def test_backup_refuses_wrong_arguments(
+    js: JetStream, stream_name: str, tmp_path: Path, arguments: dict[str, Any]
+) -> None:
+    stream = await fill(js, stream_name, 1)
+
+    given: dict[str, Any] = {"path": tmp_path / "backup", **arguments}
+    with pytest.raises(ConfigError):
+        await stream.backup(**given)
+
+    assert entries(tmp_path) == []
+
+
+async def test_failed_backup_leaves_nothing(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 1)
+    await stream.delete()
+
+    with pytest.raises(StreamNotFoundError):
+        await stream.backup(tmp_path / "backup")
+
+    assert entries(tmp_path) == []
+
+
+async def test_error_of_the_progress_callback_ends_the_backup_and_leaves_nothing(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await fill(js, stream_name, 1)
+
+    def refuse(progress: BackupProgress) -> None:
+        raise KeyError(progress.chunks)
+
+    with pytest.raises(KeyError):
+        await stream.backup(tmp_path / "backup", on_progress=refuse)
+
+    assert entries(tmp_path) == []
+
+
+async def test_cancelled_backup_leaves_nothing_here_and_on_the_server(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+    for _ in range(16):
+        await js.publish(f"{stream_name}.0", os.urandom(1 << 20))
+    sinks = dict(js._client.parser.sinks)  # pyright: ignore[reportPrivateUsage]
+    has_begun = asyncio.Event()
+    task = asyncio.create_task(
+        stream.backup(tmp_path / "backup", on_progress=lambda _: has_begun.set())
+    )
+    await has_begun.wait()
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert entries(tmp_path) == []
+    assert js._client.parser.sinks == sinks  # pyright: ignore[reportPrivateUsage]
+    await stream.backup(tmp_path / "backup")
+
+
+async def test_lost_connection_ends_the_backup(
+    fresh_server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    async with connect(fresh_server.url) as js:
+        stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+        for _ in range(16):
+            await js.publish(f"{stream_name}.0", os.urandom(1 << 20))
+        is_killed = False
+
+        def kill(_: BackupProgress) -> None:
+            nonlocal is_killed
+            if not is_killed:
+                is_killed = True
+                fresh_server.kill()
+
+        with pytest.raises(BackupError, match="connection broke") as caught:
+            await stream.backup(tmp_path / "backup", on_progress=kill)
+
+        assert caught.value.retryable
+        assert entries(tmp_path) == []
+        fresh_server.start()
+        async with asyncio.timeout(20):
+            await stream.backup(tmp_path / "backup")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["no meta", "no data", "meta text", "meta list", "meta empty", "cut", "flipped", "longer"],
+)
+async def test_damaged_backup_is_refused_before_anything_is_sent(
+    js: JetStream, stream_name: str, tmp_path: Path, damage: str
+) -> None:
+    stream = await fill(js, stream_name, 50, size=2_000)
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    meta, data = tmp_path / "backup" / "backup.json", tmp_path / "backup" / "stream.tar.s2"
+    whole = data.read_bytes()
+    if damage == "no meta":
+        meta.unlink()
+    elif damage == "no data":
+        data.unlink()
+    elif damage.startswith("meta"):
+        meta.write_text({"meta text": "{", "meta list": "[]", "meta empty": "{}"}[damage])
+    elif damage == "cut":
+        data.write_bytes(whole[:-5])
+    elif damage == "flipped":
+        data.write_bytes(whole[:90] + bytes([whole[90] ^ 1]) + whole[91:])
+    else:
+        data.write_bytes(whole + b"\xfe\x00\x00\x00")
+
+    with pytest.raises(BackupError):
+        await js.streams.restore(tmp_path / "backup")
+
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+
+
+async def test_damage_that_only_the_server_sees_leaves_no_stream(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    # As from another client, whose backups have no digest.
+    stream = await fill(js, stream_name, 50, size=2_000)
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    meta, data = tmp_path / "backup" / "backup.json", tmp_path / "backup" / "stream.tar.s2"
+    said = json.loads(meta.read_text())
+    del said["natsstream"]
+    meta.write_text(json.dumps(said))
+    whole = data.read_bytes()
+    data.write_bytes(whole[:90] + bytes([whole[90] ^ 1]) + whole[91:])
+
+    with pytest.raises(BackupError, match="failed"):
+        await js.streams.restore(tmp_path / "backup")
+
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"path": None}, ConfigError),
+        ({"name": "a b"}, ValueError),
+        ({"timeout": -1}, ConfigError),
+        ({"replicas": 9}, ConfigError),
+        ({"replicaz": 1}, ConfigError),
+        ({"on_progress": "no"}, ConfigError),
+        ({"path": "/nowhere/at/all"}, BackupError),
+    ],
+)
+async def test_restore_refuses_wrong_arguments(
+    js: JetStream,
+    stream_name: str,
+    tmp_path: Path,
+    arguments: dict[str, Any],
+    error: type[Exception],
+) -> None:
+    stream = await fill(js, stream_name, 1)
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+
+    given: dict[str, Any] = {"path": tmp_path / "backup", **arguments}
+    with pytest.raises(error):
+        await js.streams.restore(**given)
+
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+
+
+async def test_replicated_stream_is_saved_and_restored(
+    nats_cluster: NatsCluster, stream_name: str, tmp_path: Path
+) -> None:
+    async with connect_to(nats_cluster) as js:
+        stream = await fill(js, stream_name, 200, replicas=3)
+        before = await content(stream)
+
+        await backed_up(stream, tmp_path / "backup")
+        await stream.delete()
+        restored = await js.streams.restore(tmp_path / "backup")
+
+        assert await content(restored) == before
+        assert (await restored.info()).config.replicas == 3
+        await restored.delete()
+
+
+async def test_backup_across_a_change_of_the_leader_is_whole_or_leaves_nothing(
+    nats_cluster: NatsCluster, stream_name: str, tmp_path: Path
+) -> None:
+    async with connect_to(nats_cluster) as js:
+        stream = await fill(js, stream_name, 400, size=4_000, replicas=3)
+        before = await content(stream)
+        steps: list[asyncio.Task[str | None]] = []
+
+        def on_progress(_: BackupProgress) -> None:
+            if not steps:
+                steps.append(asyncio.create_task(stream.step_down()))
+
+        try:
+            await stream.backup(
+                tmp_path / "backup", chunk_size=1024, on_progress=on_progress, timeout=5
+            )
+        except BackupError as error:
+            if not error.retryable:
+                raise
+            assert entries(tmp_path) == []
+            await asyncio.gather(*steps)
+            await backed_up(stream, tmp_path / "backup")
+        assert all([await step for step in steps])
+
+        assert entries(tmp_path) == ["backup"]
+        await stream.delete()
+        restored = await js.streams.restore(tmp_path / "backup")
+        assert await content(restored) == before
+        await restored.delete()
+
+
+async def test_failed_restore_on_a_cluster_leaves_no_stream(
+    nats_cluster: NatsCluster, stream_name: str, tmp_path: Path
+) -> None:
+    async with connect_to(nats_cluster) as js:
+        stream = await fill(js, stream_name, 50, size=2_000, replicas=3)
+        await backed_up(stream, tmp_path / "backup")
+        await stream.delete()
+        meta, data = tmp_path / "backup" / "backup.json", tmp_path / "backup" / "stream.tar.s2"
+        said = json.loads(meta.read_text())
+        del said["natsstream"]
+        meta.write_text(json.dumps(said))
+        whole = data.read_bytes()
+        data.write_bytes(whole[:90] + bytes([whole[90] ^ 1]) + whole[91:])
+
+        with pytest.raises(BackupError, match="failed"):
+            await js.streams.restore(tmp_path / "backup")
+
+        with pytest.raises(StreamNotFoundError):
+            await js.streams.get(stream_name)

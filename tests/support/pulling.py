@@ -1,0 +1,62 @@
+"""Pull consumers for integration tests: making one over a filled stream, and looking at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from natsstream import JetStream
+    from natsstream.streams.consumers.consumer import Consumer
+    from natsstream.streams.delivery.delivered import DeliveredMessage
+    from natsstream.streams.pulling.messages import Messages
+
+
+async def worker_of(
+    js: JetStream, name: str, count: int = 0, *, size: int = 0, replicas: int = 1, **fields: Any
+) -> Consumer:
+    """Return a consumer `work` over a stream of `count` messages."""
+    stream = await fill(js, name, count, size=size, replicas=replicas)
+    return await stream.consumers.create(name="work", **fields)
+
+
+async def take(messages: Messages, count: int, *, ack: bool = True) -> list[int]:
+    """Return the sequences of the next messages of a flow."""
+    found: list[int] = []
+    while len(found) < count:
+        message = await anext(messages)
+        if ack:
+            await message.ack()
+        found.append(message.sequence)
+    return found
+
+
+def sequences(messages: list[DeliveredMessage]) -> list[int]:
+    """Return the sequences of messages."""
+    return [message.sequence for message in messages]
+
+
+async def is_settled(worker: Consumer) -> bool:
+    """Tell whether nothing is out that was not acked."""
+    return (await worker.info()).num_ack_pending == 0
+
+
+async def is_idle(worker: Consumer) -> bool:
+    """Tell whether no pull is open."""
+    return (await worker.info()).num_waiting == 0
+
+
+async def has_pulls(worker: Consumer, count: int = 1) -> bool:
+    """Tell whether at least as many pulls are open."""
+    return (await worker.info()).num_waiting >= count
+
+
+def subscriptions(js: JetStream) -> int:
+    """Return how many subscriptions a connection has."""
+    return len(js._client.parser.sinks)  # pyright: ignore[reportPrivateUsage]
+
+
+async def has_subscriptions(js: JetStream, count: int) -> bool:
+    """Tell whether a connection has as many subscriptions."""
+    return subscriptions(js) == count

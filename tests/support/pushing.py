@@ -1,0 +1,45 @@
+"""Push consumers for tests: making them, and taking what they send."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from natsstream import Consumer, JetStream, PushMessages, Stream
+    from natsstream.streams.delivery.delivered import DeliveredMessage
+
+HEARTBEAT_S = 0.1
+
+
+async def make_push(stream: Stream, **fields: Any) -> Consumer:
+    """Return a push consumer, with flow control and a short heartbeat unless they are given."""
+    defaults = {"flow_control": True, "idle_heartbeat": HEARTBEAT_S}
+    given = {name: value for name, value in {**defaults, **fields}.items() if value is not None}
+    return await stream.consumers.ensure(
+        "push", **{"deliver_subject": f"deliver.{stream.name}", **given}
+    )
+
+
+async def fill_push(js: JetStream, stream: Stream, count: int, *, size: int = 0) -> None:
+    """Store `count` messages, whose payloads begin with their number from 1."""
+    async with js.publisher() as publisher:
+        for number in range(1, count + 1):
+            await publisher.send(f"{stream.name}.a", (b"%d " % number).ljust(size, b"."))
+
+
+async def take_push(
+    messages: PushMessages, count: int, *, ack: bool = True
+) -> list[DeliveredMessage]:
+    """Return the next messages, acknowledged or not."""
+    found: list[DeliveredMessage] = []
+    while len(found) < count:
+        message = await anext(messages)
+        found.append(message)
+        if ack:
+            await message.ack()
+    return found
+
+
+def numbers(messages: list[DeliveredMessage]) -> list[int]:
+    """Return the numbers in the payloads."""
+    return [int(message.data.split()[0]) for message in messages]
