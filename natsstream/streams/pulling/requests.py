@@ -111,10 +111,13 @@ def group_options(
             check_int(value, option, minimum=1)
     wanted = {"priority": priority, "min_pending": min_pending, "min_ack_pending": min_ack_pending}
     given = [option for option, value in wanted.items() if value is not None]
-    if given and not name:
+    # A server takes the group of a consumer without one, and makes nothing of it.
+    pointless = ["group"] if group is not None else given
+    if pointless and not source.priority_group:
         raise ConfigError(
-            f"{given[0]} needs a priority group, and {source.what} has none",
-            hint="create it with priority_groups=['jobs'] and a priority_policy",
+            f"{pointless[0]} needs a priority group, and {source.what} has none",
+            hint="create it with priority_groups=['jobs'] and a priority_policy, or open it again "
+            "if it has got one since",
         )
     needed = "prioritized" if priority is not None else "overflow"
     if given and source.priority_policy not in ("none", needed):

@@ -122,17 +122,24 @@ def test_handler_may_be_a_method_a_partial_or_an_object(work: Work, door: Any) -
 
 
 def test_handlers_run_side_by_side_and_never_on_the_loop(door: Any) -> None:
-    both = threading.Barrier(4)
+    four, lock = threading.Barrier(4), threading.Lock()
     threads: set[str] = set()
+    running: list[int] = []
+    peaks: list[int] = []
 
     def handle(_: Any) -> None:
-        threads.add(threading.current_thread().name)
-        both.wait(WAIT_S)
+        with lock:
+            running.append(1)
+            peaks.append(len(running))
+            threads.add(threading.current_thread().name)
+        four.wait(WAIT_S)
+        with lock:
+            running.pop()
 
     door.run(handle, count=8, concurrency=4)
 
-    # The barrier shows that four ran at once; a thread that is just done may not be idle yet.
-    assert 4 <= len(threads) <= 8
+    assert len(peaks) == 8
+    assert max(peaks) == 4
     assert "natsstream" not in threads
 
 

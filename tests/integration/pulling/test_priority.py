@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import Pinned, Unpinned
-from natsstream.errors import ServerError
+from natsstream.errors import ConfigError, ServerError
 from tests.support.eventually import eventually_async
 from tests.support.pulling import has_pulls, is_idle, sequences, take, worker_of
 from tests.support.streams import fill
@@ -116,3 +116,17 @@ async def test_group_that_does_not_exist_is_refused(js: JetStream, stream_name: 
         with pytest.raises(ServerError):
             await anext(messages)
     assert await eventually_async(lambda: is_idle(worker))
+
+
+async def test_group_is_refused_where_the_consumer_has_none(
+    js: JetStream, stream_name: str
+) -> None:
+    await fill(js, stream_name, 1)
+    worker = await worker_of(js, stream_name)
+
+    with pytest.raises(ConfigError, match="group needs a priority group"):
+        await worker.next(timeout=2, group="jobs")
+    with pytest.raises(ConfigError, match="group needs a priority group"):
+        await worker.fetch(1, group="jobs")
+    with pytest.raises(ConfigError, match="group needs a priority group"):
+        worker.consume(group="jobs")
