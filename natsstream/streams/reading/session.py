@@ -134,7 +134,7 @@ class ReadSession(Generic[Item]):
         self._subscription: Subscription | None = None
         self._unwatch: Callable[[], object] = lambda: None
         self._unwatch_denied: Callable[[], object] = lambda: None
-        self._is_created = False
+        self._creation: asyncio.Task[dict[str, object]] | None = None
 
     async def open(self) -> int:
         """Make the consumer and ask for the first messages; returns how many it has to deliver."""
@@ -164,12 +164,15 @@ class ReadSession(Generic[Item]):
             config["filter_subjects"] = list(self._filters)
         if self._headers_only:
             config["headers_only"] = True
-        self._is_created = True
-        answer = await self._api.change(
-            subjects.consumer_create(self._stream, self._name, one),
-            {"stream_name": self._stream, "config": config, "action": "create"},
-            what=f"read of stream {self._stream}",
+        self._creation = asyncio.ensure_future(
+            self._api.change(
+                subjects.consumer_create(self._stream, self._name, one),
+                {"stream_name": self._stream, "config": config, "action": "create"},
+                what=f"read of stream {self._stream}",
+            )
         )
+        # Whoever leaves meanwhile deletes what the answer tells of, so the answer is waited for.
+        answer = await asyncio.shield(self._creation)
         pending = answer.get("num_pending", 0)
         if not isinstance(pending, int):
             raise ProtocolError("the consumer's info has no num_pending")
@@ -216,6 +219,9 @@ class ReadSession(Generic[Item]):
     async def close(self, *, confirm: bool = False) -> None:
         """Free everything here and on the server; closing twice is fine.
 
+        A consumer that is being made is waited for, a second at most: the server works requests
+        off side by side, and a deletion can overtake the creation.
+
         Args:
             confirm: Wait until the server has deleted the consumer, a second at most. Without it,
                 nobody waits: the server would delete it by itself after a minute.
@@ -228,8 +234,14 @@ class ReadSession(Generic[Item]):
             return
         self._subscription.close()
         self._subscription = None
-        if not self._is_created:
+        if self._creation is None:
             return
+        try:
+            await asyncio.wait([self._creation], timeout=_CLOSE_TIMEOUT_S)
+        finally:
+            self._creation.cancel()
+        if not self._creation.cancelled():
+            self._creation.exception()  # Nobody waits for it any more.
         client = self._api.client
         delete = self._api.subject(subjects.consumer_delete(self._stream, self._name))
         with suppress(NatsStreamError):
