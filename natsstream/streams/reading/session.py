@@ -236,20 +236,36 @@ class ReadSession(Generic[Item]):
         self._subscription = None
         if self._creation is None:
             return
-        try:
-            await asyncio.wait([self._creation], timeout=_CLOSE_TIMEOUT_S)
-        finally:
-            self._creation.cancel()
-        if not self._creation.cancelled():
-            self._creation.exception()  # Nobody waits for it any more.
+        if not self._creation.done():
+            await self._end_creation(self._creation)
         client = self._api.client
-        delete = self._api.subject(subjects.consumer_delete(self._stream, self._name))
+        if not confirm or not client.is_connected:
+            self._send_delete()
+            return
         with suppress(NatsStreamError):
-            if confirm and client.is_connected:
-                await client.request(delete, timeout=_CLOSE_TIMEOUT_S)
-            else:
-                # Without a connection it is sent after the reconnect.
-                client.write(client.publish_command(delete, "", b"", b""))
+            await client.request(self._delete_subject, timeout=_CLOSE_TIMEOUT_S)
+
+    async def _end_creation(self, creation: asyncio.Task[dict[str, object]]) -> None:
+        try:
+            await asyncio.wait([creation], timeout=_CLOSE_TIMEOUT_S)
+        except BaseException:
+            # Cancelled once more: better a deletion that may come too early than none.
+            self._send_delete()
+            raise
+        finally:
+            # One that has no answer still ends a turn later; nobody waits for it any more.
+            creation.add_done_callback(_take_error)
+            creation.cancel()
+
+    @property
+    def _delete_subject(self) -> str:
+        return self._api.subject(subjects.consumer_delete(self._stream, self._name))
+
+    def _send_delete(self) -> None:
+        """Delete the consumer without waiting; without a connection it is sent after the next."""
+        client = self._api.client
+        with suppress(NatsStreamError):
+            client.write(client.publish_command(self._delete_subject, "", b"", b""))
 
     # Sinks of the fast lane: they must not wait and must not raise.
 
@@ -403,3 +419,9 @@ class ReadSession(Generic[Item]):
         self._silent_s = 0.0
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+
+def _take_error(task: asyncio.Task[dict[str, object]]) -> None:
+    """Look at how a task ended that nobody waits for, so that the loop does not tell of it."""
+    if not task.cancelled():
+        task.exception()
