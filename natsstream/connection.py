@@ -13,7 +13,7 @@ from natsstream.options import ConnectOptions, Secret, check_option_types
 
 if TYPE_CHECKING:
     from natsstream._wire.client import Client
-    from natsstream.streams.jetstream import JetStream
+    from natsstream.jetstream import JetStream
 
 
 class Connection:
@@ -38,7 +38,7 @@ class Connection:
             )
         # nats-py costs 0.3 s to import and more beside aiohttp: only those pay who connect.
         from natsstream._wire.client import Client  # noqa: PLC0415
-        from natsstream.streams.jetstream import JetStream  # noqa: PLC0415
+        from natsstream.jetstream import JetStream  # noqa: PLC0415
 
         if self._attached is None:
             client = await Client.connect(self._options)

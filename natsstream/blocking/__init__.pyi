@@ -27,6 +27,10 @@ from natsstream.errors.transport import TransportError as TransportError
 from natsstream.errors.usage import ConfigError as ConfigError
 from natsstream.errors.usage import UsageError as UsageError
 from natsstream.events import ConnectionEvent
+from natsstream.kv.bucket import KeyValue as KeyValue
+from natsstream.kv.entry import Entry as Entry
+from natsstream.kv.manager import KeyValueManager
+from natsstream.objects.manager import ObjectStoreManager
 from natsstream.options import ConnectOptions as ConnectOptions
 from natsstream.options import Secret
 from natsstream.streams.account import AccountInfo as AccountInfo
@@ -817,6 +821,14 @@ class Fetched(list[DeliveredMessage]):
 
 class JetStream:
     """JetStream over one connection; made by `natsstream.connect`."""
+
+    @property
+    def kv(self) -> KeyValueManager:
+        """Key-value buckets: made, found and deleted."""
+
+    @property
+    def objects(self) -> ObjectStoreManager:
+        """Object stores: made, found and deleted."""
 
     @property
     def streams(self) -> StreamManager:

@@ -1,4 +1,8 @@
-"""The JetStream context: what everything above streams receives, and what users hold as `js`."""
+"""The JetStream context of streams: what every view receives.
+
+What lives here: streams, publishing, plain NATS, advisories and the account of one connection. What
+must not: buckets and whatever else stands on streams; `natsstream/jetstream.py` adds those.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +41,8 @@ from natsstream.streams.publishing.publisher_options import (
 from natsstream.streams.publishing.schedule import Schedule, Ttl
 
 
-class JetStream:
-    """JetStream over one connection; made by `natsstream.connect`.
+class JetStreamContext:
+    """Streams over one connection; users hold it as `JetStream`, which adds the views.
 
     Attributes:
         streams: Makes, finds and deletes streams.

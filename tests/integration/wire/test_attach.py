@@ -18,9 +18,9 @@ from natsstream.errors import (
     PermissionDeniedError,
     TransportError,
 )
+from natsstream.jetstream import JetStream
 from natsstream.options import ConnectOptions
 from natsstream.streams.core.core import Core
-from natsstream.streams.jetstream import JetStream
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.streams import fill

@@ -12,8 +12,8 @@ import pytest_asyncio
 from natsstream._wire.client import Client
 from natsstream.errors import PermissionDeniedError
 from natsstream.events import Connected, Disconnected, PeerSilent
+from natsstream.jetstream import JetStream
 from natsstream.options import ConnectOptions
-from natsstream.streams.jetstream import JetStream
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.streams import fill

@@ -1,0 +1,33 @@
+"""What users hold as `js`: the context of streams, and the views that stand on it.
+
+What lives here: the views of one connection, each made once. What must not: what a view does.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from natsstream.streams.jetstream import JetStreamContext
+
+if TYPE_CHECKING:
+    from natsstream.kv.manager import KeyValueManager
+    from natsstream.objects.manager import ObjectStoreManager
+
+
+class JetStream(JetStreamContext):
+    """JetStream over one connection; made by `natsstream.connect`."""
+
+    @cached_property
+    def kv(self) -> KeyValueManager:
+        """Key-value buckets: made, found and deleted."""
+        from natsstream.kv.manager import KeyValueManager  # noqa: PLC0415 - Who uses it pays for it.
+
+        return KeyValueManager(self)
+
+    @cached_property
+    def objects(self) -> ObjectStoreManager:
+        """Object stores: made, found and deleted."""
+        from natsstream.objects.manager import ObjectStoreManager  # noqa: PLC0415 - As above.
+
+        return ObjectStoreManager(self)

@@ -1,0 +1,1 @@
+"""Key-value buckets: a stream with conventions that every NATS client knows (ADR-8)."""
