@@ -24,7 +24,38 @@ from natsstream.options import ConnectOptions
 if TYPE_CHECKING:
     from natsstream.jetstream import JetStream
     from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.buckets.bucket_listing import BucketListing
+    from natsstream.kv.buckets.config import BucketConfig
+    from natsstream.kv.buckets.status import BucketStatus
+    from natsstream.kv.cache.cached import CachedKeyValue
+    from natsstream.kv.codecs import (
+        Base64Keys,
+        Base64Values,
+        ChainedKeys,
+        ChainedValues,
+        FilterKeyCodec,
+        KeyCodec,
+        PathKeys,
+        ValueCodec,
+    )
     from natsstream.kv.entry import Entry
+    from natsstream.kv.locks.elections import Election, Leader
+    from natsstream.kv.locks.locks import Lock
+    from natsstream.kv.manager import KeyValueManager
+    from natsstream.kv.typed.formats import JSON, MSGPACK, RAW, TEXT, ValueFormat
+    from natsstream.kv.typed.typed import TypedKeyValue
+    from natsstream.kv.typed.typed_cache import TypedCachedKeyValue
+    from natsstream.kv.typed.typed_entry import TypedEntry
+    from natsstream.kv.typed.typed_watch import TypedWatch
+    from natsstream.kv.watch import Watch
+    from natsstream.objects.config import ObjectBucketConfig
+    from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
+    from natsstream.objects.manager import ObjectStoreManager
+    from natsstream.objects.reader import ObjectReader
+    from natsstream.objects.status import ObjectStoreStatus
+    from natsstream.objects.store import ObjectStore
+    from natsstream.objects.store_listing import ObjectStoreListing
+    from natsstream.objects.watch import ObjectListing, ObjectWatch
     from natsstream.streams.account import AccountInfo
     from natsstream.streams.advisories.reader import Advisories
     from natsstream.streams.batches.atomic import AtomicBatch
@@ -34,6 +65,10 @@ if TYPE_CHECKING:
     from natsstream.streams.chain.links import ChainHead
     from natsstream.streams.chain.verify import BrokenLink, ChainReport
     from natsstream.streams.chain.writer import ChainedPublisher
+    from natsstream.streams.chunks.chunks import Chunks
+    from natsstream.streams.chunks.getting import ChunkReader
+    from natsstream.streams.chunks.sweeping import SweepReport
+    from natsstream.streams.chunks.value import Chunked
     from natsstream.streams.cluster_info import Alternate, ClusterInfo, ReplicaInfo, SourceInfo
     from natsstream.streams.config import StreamConfig
     from natsstream.streams.consumers.config import ConsumerConfig
@@ -72,6 +107,7 @@ if TYPE_CHECKING:
     from natsstream.streams.doors.inspection import SubjectCount
     from natsstream.streams.doors.schedules import ScheduledMessage, StreamSchedules
     from natsstream.streams.info import DeletedRange, StreamInfo, StreamState
+    from natsstream.streams.latest.latest import Latest
     from natsstream.streams.listing import StreamListing
     from natsstream.streams.message import Message
     from natsstream.streams.publishing.outgoing import Expect, PublishMessage
@@ -104,6 +140,10 @@ if TYPE_CHECKING:
     from natsstream.streams.work.worker import Worker
 
 __all__ = [
+    "JSON",
+    "MSGPACK",
+    "RAW",
+    "TEXT",
     "AccountInfo",
     "Advisories",
     "Alternate",
@@ -111,11 +151,22 @@ __all__ = [
     "Backoff",
     "BackupInfo",
     "BackupProgress",
+    "Base64Keys",
+    "Base64Values",
     "BatchAck",
     "BrokenLink",
+    "BucketConfig",
+    "BucketListing",
+    "BucketStatus",
+    "CachedKeyValue",
     "ChainHead",
     "ChainReport",
+    "ChainedKeys",
     "ChainedPublisher",
+    "ChainedValues",
+    "ChunkReader",
+    "Chunked",
+    "Chunks",
     "ClusterInfo",
     "ConfigChange",
     "ConfigError",
@@ -145,12 +196,14 @@ __all__ = [
     "DeliveryMeta",
     "DirectBatch",
     "DirectReads",
+    "Election",
     "Entry",
     "Expect",
     "ExternalStream",
     "FastIngest",
     "Fetched",
     "FieldChange",
+    "FilterKeyCodec",
     "Gap",
     "GapFound",
     "HeartbeatsMissed",
@@ -159,14 +212,31 @@ __all__ = [
     "IngestSpan",
     "IntegrityError",
     "JetStream",
+    "KeyCodec",
     "KeyValue",
+    "KeyValueManager",
+    "Latest",
+    "Leader",
     "LeaderChanged",
     "LimitExceeded",
+    "Lock",
     "Message",
     "Messages",
     "NatsStreamError",
+    "ObjectBucketConfig",
+    "ObjectInfo",
+    "ObjectLink",
+    "ObjectListing",
+    "ObjectOptions",
+    "ObjectReader",
+    "ObjectStore",
+    "ObjectStoreListing",
+    "ObjectStoreManager",
+    "ObjectStoreStatus",
+    "ObjectWatch",
     "OrderedConsumer",
     "OrderedReport",
+    "PathKeys",
     "Pinned",
     "Placement",
     "PriorityGroupState",
@@ -199,10 +269,18 @@ __all__ = [
     "StreamTemplate",
     "SubjectCount",
     "SubjectTransform",
+    "SweepReport",
     "TransportError",
+    "TypedCachedKeyValue",
+    "TypedEntry",
+    "TypedKeyValue",
+    "TypedWatch",
     "Unpinned",
     "UsageError",
+    "ValueCodec",
+    "ValueFormat",
     "Verdict",
+    "Watch",
     "WorkReport",
     "Worker",
     "advisories",
@@ -214,6 +292,21 @@ __all__ = [
 
 # Names whose modules would import nats-py: they are found when asked for.
 _LAZY = {
+    "Latest": "streams.latest.latest",
+    "Watch": "kv.watch",
+    "CachedKeyValue": "kv.cache.cached",
+    "Election": "kv.locks.elections",
+    "JSON": "kv.typed.formats",
+    "Leader": "kv.locks.elections",
+    "Lock": "kv.locks.locks",
+    "MSGPACK": "kv.typed.formats",
+    "RAW": "kv.typed.formats",
+    "TEXT": "kv.typed.formats",
+    "TypedEntry": "kv.typed.typed_entry",
+    "TypedCachedKeyValue": "kv.typed.typed_cache",
+    "TypedKeyValue": "kv.typed.typed",
+    "TypedWatch": "kv.typed.typed_watch",
+    "ValueFormat": "kv.typed.formats",
     "AccountInfo": "streams.account",
     "Advisories": "streams.advisories.reader",
     "Alternate": "streams.cluster_info",
@@ -221,11 +314,18 @@ _LAZY = {
     "Backoff": "streams.delivery.backoff",
     "BackupInfo": "streams.snapshots.folder",
     "BackupProgress": "streams.snapshots.progress",
+    "Base64Keys": "kv.codecs",
+    "Base64Values": "kv.codecs",
     "BatchAck": "streams.batches.atomic_rules",
     "BrokenLink": "streams.chain.verify",
+    "BucketConfig": "kv.buckets.config",
+    "BucketListing": "kv.buckets.bucket_listing",
+    "BucketStatus": "kv.buckets.status",
     "ChainHead": "streams.chain.links",
     "ChainReport": "streams.chain.verify",
+    "ChainedKeys": "kv.codecs",
     "ChainedPublisher": "streams.chain.writer",
+    "ChainedValues": "kv.codecs",
     "ClusterInfo": "streams.cluster_info",
     "ConfigChange": "streams.diff",
     "Consumer": "streams.consumers.consumer",
@@ -248,10 +348,18 @@ _LAZY = {
     "DeadLetterQueue": "streams.dead_letters.queue",
     "DeadLetters": "streams.dead_letters.manager",
     "DeliveredMessage": "streams.delivery.delivered",
+    "FilterKeyCodec": "kv.codecs",
+    "KeyCodec": "kv.codecs",
+    "PathKeys": "kv.codecs",
+    "ValueCodec": "kv.codecs",
     "WorkReport": "streams.work.report",
     "Worker": "streams.work.worker",
     "DeliveriesMissed": "streams.pushing.push_events",
     "DeliveryMeta": "streams.delivery.meta",
+    "ChunkReader": "streams.chunks.getting",
+    "Chunked": "streams.chunks.value",
+    "Chunks": "streams.chunks.chunks",
+    "SweepReport": "streams.chunks.sweeping",
     "DirectBatch": "streams.direct.answers",
     "DirectReads": "streams.direct.reads",
     "Entry": "kv.entry",
@@ -268,10 +376,22 @@ _LAZY = {
     "IngestSpan": "streams.batches.fast_books",
     "JetStream": "jetstream",
     "KeyValue": "kv.bucket",
+    "KeyValueManager": "kv.manager",
     "LeaderChanged": "streams.delivery.events",
     "LimitExceeded": "streams.delivery.events",
     "Message": "streams.message",
     "Messages": "streams.pulling.messages",
+    "ObjectBucketConfig": "objects.config",
+    "ObjectInfo": "objects.info",
+    "ObjectLink": "objects.info",
+    "ObjectListing": "objects.watch",
+    "ObjectOptions": "objects.info",
+    "ObjectReader": "objects.reader",
+    "ObjectStore": "objects.store",
+    "ObjectStoreListing": "objects.store_listing",
+    "ObjectStoreManager": "objects.manager",
+    "ObjectStoreStatus": "objects.status",
+    "ObjectWatch": "objects.watch",
     "OrderedConsumer": "streams.reading.ordered",
     "OrderedReport": "streams.reading.read_events",
     "Pinned": "streams.delivery.events",

@@ -101,6 +101,11 @@ def direct_get(stream: str) -> str:
     return f"{PREFIX}.DIRECT.GET.{stream}"
 
 
+def direct_get_last(stream: str, subject: str) -> str:
+    """Read the last message of one subject from any replica; no body, so permissions see it."""
+    return f"{PREFIX}.DIRECT.GET.{stream}.{subject}"
+
+
 def message_delete(stream: str) -> str:
     """Delete one message; body: its sequence, and whether its bytes stay."""
     return f"{PREFIX}.STREAM.MSG.DELETE.{stream}"

@@ -6,11 +6,12 @@ Generated, do not edit: `scripts/generate_blocking_types` wrote this file from t
 # Editors show these docstrings: at run time the classes are made from the async ones.
 # ruff: noqa: PYI021
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os as os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Generic, Literal, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -22,15 +23,39 @@ from natsstream._wire.headers import Headers, HeaderValues
 from natsstream.advisories import Advisory, AdvisoryKind
 from natsstream.errors.base import NatsStreamError as NatsStreamError
 from natsstream.errors.integrity import IntegrityError as IntegrityError
+from natsstream.errors.integrity import ObjectMetaError
 from natsstream.errors.server import ServerError as ServerError
+from natsstream.errors.transport import LockLostError
 from natsstream.errors.transport import TransportError as TransportError
 from natsstream.errors.usage import ConfigError as ConfigError
 from natsstream.errors.usage import UsageError as UsageError
 from natsstream.events import ConnectionEvent
-from natsstream.kv.bucket import KeyValue as KeyValue
+from natsstream.kv.buckets.config import BucketConfig as BucketConfig
+from natsstream.kv.buckets.status import BucketStatus as BucketStatus
+from natsstream.kv.codecs import Base64Keys as Base64Keys
+from natsstream.kv.codecs import Base64Values as Base64Values
+from natsstream.kv.codecs import ChainedKeys as ChainedKeys
+from natsstream.kv.codecs import ChainedValues as ChainedValues
+from natsstream.kv.codecs import FilterKeyCodec as FilterKeyCodec
+from natsstream.kv.codecs import KeyCodec as KeyCodec
+from natsstream.kv.codecs import PathKeys as PathKeys
+from natsstream.kv.codecs import ValueCodec as ValueCodec
 from natsstream.kv.entry import Entry as Entry
-from natsstream.kv.manager import KeyValueManager
-from natsstream.objects.manager import ObjectStoreManager
+from natsstream.kv.locks.elections import Leader as Leader
+from natsstream.kv.typed.formats import JSON as JSON
+from natsstream.kv.typed.formats import MSGPACK as MSGPACK
+from natsstream.kv.typed.formats import RAW as RAW
+from natsstream.kv.typed.formats import TEXT as TEXT
+from natsstream.kv.typed.formats import T
+from natsstream.kv.typed.formats import ValueFormat as ValueFormat
+from natsstream.kv.typed.typed_entry import TypedEntry as TypedEntry
+from natsstream.objects.config import ObjectBucketConfig as ObjectBucketConfig
+from natsstream.objects.describing import ObjectHeaders
+from natsstream.objects.info import ObjectInfo as ObjectInfo
+from natsstream.objects.info import ObjectLink as ObjectLink
+from natsstream.objects.info import ObjectOptions as ObjectOptions
+from natsstream.objects.status import ObjectStoreStatus as ObjectStoreStatus
+from natsstream.objects.watch import OnUnreadable
 from natsstream.options import ConnectOptions as ConnectOptions
 from natsstream.options import Secret
 from natsstream.streams.account import AccountInfo as AccountInfo
@@ -41,6 +66,10 @@ from natsstream.streams.batches.fast_books import IngestSpan as IngestSpan
 from natsstream.streams.chain.links import ChainHead as ChainHead
 from natsstream.streams.chain.verify import BrokenLink as BrokenLink
 from natsstream.streams.chain.verify import ChainReport as ChainReport
+from natsstream.streams.chunks.sources import Source
+from natsstream.streams.chunks.sweeping import SweepReport as SweepReport
+from natsstream.streams.chunks.value import Chunked as Chunked
+from natsstream.streams.chunks.value import Progress
 from natsstream.streams.cluster_info import Alternate as Alternate
 from natsstream.streams.cluster_info import ClusterInfo as ClusterInfo
 from natsstream.streams.cluster_info import ReplicaInfo as ReplicaInfo
@@ -215,6 +244,98 @@ class AtomicBatch:
     def abandon(self) -> None:
         """Give the batch up: nothing of it is stored. Giving up twice is fine."""
 
+class BucketListing:
+    """The status of each bucket, to be read with `for`; made by `js.kv.list`."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Buckets whose servers did not answer in time, in the loop so far."""
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Buckets that no server can run now, with the reason."""
+
+    def __iter__(self) -> Iterator[BucketStatus]: ...
+
+class CachedKeyValue:
+    """A bucket that is read from memory; made by `KeyValue.cached`, used with `with`."""
+
+    @property
+    def plain(self) -> PlainBucket:
+        """The bucket itself."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def __enter__(self) -> Self:
+        """Fill the mirror; returns when it has all that the bucket held."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Follow no more and free everything; closing twice is fine."""
+
+    def get(self, key: str) -> Entry | None:
+        """Return the entry of a key, or None where it has no value."""
+
+    def keys(self) -> list[str]:
+        """Return the keys that have a value, the one that was written longest ago first."""
+
+    def items(self) -> list[tuple[str, Entry]]:
+        """Return the keys with their entries, the one that was written longest ago first."""
+
+    def __contains__(self, key: object) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    @property
+    def is_caught_up(self) -> bool:
+        """True when everything came that the bucket held when the block was entered."""
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that came; everything up to it is in the mirror."""
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+
+    @property
+    def staleness(self) -> float:
+        """How many seconds old what is answered may be."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What the mirror takes in memory, about."""
+
+    def wait_for(self, revision: int, *, timeout: float = 5.0) -> None:
+        """Wait until the mirror has a revision: `rev = await kv.put(...)`, then it is read here."""
+
+    def resync(self) -> int:
+        """List the server's keys and drop what it has no more; return how many keys went."""
+
+    def changes(self) -> Iterator[Entry]:
+        """Return what changes from this call on: the newest entry of each key, deletions too."""
+
+    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value, wait until it is here, and return its revision; see `KeyValue.put`."""
+
+    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value where the key has none, and wait until it is here."""
+
+    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value over the expected revision, and wait until it is here."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted, and wait until that is here; raises as `put`."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted, remove its history, and wait until that is here; as `put`."""
+
 class ChainedPublisher:
     """Publishes the links of one writer; made by `Stream.chained`, used with `with`."""
 
@@ -244,6 +365,62 @@ class ChainedPublisher:
         timeout: float | None = None,
     ) -> PubAck:
         """Publish the next link and wait for its ack; it is sent again where no ack comes."""
+
+class ChunkReader:
+    """Reads one value, or a part of it; made by `Chunks.open`, used with `with`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it gives in all: of the part, where a part was asked for."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """End the read; closing twice is fine."""
+
+    def __iter__(self) -> Self:
+        """Iterate pieces: of what `read` has left, then as they are stored."""
+
+    def __next__(self) -> bytes:
+        """Return the next piece; no piece is empty."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many as were asked for; fewer, or none, at the end."""
+
+class Chunks:
+    """Writes and reads values as chunks; made by `Stream.chunks`."""
+
+    def put(
+        self,
+        subject: str,
+        source: Source,
+        *,
+        chunk_size: int = 131072,
+        progress: Progress | None = None,
+        ack_timeout: float = 10.0,
+    ) -> Chunked:
+        """Store a value and return what is stored; all of it is acknowledged then."""
+
+    def open(self, value: Chunked, *, offset: int = 0, length: int | None = None) -> ChunkReader:
+        """Return a reader of a value, or of a part of it; nothing is sent before it is entered."""
+
+    def remove(self, subject: str) -> int:
+        """Remove a value's chunks and return how many there were."""
+
+    def sweep(
+        self,
+        filter: str,
+        pointed: Callable[[], Collection[str]],
+        *,
+        older_than: float | timedelta = 3600.0,
+        dry_run: bool = False,
+    ) -> SweepReport:
+        """Remove the chunks of values that nobody points to and whose writers have gone."""
 
 class Connection:
     """A connection that is not open yet: `with` opens it and gives its JetStream context."""
@@ -730,6 +907,22 @@ class DeliveredMessage:
         """Its sequence in the stream, from 1."""
 
     @property
+    def pending(self) -> int:
+        """How many messages its consumer still had behind it; 0 where it was read alone."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """Size of the payload in the stream, also where `headers_only` has left it out."""
+
+    @property
+    def ttl(self) -> int | None:
+        """Whole seconds after which the stream lets it go, as its publisher asked; -1 is never."""
+
+    @property
+    def marker_reason(self) -> str | None:
+        """Why the server put it there in the place of a message; None where it is no marker."""
+
+    @property
     def time_ns(self) -> int:
         """When the stream stored it, in Unix nanoseconds."""
 
@@ -770,6 +963,36 @@ class DirectReads:
         timeout: float | None = None,
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream."""
+
+class Election:
+    """An election on a key; made by `KeyValue.election`."""
+
+    @property
+    def name(self) -> str:
+        """The key."""
+
+    @property
+    def candidate(self) -> str:
+        """What this candidate calls itself."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this candidate leads, for all that can be known here."""
+
+    def lead(self, *, timeout: float | None = None) -> Lock:
+        """Describe one term: `with election.lead() as term` waits until elected, and leads."""
+
+    def run(self, work: Callable[[Lock], object]) -> None:
+        """Campaign, and work whenever elected, until the work returns by itself."""
+
+    def resign(self) -> None:
+        """Give the leadership back; the term's block goes on, and others may lead at once."""
+
+    def leader(self) -> Leader | None:
+        """Return who leads now; None where nobody does."""
+
+    def changes(self) -> Iterator[Leader]:
+        """Yield who leads, then each change; renewals are none. It ends when it is left."""
 
 class FastIngest:
     """Writes into a stream by fast batches; made by `Stream.ingest`."""
@@ -851,6 +1074,10 @@ class JetStream:
         """The connected server, without secrets."""
 
     @property
+    def api_prefix(self) -> str:
+        """What stands before requests of JetStream's API: `$JS.API`, a domain's, or an import's."""
+
+    @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
 
@@ -915,6 +1142,264 @@ class JetStream:
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
 
+class KeyValue:
+    """A key-value bucket; made by `js.kv`."""
+
+    def typed(
+        self,
+        encode: ValueFormat[T] | Callable[[T], bytes],
+        decode: Callable[[bytes], T] | None = None,
+    ) -> TypedKeyValue[T]:
+        """Return this bucket with objects for values."""
+
+    def cached(
+        self, *filters: str, max_bytes: int = 268435456, timeout: float = 30.0
+    ) -> CachedKeyValue:
+        """Describe a local mirror of this bucket, to be used with `with`."""
+
+    def lock(
+        self,
+        name: str,
+        *,
+        ttl: float = 10.0,
+        timeout: float | None = 30.0,
+        holder: str | None = None,
+        on_loss: Literal["cancel", "tell"] = "cancel",
+        margin: float | None = None,
+    ) -> Lock:
+        """Describe a lock, to be used as `with kv.lock("jobs.nightly") as lock`."""
+
+    def election(
+        self,
+        name: str,
+        *,
+        candidate: str | None = None,
+        ttl: float = 10.0,
+        margin: float | None = None,
+    ) -> Election:
+        """Describe an election: `with election.lead() as term` waits until elected."""
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+
+    def is_among(self, key: str, *filters: str) -> bool:
+        """Tell whether one of the filters matches a key; none matches all."""
+
+    def put_guarded(self, key: str, value: Payload, *, guard: str, revision: int) -> int:
+        """Store a value if another key of the bucket is still at a revision; return the new one."""
+
+    def with_codec(self, *, keys: KeyCodec | None = None, values: ValueCodec | None = None) -> Self:
+        """Return this bucket with keys and values in another form; it stays as it is itself."""
+
+    def get(
+        self, key: str, *, revision: int | None = None, consistent: bool = False
+    ) -> Entry | None:
+        """Return the entry of a key."""
+
+    def purge_deletes(self, *, older_than: float | timedelta = 1800.0) -> int:
+        """Remove what deleted keys still take: old markers, and the history before every marker."""
+
+    def purge_matching(self, *filters: str, ttl: Ttl | None = None) -> int:
+        """Purge every key that has a value and that one of the filters matches."""
+
+    @property
+    def config(self) -> BucketConfig:
+        """Its configuration when it was opened; `status()` asks for a fresh one."""
+
+    @property
+    def change(self) -> ConfigChange:
+        """What the call that gave the bucket has done: made it, changed fields, or nothing."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that holds it, for what buckets do not offer: backup, step-down, reading."""
+
+    def status(self) -> BucketStatus:
+        """Return what the bucket holds now, and its configuration."""
+
+    def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+    ) -> Watch:
+        """Describe a watch: the newest entry of each key, then every change."""
+
+    def keys(self, *filters: str) -> Iterator[str]:
+        """Yield the keys that have a value, each once, in the order of their newest revisions."""
+
+    def entries(self, *filters: str) -> Iterator[Entry]:
+        """Yield the newest entry of each key that has a value, in the order of their revisions."""
+
+    def history(self, *filters: str) -> Iterator[Entry]:
+        """Yield all revisions that the bucket keeps of a key, oldest first, markers too."""
+
+    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value and return its revision."""
+
+    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value where the key has none, and return its revision."""
+
+    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value where the key's newest revision is the expected one; return the new one."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted and return the marker's revision; its history stays."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted, remove its history, and return the marker's revision."""
+
+    def revert(self, key: str, revision: int) -> int:
+        """Store an older value of a key again, as its newest one, and return the new revision."""
+
+    @property
+    def name(self) -> str: ...
+
+class KeyValueManager:
+    """The key-value buckets of an account; `js.kv`."""
+
+    def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Create a bucket; one that is there with this configuration already is returned."""
+
+    def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Change the fields that are given and leave all others as the server has them."""
+
+    def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Return the bucket with at least this configuration: create, update or leave it."""
+
+    def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
+        """Return what `ensure` would do, and do nothing."""
+
+    def get(self, name: str) -> KeyValue:
+        """Return a bucket that exists."""
+
+    def delete(self, name: str) -> None:
+        """Delete a bucket with all of its keys."""
+
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
+        """Return the status of each bucket; read it with `for`."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all buckets, which are those of streams that begin with `KV_`."""
+
+class Latest:
+    """Follows the newest message of each subject; made by `Stream.latest`."""
+
+    def __enter__(self) -> Self:
+        """Find the start and make the first consumer."""
+
+    @property
+    def horizon(self) -> int:
+        """The stream's last sequence when the block was entered; what lies behind came later."""
+
+    def is_current(self) -> bool:
+        """Ask the stream's leader whether all that it holds now has been taken."""
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Take back the end of what `batches` has yielded last: the next loop begins with it."""
+
+    @property
+    def report(self) -> OrderedReport:
+        """What was done so far: messages, gaps, and why consumers were made again."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+
+    @property
+    def next_seq(self) -> int:
+        """Where to go on: `first` for another `ordered` behind all that has been taken."""
+
+    @property
+    def created_ns(self) -> int:
+        """The stream's identity; together with `next_seq` it is a place to go on at."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when all messages that existed when the block was entered have been taken."""
+
+    def __iter__(self) -> Self:
+        """Iterate messages: of what the loop before has left, then what comes."""
+
+    def __next__(self) -> Message:
+        """Return the next message, and wait for it."""
+
+    def take_ready(self) -> Message | None:
+        """Return the next message if it came together with the last one; None if it did not."""
+
+    def initial(self) -> Iterator[Message]:
+        """Yield the messages that existed when the block was entered, then end."""
+
+    def batches(self, *, until_caught_up: bool = False) -> Iterator[list[Message]]:
+        """Yield lists of messages, as they arrive together."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
+
+class Lock:
+    """A lock on a key that expires; made by `KeyValue.lock`, held in its `with` block."""
+
+    @property
+    def name(self) -> str:
+        """The key."""
+
+    @property
+    def holder(self) -> str:
+        """What this holder calls itself; others see it."""
+
+    def __enter__(self) -> Self:
+        """Wait for the lock and hold it."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the lock back."""
+
+    def release(self) -> None:
+        """Give the lock back before the block ends; twice is fine."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is this holder's, for all that can be known here."""
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it is waited for or held: from entering it to its refusal, loss or return."""
+
+    @property
+    def token(self) -> int:
+        """The fencing token: the revision at which it was taken; later holders have greater ones."""
+
+    @property
+    def revision(self) -> int:
+        """The revision that the key has now; renewals change it."""
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until this holder stops believing, unless it is renewed; 0 when it has."""
+
+    def check(self) -> None:
+        """Do nothing while the lock is held."""
+
+    def lost(self) -> LockLostError:
+        """Wait until the lock is lost, and return how."""
+
+    def put(self, key: str, value: Payload) -> int:
+        """Store a value of the same bucket if the lock is held, and return its revision."""
+
 class Messages:
     """A flow of messages; made by `Consumer.consume`, used with `with`."""
 
@@ -962,6 +1447,257 @@ class Messages:
 
     def stop(self) -> None:
         """End it: loops end now, and what was not handed out is given back to the server."""
+
+class ObjectListing:
+    """The infos of a store's objects, to be read with `for`; made by `ObjectStore.list`."""
+
+    @property
+    def unreadable(self) -> tuple[ObjectMetaError, ...]:
+        """What could not be read and was passed over in the loop so far, the newest 256."""
+
+    @property
+    def unreadable_count(self) -> int:
+        """How many could not be read in the loop so far."""
+
+    def __iter__(self) -> Iterator[ObjectInfo]: ...
+    def infos(self) -> Iterator[ObjectInfo]:
+        """Yield what a loop over the listing yields; `aclose()` frees everything at once."""
+
+class ObjectReader:
+    """Reads an object, or a part of it; made by `ObjectStore.open`, used with `with`."""
+
+    @property
+    def info(self) -> ObjectInfo:
+        """What the store says of the object that is read; behind links, of what they lead to."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it gives in all: of the part, where a part was asked for."""
+
+    def __enter__(self) -> Self:
+        """Find the object."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """End the read; closing twice is fine."""
+
+    def __iter__(self) -> Self:
+        """Iterate pieces: of what `read` has left, then as they are stored."""
+
+    def __next__(self) -> bytes:
+        """Return the next piece; no piece is empty."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many as were asked for; fewer, or none, at the end."""
+
+class ObjectStore:
+    """An object store; made by `js.objects`."""
+
+    def link(self, name: str, target: str | ObjectInfo) -> ObjectInfo:
+        """Make a link: reading it reads what the target holds at that time."""
+
+    def link_bucket(self, name: str, bucket: str) -> ObjectInfo:
+        """Make a link to a whole store, as a folder has one to another folder."""
+
+    def info(self, name: str, *, include_deleted: bool = False) -> ObjectInfo | None:
+        """Return what the store says of an object, or None where it has none."""
+
+    def update(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        headers: ObjectHeaders | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        """Change what the store says of an object; its bytes stay as they are."""
+
+    def rename(self, name: str, new_name: str) -> ObjectInfo:
+        """Give an object another name; see `update`."""
+
+    def delete(self, name: str) -> None:
+        """Delete an object: its bytes are gone, a marker says that it was there."""
+
+    def put(
+        self,
+        name: str,
+        source: Source,
+        *,
+        description: str = "",
+        headers: ObjectHeaders | None = None,
+        metadata: Mapping[str, str] | None = None,
+        chunk_size: int = 131072,
+        retry_for: float = 30.0,
+        progress: Progress | None = None,
+    ) -> ObjectInfo:
+        """Store an object, in the place of the one of this name if there is one."""
+
+    def put_file(
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        *,
+        description: str = "",
+        headers: ObjectHeaders | None = None,
+        metadata: Mapping[str, str] | None = None,
+        chunk_size: int = 131072,
+        retry_for: float = 30.0,
+        progress: Progress | None = None,
+    ) -> ObjectInfo:
+        """Store a file; see `put`."""
+
+    def open(self, name: str, *, offset: int = 0, length: int | None = None) -> ObjectReader:
+        """Return a reader of an object, or of a part of it: `with box.open(name) as reader`."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return all bytes of an object, verified; None where there is none, or it is deleted."""
+
+    def get_file(
+        self,
+        name: str,
+        path: str | os.PathLike[str],
+        *,
+        resume: bool = True,
+        progress: Progress | None = None,
+    ) -> ObjectInfo:
+        """Write an object into a file, which is replaced in one step when all of it is verified."""
+
+    def sweep(
+        self, *, older_than: float | timedelta = 3600.0, dry_run: bool = False
+    ) -> SweepReport:
+        """Remove chunks that no object points to and whose writers have gone: killed puts, mostly."""
+
+    def status(self) -> ObjectStoreStatus:
+        """Return how full the store is, and its configuration, now."""
+
+    def seal(self) -> ObjectStoreStatus:
+        """Forbid all writes and removals for ever; the store itself can still be deleted."""
+
+    def watch(
+        self,
+        *,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: OnUnreadable = "report",
+    ) -> ObjectWatch:
+        """Describe a watch: what the store says of each object now, then every change."""
+
+    def list(
+        self, *, include_deleted: bool = False, on_unreadable: OnUnreadable = "report"
+    ) -> ObjectListing:
+        """Return what the store says of each of its objects, links among them."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the store's objects, links among them, as `list` does."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def stream(self) -> Stream: ...
+    @property
+    def config(self) -> ObjectBucketConfig: ...
+    @property
+    def change(self) -> ConfigChange: ...
+
+class ObjectStoreListing:
+    """The status of each object store, to be read with `for`; made by `js.objects.list`."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Stores whose servers did not answer in time, in the loop so far."""
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Stores that no server can run now, with the reason."""
+
+    def __iter__(self) -> Iterator[ObjectStoreStatus]: ...
+
+class ObjectStoreManager:
+    """The object stores of an account; `js.objects`."""
+
+    def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+        """Create an object store; one that is there with this configuration already is returned."""
+
+    def update(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+        """Change the fields that are given and leave all others as the server has them."""
+
+    def ensure(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+        """Return the store with at least this configuration: create, update or leave it."""
+
+    def diff(self, config: ObjectBucketConfig | str, **fields: Any) -> ConfigChange:
+        """Return what `ensure` would do, and do nothing."""
+
+    def get(self, name: str) -> ObjectStore:
+        """Return an object store that exists."""
+
+    def delete(self, name: str) -> None:
+        """Delete an object store with all that is in it, also a sealed one."""
+
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ObjectStoreListing:
+        """Return the status of each object store; read it with `for`."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all object stores."""
+
+class ObjectWatch:
+    """Follows an object store; made by `ObjectStore.watch`."""
+
+    def __enter__(self) -> Self:
+        """Find the start and make the first consumer."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+
+    @property
+    def revision(self) -> int:
+        """Where to go on: `resume_after` for another watch behind all that has been taken."""
+
+    @property
+    def created_ns(self) -> int:
+        """The store's identity; with `revision` it is a place that only this store has."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when everything that was in the store when the block was entered has been taken."""
+
+    @property
+    def report(self) -> OrderedReport:
+        """What was done so far: messages received, and why consumers were made again."""
+
+    @property
+    def unreadable(self) -> tuple[ObjectMetaError, ...]:
+        """What could not be read and was passed over, the newest 256."""
+
+    @property
+    def unreadable_count(self) -> int:
+        """How many could not be read."""
+
+    def __iter__(self) -> Self:
+        """Iterate infos: of what the loop before has left, then what comes."""
+
+    def __next__(self) -> ObjectInfo:
+        """Return the next info, and wait for it."""
+
+    def initial(self) -> Iterator[ObjectInfo]:
+        """Yield what was in the store when the block was entered, then end."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens to the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
 
 class OrderedConsumer:
     """Follows a stream, in order and each message once; made by `Stream.ordered`."""
@@ -1011,6 +1747,81 @@ class OrderedConsumer:
 
     def events(self) -> Iterator[ReadEvent]:
         """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
+
+class PlainBucket:
+    """A bucket's reads, writes and watches."""
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+
+    def is_among(self, key: str, *filters: str) -> bool:
+        """Tell whether one of the filters matches a key; none matches all."""
+
+    def put_guarded(self, key: str, value: Payload, *, guard: str, revision: int) -> int:
+        """Store a value if another key of the bucket is still at a revision; return the new one."""
+
+    def get(
+        self, key: str, *, revision: int | None = None, consistent: bool = False
+    ) -> Entry | None:
+        """Return the entry of a key."""
+
+    @property
+    def config(self) -> BucketConfig:
+        """Its configuration when it was opened; `status()` asks for a fresh one."""
+
+    @property
+    def change(self) -> ConfigChange:
+        """What the call that gave the bucket has done: made it, changed fields, or nothing."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that holds it, for what buckets do not offer: backup, step-down, reading."""
+
+    def status(self) -> BucketStatus:
+        """Return what the bucket holds now, and its configuration."""
+
+    def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+    ) -> Watch:
+        """Describe a watch: the newest entry of each key, then every change."""
+
+    def keys(self, *filters: str) -> Iterator[str]:
+        """Yield the keys that have a value, each once, in the order of their newest revisions."""
+
+    def entries(self, *filters: str) -> Iterator[Entry]:
+        """Yield the newest entry of each key that has a value, in the order of their revisions."""
+
+    def history(self, *filters: str) -> Iterator[Entry]:
+        """Yield all revisions that the bucket keeps of a key, oldest first, markers too."""
+
+    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value and return its revision."""
+
+    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
+        """Store a value where the key has none, and return its revision."""
+
+    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value where the key's newest revision is the expected one; return the new one."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted and return the marker's revision; its history stays."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted, remove its history, and return the marker's revision."""
+
+    def revert(self, key: str, revision: int) -> int:
+        """Store an older value of a key again, as its newest one, and return the new revision."""
+
+    @property
+    def name(self) -> str: ...
 
 class Processing:
     """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
@@ -1145,6 +1956,10 @@ class Stream:
         """Read the stream and name the first broken link of each writer."""
 
     @property
+    def chunks(self) -> Chunks:
+        """Values that are too large for one message, as chunks under a subject of their own."""
+
+    @property
     def consumers(self) -> ConsumerManager:
         """Makes, finds and changes the stream's consumers."""
 
@@ -1177,6 +1992,19 @@ class Stream:
 
     def gaps(self) -> list[DeletedRange]:
         """Return the sequences between the first and the last that hold no message, as ranges."""
+
+    def latest(
+        self,
+        *,
+        filters: Sequence[str] = (),
+        include_history: bool = False,
+        updates_only: bool = False,
+        headers_only: bool = False,
+        consistent: bool = False,
+        first: int | None = None,
+        created_ns: int | None = None,
+    ) -> Latest:
+        """Describe a read of the newest message of each subject, then of what comes."""
 
     def step_down(
         self,
@@ -1391,6 +2219,242 @@ class StreamSchedules:
         timeout: float | None = None,
     ) -> PubAck:
         """Publish a message that ends a schedule: both are done, or none is."""
+
+class TypedCachedKeyValue(Generic[T]):
+    """A bucket of objects that is read from memory; made by `TypedKeyValue.cached`."""
+
+    @property
+    def plain(self) -> CachedKeyValue:
+        """The mirror below, which gives bytes and says how fresh it is."""
+
+    @property
+    def format(self) -> ValueFormat[T]:
+        """How objects become bytes and back."""
+
+    @property
+    def name(self) -> str:
+        """The bucket's name."""
+
+    def __enter__(self) -> Self:
+        """Fill the mirror; see `CachedKeyValue`."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Follow no more and free everything; closing twice is fine."""
+
+    def get(self, key: str) -> TypedEntry[T] | None:
+        """Return the entry of a key, or None where it has no value."""
+
+    def keys(self) -> list[str]:
+        """Return the keys that have a value, the one that was written longest ago first."""
+
+    def items(self) -> list[tuple[str, TypedEntry[T]]]:
+        """Return the keys with their entries; one that can not be read has its `error` set."""
+
+    def __contains__(self, key: object) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    @property
+    def revision(self) -> int:
+        """The newest revision that came; everything up to it is in the mirror."""
+
+    @property
+    def staleness(self) -> float:
+        """How many seconds old what is answered may be; see `CachedKeyValue.staleness`."""
+
+    def wait_for(self, revision: int, *, timeout: float = 5.0) -> None:
+        """Wait until the mirror has a revision; see `CachedKeyValue.wait_for`."""
+
+    def changes(self) -> Iterator[TypedEntry[T]]:
+        """Return what changes from this call on; see `CachedKeyValue.changes`."""
+
+    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value, wait until it is here, and return its revision."""
+
+    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value where the key has none, and wait until it is here; raises as `put`."""
+
+    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value over the expected revision, and wait until it is here; raises as `put`."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted, and wait until that is here."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted, remove its history, and wait until that is here."""
+
+class TypedKeyValue(Generic[T]):
+    """A bucket with objects for values; made by `KeyValue.typed`."""
+
+    @property
+    def plain(self) -> PlainBucket:
+        """The bucket with bytes."""
+
+    @property
+    def format(self) -> ValueFormat[T]:
+        """How objects become bytes and back."""
+
+    @property
+    def name(self) -> str:
+        """The bucket's name."""
+
+    def get(
+        self, key: str, *, revision: int | None = None, consistent: bool = False
+    ) -> TypedEntry[T] | None:
+        """Return the entry of a key, or None where it has no value; see `KeyValue.get`."""
+
+    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value and return its revision; see `KeyValue.put`."""
+
+    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value where the key has none, and return its revision; see `KeyValue.create`."""
+
+    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value over the expected revision, and return the new one; see `KeyValue.update`."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted and return the marker's revision; see `KeyValue.delete`."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted and remove its history; see `KeyValue.purge`."""
+
+    def revert(self, key: str, revision: int) -> int:
+        """Store the value of an older revision anew; see `KeyValue.revert`."""
+
+    def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> TypedWatch[T]:
+        """Describe a watch of keys, to be used with `with`; see `KeyValue.watch`."""
+
+    def entries(
+        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
+    ) -> Iterator[TypedEntry[T]]:
+        """Yield the newest entry of each key that has a value; see `KeyValue.entries`."""
+
+    def history(
+        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
+    ) -> Iterator[TypedEntry[T]]:
+        """Yield the revisions of a key, the oldest first, markers too; see `KeyValue.history`."""
+
+    def keys(self, *filters: str) -> Iterator[str]:
+        """Yield the keys that have a value; see `KeyValue.keys`."""
+
+    def cached(
+        self, *filters: str, max_bytes: int = 268435456, timeout: float = 30.0
+    ) -> TypedCachedKeyValue[T]:
+        """Describe a local mirror with objects for values; see `KeyValue.cached`."""
+
+class TypedWatch(Generic[T]):
+    """A watch whose entries have objects; made by `TypedKeyValue.watch`, used as a `Watch`."""
+
+    @property
+    def plain(self) -> Watch:
+        """The watch below, which gives the bytes."""
+
+    def __enter__(self) -> Self:
+        """Begin to follow the bucket."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Follow no more; closing twice is fine."""
+
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> TypedEntry[T]:
+        """Return the next entry, and wait for it."""
+
+    def take_ready(self) -> TypedEntry[T] | None:
+        """Return the next entry if it came together with the last one; None if it did not."""
+
+    def initial(self) -> Iterator[TypedEntry[T]]:
+        """Yield the entries that were there when the block was entered; ends behind the last."""
+
+    @property
+    def revision(self) -> int:
+        """The last revision that was handed out: `resume_after` of another watch."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when everything that was there at the beginning was handed out."""
+
+    @property
+    def created_ns(self) -> int:
+        """The bucket's identity; with `revision` it is a place that only this bucket has."""
+
+    @property
+    def report(self) -> OrderedReport:
+        """What was done so far: revisions received, and why consumers were made again."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens to the watch, as `Watch.events` does."""
+
+class Watch:
+    """Follows keys of a bucket; made by `KeyValue.watch`."""
+
+    def __enter__(self) -> Self:
+        """Find the start and make the first consumer."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def close(self) -> None:
+        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+
+    @property
+    def revision(self) -> int:
+        """Where to go on: `resume_after` for another watch behind all that has been taken."""
+
+    @property
+    def created_ns(self) -> int:
+        """The bucket's identity; with `revision` it is a place that only this bucket has."""
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when everything that was in the bucket when the block was entered has been taken."""
+
+    @property
+    def report(self) -> OrderedReport:
+        """What was done so far: revisions received, and why consumers were made again."""
+
+    def is_current(self) -> bool:
+        """Ask the bucket's leader whether every entry that it holds now has been taken."""
+
+    def __iter__(self) -> Self:
+        """Iterate entries: of what the loop before has left, then what comes."""
+
+    def __next__(self) -> Entry:
+        """Return the next entry, and wait for it."""
+
+    def take_ready(self) -> Entry | None:
+        """Return the next entry if it came together with the last one; None if it did not."""
+
+    def initial(self) -> Iterator[Entry]:
+        """Yield what was in the bucket when the block was entered, then end."""
+
+    def batches(self, *, until_caught_up: bool = False) -> Iterator[list[Entry]]:
+        """Yield lists of entries, as they arrive together; none is empty."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens to the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
 
 class Worker:
     """Handlers that run side by side; made by `Consumer.worker`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import operator
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import closing, suppress
 from types import TracebackType
@@ -135,6 +136,21 @@ class _Context(Twin):
             return None  # Why the block was left tells more.
 
 
+class _Collection(Twin):
+    """It holds things that it is asked for without waiting, as a dictionary does its keys."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return self._portal.call(len, self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return self._portal.call(operator.contains, self._held, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._portal.call(list, self._held))
+
+
 _Rule: TypeAlias = Callable[[Any, Portal], Any]
 _RULES: dict[type[Any], _Rule | None] = {}
 
@@ -201,6 +217,8 @@ def _make_twin(kind: type[Any]) -> type[Twin]:
         bases.append(_OwnIterator)
     elif hasattr(kind, "__aiter__"):
         bases.append(_Iterable)
+    elif hasattr(kind, "__contains__"):
+        bases.append(_Collection)
     if hasattr(kind, "__aenter__"):
         bases.append(_Context)
     members = {"__slots__": (), "__doc__": kind.__doc__, "__module__": "natsstream.blocking"}

@@ -10,6 +10,9 @@ NatsStreamError
 │   ├── MessageSettledError              a delivered message got its verdict already
 │   ├── StreamNameError                  not a legal stream name
 │   ├── ConsumerNameError                not a legal consumer name
+│   ├── BucketNameError                  not a legal name of a bucket
+│   ├── ObjectNameError                  not a legal name of an object
+│   ├── KeyNameError                     not a legal key of a bucket, or filter of keys
 │   ├── SubjectError                     not a legal subject or filter
 │   ├── HeaderError                      a header that would break the wire format
 │   ├── PayloadTooLargeError             larger than the server's max_payload
@@ -18,17 +21,27 @@ NatsStreamError
 ├── ServerError                          the server said no (`code`, `err_code`)
 │   ├── NotFoundError
 │   │   ├── StreamNotFoundError
+│   │   │   └── BucketNotFoundError
+│   │   ├── ObjectNotFoundError          the store has no object of this name
+│   │   │   └── ObjectExpiredError        its bytes are older than the store keeps messages
 │   │   ├── ConsumerNotFoundError
 │   │   │   └── ConsumerDeletedError     it was deleted while it was being read
 │   │   └── MessageNotFoundError
 │   ├── ConflictError
 │   │   ├── StreamExistsError
+│   │   │   └── BucketExistsError
 │   │   ├── ConsumerExistsError
+│   │   ├── LockHeldError                retryable: another holds the lock
+│   │   ├── ObjectExistsError            the store has an object of this name
+│   │   ├── ObjectLinkError              a link can not be made, or not be followed
 │   │   ├── SubjectOverlapError
 │   │   ├── WrongLastSequenceError
+│   │   │   ├── KeyExistsError            the key has a value already
+│   │   │   └── WrongRevisionError        the key's newest revision is another one
 │   │   ├── WrongLastMessageIdError
 │   │   └── WrongStreamError
 │   ├── InvalidConfigError
+│   ├── NotABucketError                  a stream of a bucket's name that is no bucket
 │   ├── JetStreamNotEnabledError
 │   ├── LimitExceededError
 │   │   ├── PullLimitError                a pull asks for more than the consumer allows
@@ -61,9 +74,16 @@ NatsStreamError
 │   ├── BatchOutcomeUnknownError         whether an atomic batch was stored can not be told
 │   ├── NoRespondersError                retryable: nobody listens on the subject
 │   ├── LeaseLostError                   a message being handled may be another's by now
+│   ├── LockLostError                    a lock is not held any more; another may hold it
 │   └── ProtocolError                    an answer that is not NATS or not JetStream
 └── IntegrityError                       what is stored is not what was promised
     ├── MessagesLostError
+    ├── ValueDecodeError                 a key's value is none of the format it is read with
+    ├── CacheFullError                   a local mirror would grow beyond its limit
+    ├── ChunksDamagedError               chunks of a value are missing, surplus or wrong
+    ├── CodecError                       a stored key or value is not of the codec's form
+    ├── ObjectChangedError               replaced or deleted while it was being read
+    ├── ObjectMetaError                  what is stored of an object can not be read
     ├── BackupError                      a backup is not whole, or damaged
     ├── ChainBrokenError                 a chain of messages is not as its writer made it
     ├── ChainForkedError                 two write with the same writer id
@@ -82,13 +102,19 @@ from natsstream.errors.base import (
 )
 from natsstream.errors.integrity import (
     BackupError,
+    CacheFullError,
     ChainBrokenError,
     ChainForkedError,
+    ChunksDamagedError,
+    CodecError,
     IncompleteReadError,
     IntegrityError,
     MessagesLostError,
+    ObjectChangedError,
+    ObjectMetaError,
     SlowReaderError,
     StreamRecreatedError,
+    ValueDecodeError,
 )
 from natsstream.errors.server import (
     BatchBrokenError,
@@ -98,6 +124,8 @@ from natsstream.errors.server import (
     BatchExpiredError,
     BatchIncompleteError,
     BatchTooLargeError,
+    BucketExistsError,
+    BucketNotFoundError,
     ConflictError,
     ConsumerDeletedError,
     ConsumerExistsError,
@@ -105,12 +133,19 @@ from natsstream.errors.server import (
     CounterError,
     InvalidConfigError,
     JetStreamNotEnabledError,
+    KeyExistsError,
     LimitExceededError,
+    LockHeldError,
     MessageNotFoundError,
     MessageRuleError,
     MessageTooLargeError,
+    NotABucketError,
     NotFoundError,
     NotPermittedError,
+    ObjectExistsError,
+    ObjectExpiredError,
+    ObjectLinkError,
+    ObjectNotFoundError,
     PermissionDeniedError,
     PullLimitError,
     ResourceExhaustedError,
@@ -126,6 +161,7 @@ from natsstream.errors.server import (
     UnsupportedServerError,
     WrongLastMessageIdError,
     WrongLastSequenceError,
+    WrongRevisionError,
     WrongStreamError,
 )
 from natsstream.errors.transport import (
@@ -135,6 +171,7 @@ from natsstream.errors.transport import (
     ConnectionClosedError,
     ConnectionLostError,
     LeaseLostError,
+    LockLostError,
     NoRespondersError,
     ProtocolError,
     RequestTimeoutError,
@@ -142,11 +179,14 @@ from natsstream.errors.transport import (
     TransportError,
 )
 from natsstream.errors.usage import (
+    BucketNameError,
     ConfigError,
     ConsumerNameError,
     HeaderError,
+    KeyNameError,
     MessageSettledError,
     MissingExtraError,
+    ObjectNameError,
     PayloadTooLargeError,
     SequenceRangeError,
     StreamNameError,
@@ -165,8 +205,14 @@ __all__ = [
     "BatchIncompleteError",
     "BatchOutcomeUnknownError",
     "BatchTooLargeError",
+    "BucketExistsError",
+    "BucketNameError",
+    "BucketNotFoundError",
+    "CacheFullError",
     "ChainBrokenError",
     "ChainForkedError",
+    "ChunksDamagedError",
+    "CodecError",
     "ConfigError",
     "ConflictError",
     "ConnectError",
@@ -182,8 +228,12 @@ __all__ = [
     "IntegrityError",
     "InvalidConfigError",
     "JetStreamNotEnabledError",
+    "KeyExistsError",
+    "KeyNameError",
     "LeaseLostError",
     "LimitExceededError",
+    "LockHeldError",
+    "LockLostError",
     "MessageNotFoundError",
     "MessageRuleError",
     "MessageSettledError",
@@ -192,8 +242,16 @@ __all__ = [
     "MissingExtraError",
     "NatsStreamError",
     "NoRespondersError",
+    "NotABucketError",
     "NotFoundError",
     "NotPermittedError",
+    "ObjectChangedError",
+    "ObjectExistsError",
+    "ObjectExpiredError",
+    "ObjectLinkError",
+    "ObjectMetaError",
+    "ObjectNameError",
+    "ObjectNotFoundError",
     "PayloadTooLargeError",
     "PermissionDeniedError",
     "ProtocolError",
@@ -218,7 +276,9 @@ __all__ = [
     "UnavailableError",
     "UnsupportedServerError",
     "UsageError",
+    "ValueDecodeError",
     "WrongLastMessageIdError",
     "WrongLastSequenceError",
+    "WrongRevisionError",
     "WrongStreamError",
 ]

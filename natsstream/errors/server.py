@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from natsstream.errors.base import NatsStreamError
 
 
@@ -59,6 +62,16 @@ class StreamExistsError(ConflictError):
     """A stream of this name exists with another configuration."""
 
 
+class BucketExistsError(StreamExistsError):
+    """A bucket of this name exists with another configuration.
+
+    Attributes:
+        differences: The fields that differ, by name: what the server has, and what was asked for.
+    """
+
+    differences: Mapping[str, tuple[object, object]] = MappingProxyType({})
+
+
 class ConsumerExistsError(ConflictError):
     """A consumer of this name exists already."""
 
@@ -78,6 +91,35 @@ class WrongLastSequenceError(ConflictError):
     last_seq: int | None = None
 
 
+class KeyExistsError(WrongLastSequenceError):
+    """A key was to be created, and has a value.
+
+    Attributes:
+        bucket: The bucket.
+        key: The key.
+        revision: The revision of the value that it has; None where it could not be told.
+    """
+
+    bucket: str = ""
+    key: str = ""
+    revision: int | None = None
+
+
+class WrongRevisionError(WrongLastSequenceError):
+    """The newest revision of a key is not the one that a write expected; nothing was written.
+
+    Attributes:
+        bucket: The bucket.
+        key: The key.
+        revision: Its newest revision, 0 for none; None where the server does not tell, on
+            replicated buckets, where `retryable` is True: another write of the key is under way.
+    """
+
+    bucket: str = ""
+    key: str = ""
+    revision: int | None = None
+
+
 class WrongLastMessageIdError(ConflictError):
     """The expected last message id did not hold."""
 
@@ -88,6 +130,10 @@ class WrongStreamError(ConflictError):
 
 class InvalidConfigError(ServerError):
     """The server refused a stream or consumer configuration."""
+
+
+class NotABucketError(ServerError):
+    """There is a stream of a bucket's or an object store's name, and it is none."""
 
 
 class JetStreamNotEnabledError(ServerError):
@@ -210,3 +256,35 @@ class UnsupportedServerError(ServerError):
 
 class UnavailableError(ServerError):
     """The server can not answer now: no leader, overload, shutting down. Retry later."""
+
+
+class BucketNotFoundError(StreamNotFoundError):
+    """No bucket of this name exists in the account."""
+
+
+class ObjectNotFoundError(NotFoundError):
+    """The store has no object of this name, or a link leads to none."""
+
+
+class ObjectExpiredError(ObjectNotFoundError):
+    """The object's bytes are older than the store keeps messages; what is said of it is younger."""
+
+
+class ObjectExistsError(ConflictError):
+    """The store has an object of this name already."""
+
+
+class ObjectLinkError(ConflictError):
+    """What is named can not be linked to, or a link leads to no object that could be read."""
+
+
+class LockHeldError(ConflictError):
+    """Another holds the lock, and went on to hold it for as long as was waited.
+
+    Attributes:
+        name: The lock's key.
+        holder: What its holder calls itself; empty where that was not seen.
+    """
+
+    name: str = ""
+    holder: str = ""

@@ -47,3 +47,19 @@ class ProtocolError(TransportError):
 
 class LeaseLostError(TransportError):
     """The server heard nothing of a message for `ack_wait`, and may have given it to another."""
+
+
+class LockLostError(TransportError):
+    """A lock is not held any more: another may hold it, and what was begun under it is in doubt.
+
+    Attributes:
+        name: The lock's key.
+        token: The token that it was held with; 0 where it never was.
+    """
+
+    def __init__(
+        self, message: str, *, name: str, token: int, detail: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.name = name
+        self.token = token

@@ -53,3 +53,15 @@ class SequenceRangeError(UsageError):
 
 class MissingExtraError(UsageError):
     """A feature needs an optional dependency that is not installed."""
+
+
+class BucketNameError(UsageError):
+    """The name of a bucket is empty, too long or has other characters than letters, digits, - _."""
+
+
+class ObjectNameError(UsageError):
+    """The name of an object is empty, too long for a subject, or no text that UTF-8 can write."""
+
+
+class KeyNameError(UsageError):
+    """The key, or the filter of keys, has a form or characters that a bucket does not take."""

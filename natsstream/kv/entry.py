@@ -8,13 +8,24 @@ Law: what a server's delete marker says (`Nats-Marker-Reason`, ADR-43) is as goo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from natsstream.kv.place import Place
+from natsstream.streams.message import Message
 from natsstream.units import time_from_ns
 
 Operation = Literal["PUT", "DEL", "PURGE"]
+
+OPERATION_HEADER = "KV-Operation"
+"""The header of a marker that a client has written (ADR-8)."""
+
+# As nats.go reads them: other operations are values, other reasons too.
+_OPERATIONS: Mapping[str, Operation] = {"DEL": "DEL", "PURGE": "PURGE"}
+_REASONS: Mapping[str, Operation] = {"MaxAge": "PURGE", "Purge": "PURGE", "Remove": "DEL"}
+_OPERATION, _REASON = OPERATION_HEADER.encode(), b"Nats-Marker-Reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +35,15 @@ class Entry:
     Attributes:
         bucket: The bucket's name.
         key: The key.
-        value: The bytes as stored; empty for a marker.
+        value: The bytes as stored, or as the bucket's codec decodes them; empty for a marker.
         revision: The stream's sequence of this revision.
         created_ns: When it was stored, in Unix nanoseconds.
         operation: "PUT" for a value, "DEL" for a deletion, "PURGE" where the history went too,
             also where the server has let the key expire.
         delta: How many revisions a watch or history still had to deliver behind this one; 0 for
             other reads.
+        ttl: Whole seconds after which the server lets this revision go, as its writer wished; -1
+            is never, None is the bucket's own rule.
     """
 
     bucket: str
@@ -40,6 +53,7 @@ class Entry:
     created_ns: int
     operation: Operation
     delta: int = 0
+    ttl: int | None = None
 
     @property
     def created(self) -> datetime:
@@ -50,3 +64,37 @@ class Entry:
     def is_deleted(self) -> bool:
         """True for a marker: the key has no value."""
         return self.operation != "PUT"
+
+
+def operation_of(message: Message) -> Operation:
+    """Return what a stored message did to its key: a client's word first, then the server's."""
+    headers = message.headers
+    # Looked for before anything is parsed: a listing of 100,000 keys asks this of each.
+    source = headers.source
+    if not source or (_OPERATION not in source and _REASON not in source):
+        return "PUT"
+    operation = headers.get(OPERATION_HEADER)
+    if operation:
+        return _OPERATIONS.get(operation, "PUT")
+    return _REASONS.get(message.marker_reason or "", "PUT")
+
+
+def entry_of(place: Place, message: Message, *, delta: int = 0, has_value: bool = True) -> Entry:
+    """Return the revision that a stored message is.
+
+    Args:
+        place: The bucket's place; its codecs are applied.
+        message: What the stream holds.
+        delta: How many revisions still come behind it.
+        has_value: False where only its headers were read.
+
+    Raises:
+        CodecError: Key or value are not of the codec's form.
+    """
+    operation = operation_of(message)
+    sequence = message.sequence
+    key = place.key_of(message.subject)
+    value = message.data
+    if has_value and operation == "PUT":
+        value = place.value_of(value, key, sequence)
+    return Entry(place.bucket, key, value, sequence, message.time_ns, operation, delta, message.ttl)

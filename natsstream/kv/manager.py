@@ -1,8 +1,42 @@
-"""Makes, finds and deletes buckets: `js.kv`."""
+"""Makes, finds and deletes buckets: `js.kv`.
+
+What lives here: the door. What must not: what a bucket is as a stream (`buckets/config.py`),
+and where its keys are (`buckets/placing.py`).
+
+Law: a bucket that another client made is opened as it is, and no call changes a field of it that
+was not given.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, cast
+
+from natsstream.errors import (
+    BucketNotFoundError,
+    ConfigError,
+    NotFoundError,
+    PermissionDeniedError,
+    StreamExistsError,
+    StreamNotFoundError,
+)
+from natsstream.kv.bucket import KeyValue
+from natsstream.kv.buckets.bucket_listing import BucketListing
+from natsstream.kv.buckets.comparing import bucket_change, differences, is_only_older
+from natsstream.kv.buckets.config import BucketConfig, bucket_config, with_json
+from natsstream.kv.buckets.conventions import STREAM_PREFIX, stream_name
+from natsstream.kv.buckets.mirror_rules import why_harmful
+from natsstream.kv.buckets.placing import place_of
+from natsstream.kv.place import Place
+from natsstream.kv.refusals import bucket_exists, bucket_not_found, check_is_bucket
+from natsstream.streams.config import StreamConfig
+from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
+from natsstream.streams.info import StreamInfo
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+
+# Mirrors of mirrors of mirrors: nobody has more, and a circle ends.
+_MIRRORS_MAX = 8
 
 
 class KeyValueManager:
@@ -10,3 +44,245 @@ class KeyValueManager:
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
+
+    async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Create a bucket; one that is there with this configuration already is returned.
+
+        Args:
+            config: A configuration, or a name with `BucketConfig`'s fields as keywords.
+            fields: Fields of `BucketConfig`.
+
+        Raises:
+            BucketExistsError: A bucket of this name has another configuration; `differences` says
+                which fields.
+            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            SubjectOverlapError: Another stream captures the bucket's subjects.
+            InvalidConfigError: The server refuses a field.
+            UnsupportedServerError: The server lacks a field, such as `limit_marker_ttl` before
+                2.11.
+            ConfigError: A field has no legal value, and nothing was sent; or a mirror would make
+                reads of another bucket wrong, as one does that keeps other keys than its origin.
+            BucketNameError: No client would take the name; nothing was sent.
+            TransportError: There was no answer; whether it was made is not known.
+
+        Cost: one round trip, on a cluster with an election; of a mirror two more.
+        Source: ADR-8; nats.go jetstream/kv.go CreateKeyValue.
+        """
+        wanted = bucket_config(config, fields)
+        await self._check_mirror(wanted)
+        try:
+            stream = await self._js.streams.create(wanted.to_stream())
+        except StreamExistsError as error:
+            stream = await self._older(wanted, error)
+        return await self._open(stream)
+
+    async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Change the fields that are given and leave all others as the server has them.
+
+        The bucket's `change` says what differed.
+
+        Raises:
+            BucketNotFoundError: It does not exist.
+            NotABucketError: The stream of this name is no bucket.
+            InvalidConfigError: The server refuses a change.
+            UnsupportedServerError: The server lacks a field; see `create`.
+            ConfigError: A field has no legal value; nothing was sent.
+            TransportError: There was no answer; whether it was changed is not known.
+
+        Cost: three round trips, or one where nothing differs.
+        """
+        wanted = bucket_config(config, fields)
+        return await self._changed(await self._stream(wanted.name), wanted)
+
+    async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+        """Return the bucket with at least this configuration: create, update or leave it.
+
+        The bucket's `change` says which, and of what field.
+
+        Raises:
+            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            SubjectOverlapError: Another stream captures the bucket's subjects.
+            InvalidConfigError: The server refuses a field or a change.
+            UnsupportedServerError: The server lacks a field; see `create`.
+            ConfigError: A field has no legal value, and nothing was sent; or a mirror would make
+                reads of another bucket wrong; see `create`.
+            TransportError: There was no answer; whether something was done is not known.
+
+        Cost: one round trip where nothing differs, else two or three.
+        """
+        wanted = bucket_config(config, fields)
+        try:
+            stream = await self._stream(wanted.name)
+        except BucketNotFoundError:
+            await self._check_mirror(wanted)
+            try:
+                return await self._open(await self._js.streams.create(wanted.to_stream()))
+            except StreamExistsError:  # Somebody else was faster, with another configuration.
+                stream = await self._stream(wanted.name)
+        return await self._changed(stream, wanted)
+
+    async def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
+        """Return what `ensure` would do, and do nothing.
+
+        Returns:
+            Each field that differs, with the server's value, the wanted one, and why servers would
+            refuse the change, where they are known to; `print` shows it as a table.
+
+        Raises:
+            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            ConfigError: A field has no legal value; nothing was sent.
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip.
+        """
+        wanted = bucket_config(config, fields)
+        try:
+            held = (await self._stream(wanted.name)).cached
+        except BucketNotFoundError:
+            return bucket_change(stream_created(wanted.to_stream()))
+        return bucket_change(_changes(wanted, held))
+
+    async def get(self, name: str) -> KeyValue:
+        """Return a bucket that exists.
+
+        Raises:
+            BucketNotFoundError: It does not exist.
+            NotABucketError: The stream of this name is no bucket.
+            BucketNameError: No client would take the name; nothing was sent.
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip; of a mirror one more.
+        """
+        return await self._open(await self._stream(name))
+
+    async def delete(self, name: str) -> None:
+        """Delete a bucket with all of its keys.
+
+        Raises:
+            BucketNotFoundError: It does not exist.
+            NotABucketError: The stream of this name is no bucket; it stays.
+            BucketNameError: No client would take the name; nothing was sent.
+            TransportError: There was no answer; whether it was deleted is not known.
+
+        Cost: two round trips.
+        """
+        try:
+            await (await self._stream(name)).delete()
+        except StreamNotFoundError as error:
+            raise bucket_not_found(name, error) from error
+
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
+        """Return the status of each bucket; read it with `async for`.
+
+        Streams whose name begins with `KV_` and that are no buckets are left out.
+
+        Args:
+            on_missing: Servers name streams that they can not describe now, having no leader or
+                being too new for the servers. "raise" ends the loop with an error when all others
+                are read; "report" leaves the buckets among them in the result's `missing` and
+                `offline`.
+
+        Raises:
+            ConfigError: `on_missing` has no legal value.
+            UnavailableError: Buckets are missing; from the loop.
+            TransportError: The server did not answer in time; from the loop.
+
+        Cost: one round trip for each 256 streams of the account: mirrors have no subjects that the
+        servers could look for.
+        """
+        return BucketListing(self._js, on_missing)
+
+    async def names(self) -> AsyncIterator[str]:
+        """Yield the names of all buckets, which are those of streams that begin with `KV_`.
+
+        Raises:
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip for each 1,024 streams of the account.
+        """
+        async for name in self._js.streams.names():
+            if name.startswith(STREAM_PREFIX):
+                yield name.removeprefix(STREAM_PREFIX)
+
+    async def _stream(self, bucket: str) -> Stream:
+        """Return the stream of a bucket that exists."""
+        try:
+            stream = await self._js.streams.get(stream_name(bucket))
+        except StreamNotFoundError as error:
+            raise bucket_not_found(bucket, error) from error
+        check_is_bucket(stream.cached.config)
+        return stream
+
+    async def _open(self, stream: Stream) -> KeyValue:
+        return KeyValue(self._js, stream, await self._place(stream))
+
+    async def _place(self, stream: Stream, depth: int = 0) -> Place:
+        """Return where the keys of a bucket are, also of a mirror of a mirror."""
+        config, origin = stream.cached.config, None
+        mirror = config.mirror
+        if mirror is not None and mirror.external is None and depth < _MIRRORS_MAX:
+            try:
+                origin = await self._place(await self._js.streams.get(mirror.name), depth + 1)
+            except (NotFoundError, PermissionDeniedError):  # The mirror can be read still.
+                origin = None
+        return place_of(config, self._js.api_prefix, origin)
+
+    async def _changed(self, stream: Stream, wanted: BucketConfig) -> KeyValue:
+        if _changes(wanted, stream.cached):
+            held = stream.cached.config
+            changes = wanted.to_changes(held)
+            if held.mirror is not None and changes.max_age is not None:
+                why = await self._why_harmful(with_json(held, changes.to_json()))
+                if why:
+                    raise _harmful(wanted.name, why)
+            try:
+                stream = await self._js.streams.update(changes)
+            except StreamNotFoundError as error:
+                raise bucket_not_found(wanted.name, error) from error
+        return await self._open(stream)
+
+    async def _check_mirror(self, wanted: BucketConfig) -> None:
+        """Refuse a new mirror that would answer reads of another bucket, and wrongly."""
+        why = await self._why_harmful(wanted.to_stream())
+        if not why:
+            return
+        try:  # One that is there already does its harm; whoever opens it adds none.
+            await self._js.streams.get(stream_name(wanted.name))
+        except StreamNotFoundError:
+            raise _harmful(wanted.name, why) from None
+
+    async def _why_harmful(self, mirroring: StreamConfig) -> str:
+        if mirroring.mirror is None:
+            return ""
+        try:
+            named = await self._js.streams.get(mirroring.mirror.name)
+        except (NotFoundError, PermissionDeniedError):
+            return ""
+        return why_harmful(mirroring, named.cached.config)
+
+    async def _older(self, wanted: BucketConfig, error: StreamExistsError) -> Stream:
+        """Return the bucket that is there, where only its maker was older (as nats.go does)."""
+        stream = await self._stream(wanted.name)
+        config, held = wanted.to_stream(), stream.cached.config
+        different = differences(config, held)
+        if not is_only_older(different):
+            raise bucket_exists(wanted.name, different, error) from error
+        return await self._js.streams.update(
+            StreamConfig(name=config.name, discard=config.discard, allow_direct=config.allow_direct)
+        )
+
+    def __repr__(self) -> str:
+        return f"<KeyValueManager {self._js.url}>"
+
+
+def _harmful(bucket: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"mirror {bucket} would make reads wrong: {why}",
+        hint="give it the origin's ttl and all keys; or use sources=[...], which answer for nobody",
+    )
+
+
+def _changes(wanted: BucketConfig, held: StreamInfo) -> ConfigChange:
+    """Return what a configuration changes of a bucket's stream."""
+    body = cast("Mapping[str, object]", held.raw["config"])
+    return stream_changed(wanted.to_changes(held.config), body)

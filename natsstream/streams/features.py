@@ -278,6 +278,10 @@ def check_taken(
         InvalidConfigError: It took a field as something else.
     """
     hint = "take it as it is, change it, or delete it: nothing was undone"
+    if sent.get("mirror"):
+        # Nobody publishes to a mirror, so it has no window: clusters leave it out, and a single
+        # server after its next start (jetstream.go fixCfgMirrorWithDedupWindow).
+        sent = {name: value for name, value in sent.items() if name != "duplicate_window"}
     dropped = dropped_fields(sent, taken)
     if dropped:
         feature = fields.get(dropped[0])

@@ -65,6 +65,14 @@ class JetStreamContext:
         return self._client.url
 
     @property
+    def api_prefix(self) -> str:
+        """What stands before requests of JetStream's API: `$JS.API`, a domain's, or an import's.
+
+        Views write under it where it is not `$JS.API` (ADR-19).
+        """
+        return self._api.prefix
+
+    @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
         return self._client.is_connected

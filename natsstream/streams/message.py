@@ -6,14 +6,21 @@ bytes when they are asked for.
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from natsstream._wire.acks import ack_numbers
-from natsstream._wire.headers import Headers
+from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream.units import time_from_ns
 
 _NO_HEADERS = Headers()
+_MSG_SIZE = HeaderName.MSG_SIZE.value.encode()
+_MARKER_REASON = HeaderName.MARKER_REASON.value.encode()
+_TTL = HeaderName.TTL.value.encode()
+_GO_DURATION = re.compile(
+    r"(?:(\d{1,9}(?:\.\d*)?)h)?(?:(\d{1,9}(?:\.\d*)?)m)?(?:(\d{1,12}(?:\.\d*)?)s)?"
+)
 
 
 class Message:
@@ -23,7 +30,7 @@ class Message:
 
     def __init__(self, frame: Frame, numbers: tuple[int, int] | None = None) -> None:
         self._frame = frame
-        self._numbers = numbers
+        self._numbers = None if numbers is None else (*numbers, 0)
 
     @property
     def subject(self) -> str:
@@ -47,6 +54,44 @@ class Message:
         return self._numbers_of()[0]
 
     @property
+    def pending(self) -> int:
+        """How many messages its consumer still had behind it; 0 where it was read alone."""
+        return self._numbers_of()[2]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Size of the payload in the stream, also where `headers_only` has left it out."""
+        block = self._frame[2]
+        if block and not self._frame[3] and _MSG_SIZE in block:
+            told = Headers(block).get(HeaderName.MSG_SIZE, "")
+            if told.isascii() and told.isdigit():
+                return int(told)
+        return len(self._frame[3])
+
+    @property
+    def ttl(self) -> int | None:
+        """Whole seconds after which the stream lets it go, as its publisher asked; -1 is never.
+
+        None where nothing was asked for; the stream's `max_age` counts besides.
+        """
+        block = self._frame[2]
+        if not block or _TTL not in block:
+            return None
+        return _read_ttl(Headers(block).get(HeaderName.TTL, ""))
+
+    @property
+    def marker_reason(self) -> str | None:
+        """Why the server put it there in the place of a message; None where it is no marker.
+
+        "MaxAge" where the subject's last message expired, "Purge" and "Remove" where it was taken
+        out (ADR-43).
+        """
+        block = self._frame[2]
+        if not block or _MARKER_REASON not in block:
+            return None
+        return Headers(block).get(HeaderName.MARKER_REASON)
+
+    @property
     def time_ns(self) -> int:
         """When the stream stored it, in Unix nanoseconds."""
         return self._numbers_of()[1]
@@ -56,11 +101,24 @@ class Message:
         """When the stream stored it, in UTC, cut to microseconds."""
         return time_from_ns(self._numbers_of()[1])
 
-    def _numbers_of(self) -> tuple[int, int]:
+    def _numbers_of(self) -> tuple[int, int, int]:
         if self._numbers is None:
-            sequence, _, time_ns, _ = ack_numbers(self._frame[1])
-            self._numbers = (sequence, time_ns)
+            sequence, _, time_ns, pending = ack_numbers(self._frame[1])
+            self._numbers = (sequence, time_ns, pending)
         return self._numbers
 
     def __repr__(self) -> str:
         return f"<Message {self.sequence} {self.subject!r} {len(self.data)} bytes>"
+
+
+def _read_ttl(text: str) -> int | None:
+    """Return what a life time says, as the server reads it: seconds, a Go duration, or "never"."""
+    if text.lower() == "never":
+        return -1
+    if text.isascii() and text.isdigit():
+        return int(text) or None
+    found = _GO_DURATION.fullmatch(text)
+    if found is None or not text:
+        return None
+    hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    return int(hours * 3600 + minutes * 60 + seconds) or None

@@ -7,6 +7,8 @@ refused here before anything is sent.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TypeAlias, cast
 
 from natsstream.arguments import check_text, check_texts
 from natsstream.errors import (
@@ -21,6 +23,10 @@ STREAM_NAME_BYTES_MAX = 255
 # The server's max_control_line is 4,096 bytes for the whole line; a longer one closes the
 # connection. The rest of the line (verb, reply, sizes) needs well under 512.
 SUBJECT_BYTES_MAX = 3_584
+
+# Filters by their tokens; one that ends at a node has this name there, which no token has.
+_Tree: TypeAlias = dict[str, object]
+_END = ""
 
 # White space is ASCII's: servers take any other. The last range is what text has in the place of
 # bytes that are not UTF-8: it can not be encoded.
@@ -110,6 +116,8 @@ def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
         SubjectError: One of them is not a legal filter.
     """
     texts = tuple(check_filter(each) for each in check_texts(filters, name, error=SubjectError))
+    if len(drop_covered(texts)) == len(texts):
+        return texts
     for index, one in enumerate(texts):
         for other in texts[:index]:
             if covers(one, other) or covers(other, one):
@@ -118,6 +126,34 @@ def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
                     hint="leave out the one that the other one covers",
                 )
     return texts
+
+
+def drop_covered(filters: Iterable[str]) -> tuple[str, ...]:
+    """Return the filters without those that another one covers, in their order."""
+    texts = tuple(dict.fromkeys(filters))
+    # Only a wildcard covers anything but itself. A tree of their tokens, so that many filters are
+    # not compared each with each.
+    tree: _Tree = {}
+    for each in filter(_is_wide, texts):
+        node = tree
+        for name in each.split("."):
+            node = cast("_Tree", node.setdefault(name, {}))
+        node[_END] = None
+    return tuple(each for each in texts if _covering(tree, each) == _is_wide(each))
+
+
+def _is_wide(subject: str) -> bool:
+    return "*" in subject or ">" in subject
+
+
+def _covering(tree: _Tree, subject: str) -> int:
+    """Return how many filters of a tree cover one, itself included."""
+    count, nodes = 0, [tree]
+    for mine in subject.split("."):
+        count += sum(">" in node for node in nodes)
+        names = () if mine == ">" else {"*", mine}
+        nodes = [cast("_Tree", node[name]) for node in nodes for name in names if name in node]
+    return count + sum(_END in node for node in nodes)
 
 
 def covers(wide: str, narrow: str) -> bool:

@@ -87,14 +87,29 @@ class Gaps:
         Raises:
             UnavailableError: It lacks something, unless that is only to be reported.
         """
-        names = [*self.missing, *self.offline]
-        if not names or not self._raises:
-            return
-        shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
-        raise UnavailableError(
-            f"the list of {self._what} lacks {len(names)}: {shown}",
-            detail="; ".join(f"{name}: {why}" for name, why in list(self.offline.items())[:1]),
-            hint="look at their servers; list(on_missing='report') goes on and names them in "
-            "`missing` and `offline`",
-            retryable=not self.offline,
-        )
+        if self._raises:
+            check_whole(self._what, self.missing, self.offline)
+
+
+def check_whole(what: str, missing: Sequence[str], offline: Mapping[str, str]) -> None:
+    """Tell what a list lacks.
+
+    Args:
+        what: What is listed.
+        missing: Names whose servers did not answer in time.
+        offline: Names that no server can run now, with the reason.
+
+    Raises:
+        UnavailableError: It lacks something.
+    """
+    names = [*missing, *offline]
+    if not names:
+        return
+    shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
+    raise UnavailableError(
+        f"the list of {what} lacks {len(names)}: {shown}",
+        detail="; ".join(f"{name}: {why}" for name, why in list(offline.items())[:1]),
+        hint="look at their servers; list(on_missing='report') goes on and names them in "
+        "`missing` and `offline`",
+        retryable=not offline,
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from natsstream.streams.doors.batching import Batching
 from natsstream.streams.doors.chains import Chains
+from natsstream.streams.doors.chunking import Chunking
 from natsstream.streams.doors.consumers import Consumers
 from natsstream.streams.doors.contents import Contents
 from natsstream.streams.doors.counts import Counts
 from natsstream.streams.doors.direct import Direct
 from natsstream.streams.doors.inspection import Inspection
+from natsstream.streams.doors.latest import LatestReads
 from natsstream.streams.doors.operations import Operations
 from natsstream.streams.doors.reads import Reads
 from natsstream.streams.doors.removals import Removals
@@ -19,11 +21,13 @@ from natsstream.streams.doors.writes import Writes
 class Stream(
     Batching,
     Chains,
+    Chunking,
     Consumers,
     Contents,
     Counts,
     Direct,
     Inspection,
+    LatestReads,
     Operations,
     Reads,
     Removals,

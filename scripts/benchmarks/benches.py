@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from scripts.benchmarks import tools
+from scripts.benchmarks import buckets, objects, tools
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
 from scripts.benchmarks.streams import fill, make_empty
@@ -171,6 +171,8 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "batches": batches,
     "request": request,
     "memory": memory,
+    "kv": buckets.kv,
+    "objects": objects.objects,
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from scripts.benchmarks.rounds import Figure, measure, run
 
 _ROOT = Path(__file__).parents[2]
-_NATS_JS = Path(__file__).parent / "subjects" / "nats_js.mjs"
+_SUBJECTS = Path(__file__).parent / "subjects"
 _RATE = re.compile(r"stats: ([0-9,]+) msgs/sec")
 
 
@@ -20,12 +20,14 @@ def tool(name: str) -> str:
     return run([str(_ROOT / "scripts" / "tools"), name]).strip()
 
 
-def nats_js(name: str, url: str, stream: str, count: int) -> Figure:
-    """Run a subject of nats_js.mjs."""
+def nats_js(
+    name: str, url: str, stream: str, count: int, *, program: str = "nats_js.mjs"
+) -> Figure:
+    """Run a subject of nats_js.mjs, or of another program beside it."""
     node = shutil.which("node")
     if node is None:
         raise RuntimeError("node is not on PATH: install Node.js")
-    return measure([node, str(_NATS_JS), tool("nats-js"), name, url, stream, str(count)])
+    return measure([node, str(_SUBJECTS / program), tool("nats-js"), name, url, stream, str(count)])
 
 
 def nats_bench(url: str, stream: str, count: int) -> Figure:

@@ -16,7 +16,9 @@ from typing import cast
 from scripts.chaos_runs.result import Result
 from scripts.chaos_runs.run import Plan, run
 from scripts.chaos_runs.schedule import make_round
+from scripts.chaos_runs.views.run import run as run_views
 
+_CREWS = {"streams": run, "views": run_views}
 _STEPS_SHOWN = 20
 _SEEDS_MAX = 10_000
 
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: list[Result] = []
     try:
         for plan in plans:
-            results.append(_run(plan))
+            results.append(_run(plan, asked.crew))
             # After each: a long run that is ended early has told what it found.
             if asked.json:
                 _write(cast("Path", asked.json), results)
@@ -56,12 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(each.is_good for each in results) else 1
 
 
-def _run(plan: Plan) -> Result:
-    _tell(f"seed {plan.seed}, {plan.replicas} replicas")
-    result = asyncio.run(run(plan, _tell))
+def _run(plan: Plan, crew: str) -> Result:
+    _tell(f"seed {plan.seed}, {plan.replicas} replicas, {crew}")
+    result = asyncio.run(_CREWS[crew](plan, _tell))
     print(result, flush=True)  # noqa: T201 - What the command is for.
     if not result.is_good:
-        command = f"scripts/chaos --seed {plan.seed} --replicas {plan.replicas}"
+        command = f"scripts/chaos --crew {crew} --seed {plan.seed} --replicas {plan.replicas}"
         _tell(f"again: {command} --rounds {result.rounds}")
     return result
 
@@ -87,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=5.0, help="of each seed (default 5)")
     parser.add_argument("--rounds", type=int, help="end after so many rounds of faults")
     parser.add_argument("--replicas", type=int, default=3, choices=(1, 3, 5), help="default 3")
+    parser.add_argument(
+        "--crew", choices=_CREWS, default="streams", help="who works: on streams, or on views"
+    )
     parser.add_argument("--steps", action="store_true", help="only print the faults of the seed")
     parser.add_argument("--json", type=Path, help="also write the results to this file")
     parser.add_argument(

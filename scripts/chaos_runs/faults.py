@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from natsstream import JetStream, NatsStreamError
@@ -31,7 +31,7 @@ class Faults:
 
     Args:
         site: The servers.
-        stream: The stream whose leader and consumers are disturbed.
+        streams: The streams whose leaders and consumers are disturbed.
         js: A connection past all proxies, for what is asked of JetStream.
         admin: The same for the system account.
         tell: Gets a line about each step that was done.
@@ -46,7 +46,7 @@ class Faults:
     def __init__(
         self,
         site: Site,
-        stream: str,
+        streams: Sequence[str],
         js: JetStream,
         admin: JetStream,
         tell: Callable[[str], None],
@@ -55,7 +55,7 @@ class Faults:
         spared: str = "-",
     ) -> None:
         self._site = site
-        self._stream = stream
+        self._streams = streams
         self._js = js
         self._admin = admin
         self._tell = tell
@@ -165,20 +165,25 @@ class Faults:
         """Ask JetStream for what it disturbs by itself."""
         if kind == "meta step down":
             await self._request(self._admin, "META.LEADER.STEPDOWN")
-        elif kind == "step down":
-            await self._request(self._js, f"STREAM.LEADER.STEPDOWN.{self._stream}")
-            for name in await self._consumers():
-                if name.startswith(self._spared):
-                    # One that has no leader now does not answer: the others do.
-                    subject = f"$JS.API.CONSUMER.LEADER.STEPDOWN.{self._stream}.{name}"
-                    await self._js.core.publish(subject, b"")
-        else:
-            for name in await self._consumers():
-                if not name.startswith(self._spared):
-                    await self._request(self._js, f"CONSUMER.DELETE.{self._stream}.{name}")
+            return
+        for stream in self._streams:
+            if kind == "step down":
+                await self._step_down(stream)
+            else:
+                for name in await self._consumers(stream):
+                    if not name.startswith(self._spared):
+                        await self._request(self._js, f"CONSUMER.DELETE.{stream}.{name}")
 
-    async def _consumers(self) -> list[str]:
-        answer = await self._request(self._js, f"CONSUMER.NAMES.{self._stream}")
+    async def _step_down(self, stream: str) -> None:
+        await self._request(self._js, f"STREAM.LEADER.STEPDOWN.{stream}")
+        for name in await self._consumers(stream):
+            if name.startswith(self._spared):
+                # One that has no leader now does not answer: the others do.
+                subject = f"$JS.API.CONSUMER.LEADER.STEPDOWN.{stream}.{name}"
+                await self._js.core.publish(subject, b"")
+
+    async def _consumers(self, stream: str) -> list[str]:
+        answer = await self._request(self._js, f"CONSUMER.NAMES.{stream}")
         return cast("list[str] | None", answer.get("consumers")) or []
 
     async def _request(self, js: JetStream, subject: str) -> dict[str, object]:

@@ -19,6 +19,8 @@ from typing import cast
 from natsstream import JetStream
 from natsstream.units import parse_rfc3339
 from scripts.chaos_runs.ledger import Findings
+from scripts.chaos_runs.load import Load, insist
+from scripts.chaos_runs.site import Site
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # What the allocator keeps: runs of three minutes end up to 25 MiB above their first round, and
@@ -26,6 +28,11 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # leak at each of some hundred reconnects shows.
 GROWTH_BYTES_MAX = 48 << 20
 _FOLDER = Path("/proc/self")
+# The server forgets a consumer that nobody uses after a minute.
+_ORPHANS_S = 150.0
+# Well below that minute, and long for a busy machine.
+_SPARES_S = 25.0
+_LOOK_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +95,72 @@ def compare_memory(before: int, after: int, findings: Findings) -> None:
         )
 
 
+async def check_subscriptions(site: Site, before: dict[str, int], findings: Findings) -> None:
+    """Write down which clients keep more subscriptions than before their work.
+
+    A handle of a consumer keeps its subscription for two seconds after a fetch, and the server's
+    page may be behind.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _SPARES_S
+    while True:
+        after = await site.call(site.subscriptions)
+        grown = any(count > before.get(client, 0) for client, count in after.items())
+        if not grown or loop.time() >= deadline:
+            compare_subscriptions(before, after, findings)
+            for client in after if grown else ():
+                if after[client] > before.get(client, 0):
+                    subjects = await site.call(lambda client=client: site.subjects_of(client))
+                    findings.add("left behind", f"{client} listens to {', '.join(subjects)}")
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+async def check_consumers(
+    js: JetStream, stream: str, since_ns: int, load: Load, *, waits_for_orphans: bool
+) -> None:
+    """Write down consumers that were made since a moment and are left, and wait for the others.
+
+    Args:
+        js: A connection without faults.
+        stream: The stream.
+        since_ns: When all was healed, as Unix nanoseconds.
+        load: What the workers share.
+        waits_for_orphans: Wait until the server has forgotten those whose deletion was lost.
+    """
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    left = f"consumers left for the server to forget, {stream}"
+    while True:
+        total, young = await consumers_left(js, stream, since_ns)
+        load.counts[left] = max(total, load.counts[left])
+        if young and loop.time() < began + _SPARES_S:
+            # Nobody waits for a deletion: the question may have overtaken it.
+            await asyncio.sleep(_LOOK_S)
+            continue
+        if young:
+            names = {
+                name: f"{(created - since_ns) / 1e9:.3f} s"
+                for name, created in (await _consumers(js, stream)).items()
+            }
+            load.findings.add(
+                "left behind", f"{stream}: {young} consumers made after all was healed: {names}"
+            )
+        if not total or young or not waits_for_orphans:
+            return
+        if loop.time() >= began + _ORPHANS_S:
+            load.findings.add("left behind", f"{stream}: {total} consumers, {_ORPHANS_S:g} s")
+            return
+        await asyncio.sleep(1)
+
+
 async def consumers_left(js: JetStream, stream: str, since_ns: int) -> tuple[int, int]:
     """Return how many consumers a stream has: all, and those made since a moment.
 
     A consumer whose deletion was lost in a fault goes by itself after a minute; one that was made
     when all was healed has no such excuse.
     """
-    found = await js.streams.get(stream)
+    found = await insist(lambda: js.streams.get(stream))
     total = cast("int", cast("dict[str, object]", found.cached.raw["state"])["consumer_count"])
     young = 0
     if total:
@@ -104,6 +170,6 @@ async def consumers_left(js: JetStream, stream: str, since_ns: int) -> tuple[int
 
 
 async def _consumers(js: JetStream, stream: str) -> dict[str, int]:
-    message = await js.core.request(f"$JS.API.CONSUMER.LIST.{stream}")
+    message = await insist(lambda: js.core.request(f"$JS.API.CONSUMER.LIST.{stream}"))
     answer = cast("dict[str, list[dict[str, str]] | None]", json.loads(message.data))
     return {each["name"]: parse_rfc3339(each["created"]) for each in answer.get("consumers") or []}

@@ -12,7 +12,8 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import natsstream as ns
 from natsstream.errors import (
@@ -30,6 +31,10 @@ REQUEST_S = 5.0
 RECONNECT_S = 20.0
 PING_S = 2.0
 CONNECT_S = 2.0
+_INSISTS_S = 60.0
+_INSISTS_EVERY_S = 0.25
+
+T = TypeVar("T")
 
 
 class Load:
@@ -106,6 +111,26 @@ class Load:
                 await self.writing_is_over.wait()
         except TimeoutError:
             return
+
+
+async def insist(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask again, for a minute, while an election or a busy machine explains that it fails.
+
+    For what is no fault's business: making what the run needs, and reading it at the end.
+
+    Raises:
+        NatsStreamError: Another error, or the last one when the minute is over.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _INSISTS_S
+    while True:
+        try:
+            return await ask()
+        except (TransportError, ServerError) as error:
+            is_passing = isinstance(error, TransportError) or error.retryable
+            if not is_passing or loop.time() >= deadline:
+                raise
+        await asyncio.sleep(_INSISTS_EVERY_S)
 
 
 def describe_client(name: str, urls: Sequence[str]) -> ns.Connection:

@@ -24,10 +24,10 @@ from scripts.chaos_runs.faults import Faults
 from scripts.chaos_runs.hands_crew import PREFIX, wanted_of
 from scripts.chaos_runs.ledger import Content, Findings, Sightings
 from scripts.chaos_runs.leftovers import (
+    check_consumers,
+    check_subscriptions,
     compare_belongings,
     compare_memory,
-    compare_subscriptions,
-    consumers_left,
     count_belongings,
     resident_bytes,
 )
@@ -47,12 +47,9 @@ _DUPLICATE_WINDOW_S = 120
 _SAMPLES = 300
 _LOG_LINES = 40
 _TRACED_LINES = 25
-# The server forgets a consumer that nobody uses after a minute.
-_ORPHANS_S = 150.0
 # Rounds are longer than their faults: healing takes some seconds.
 _HEAL_S = 40.0
 _ROUND_S_MAX = 14.0
-_SPARES_S = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +160,7 @@ class _Run:
         await crew.hands.create(js)
         faults = Faults(
             self._site,
-            STREAM,
+            [STREAM],
             js,
             admin,
             lambda line: self._tell(f"  {line}"),
@@ -178,10 +175,16 @@ class _Run:
                 tracemalloc.start()
             await self._rounds(faults)
             is_finished = await self._end_work(js)
-            await self._check_subscriptions(subscriptions)
+            await check_subscriptions(self._site, subscriptions, self._findings)
             await crew.hands.judge(js, wanted_of(crew.books) if is_finished else None)
             await crew.hands.delete(js)
-            await self._check_consumers(js)
+            await check_consumers(
+                js,
+                STREAM,
+                self._healed_ns,
+                self._load,
+                waits_for_orphans=self._plan.waits_for_orphans,
+            )
             self._compare_memory()
             await self._check_content(js)
         finally:
@@ -201,9 +204,10 @@ class _Run:
             self._result.rounds = number
             self._tell(f"round {number}")
             await faults.run(made)
-            await site.call(lambda: site.heal(STREAM))
-            self._healed_ns = time.time_ns()
+            await site.call(lambda: site.heal([STREAM]))
             await self._check_progress(f"after round {number}")
+            # Not earlier: a server that goes on works off what was asked of it in the fault.
+            self._healed_ns = time.time_ns()
             self._note_memory(is_first=number == 1)
             acked = sum(book.ends["acked"] for book in self._crew.books)
             self._tell(f"  healed; {acked:,} acknowledged, {self._findings.count} findings")
@@ -271,36 +275,6 @@ class _Run:
                 return True
             await asyncio.sleep(_LOOK_S)
         return True
-
-    async def _check_subscriptions(self, before: dict[str, int]) -> None:
-        """A handle of a consumer keeps its subscription for two seconds after a fetch."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _SPARES_S
-        while True:
-            after = await self._site.call(self._site.subscriptions)
-            grown = any(count > before.get(client, 0) for client, count in after.items())
-            if not grown or loop.time() >= deadline:
-                compare_subscriptions(before, after, self._findings)
-                return
-            await asyncio.sleep(_LOOK_S)
-
-    async def _check_consumers(self, js: JetStream) -> None:
-        """What was made since all was healed is gone; the rest goes within a minute."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _ORPHANS_S
-        while True:
-            total, young = await consumers_left(js, STREAM, self._healed_ns)
-            self._load.counts["consumers left for the server to forget"] = max(
-                total, self._load.counts["consumers left for the server to forget"]
-            )
-            if young:
-                self._findings.add("left behind", f"{young} consumers made after all was healed")
-            if not total or young or not self._plan.waits_for_orphans:
-                return
-            if loop.time() >= deadline:
-                self._findings.add("left behind", f"{total} consumers after {_ORPHANS_S:g} s")
-                return
-            await asyncio.sleep(1)
 
     async def _check_content(self, js: JetStream) -> None:
         """Read everything once more, with a new connection to a server without faults."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar, cast
 
@@ -124,7 +124,7 @@ class Site:
         """Remember the processes that run now."""
         self._pids.update(node.pid for node in self.nodes.values() if node.is_running)
 
-    def heal(self, stream: str) -> None:
+    def heal(self, streams: Sequence[str]) -> None:
         """End all faults, start what is down, and wait until everything works."""
         for node in self.nodes.values():
             if node.is_paused:
@@ -137,17 +137,28 @@ class Site:
             self.start_node(name)
         if self.cluster is not None:
             self.cluster.wait_until_ready(deadline_s=READY_S)
-            self.cluster.wait_for_leader(stream, account=ACCOUNT, deadline_s=READY_S)
+            for stream in streams:
+                self.cluster.wait_for_leader(stream, account=ACCOUNT, deadline_s=READY_S)
 
     def subscriptions(self) -> dict[str, int]:
         """Return how many subscriptions the connected clients have, by the client's name."""
-        found: dict[str, int] = {}
+        rows = self._connections()
+        return {str(row.get("name")): cast("int", row.get("subscriptions") or 0) for row in rows}
+
+    def subjects_of(self, client: str) -> list[str]:
+        """Return what a connected client listens to."""
+        for row in self._connections(subs="true"):
+            if row.get("name") == client:
+                return cast("list[str]", row.get("subscriptions_list") or [])
+        return []
+
+    def _connections(self, **options: str) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = []
         for node in self.nodes.values():
             with suppress(UsageError):
-                page = fetch_page(node.monitor_url, "/connz", acc=ACCOUNT)
+                page = fetch_page(node.monitor_url, "/connz", acc=ACCOUNT, **options)
                 body = page[1] if page is not None else {}
-                for row in cast("list[dict[str, object]]", body.get("connections") or []):
-                    found[str(row.get("name"))] = cast("int", row.get("subscriptions") or 0)
+                found += cast("list[dict[str, object]]", body.get("connections") or [])
         return found
 
     def log_tail(self, n_lines: int) -> str:

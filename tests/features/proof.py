@@ -1,12 +1,15 @@
 """Which tests prove which rows of the tables of what a JetStream client can do.
 
 Rows are spelled as in the project's comparison of clients: table 1a streams, 1b publishing, 1c
-consumers. A row in `NOT_YET` has no test; the list becomes empty, it never grows.
+consumers, and from `proof_views.py` 1d buckets, 1e object stores. A row in `NOT_YET` has no test;
+the list becomes empty, it never grows.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from tests.features.proof_views import PROOF_1D, PROOF_1E, ROWS_OF_VIEWS
 
 Proof = dict[str, tuple[str, ...]]
 
@@ -83,6 +86,7 @@ ROWS: Final[dict[str, tuple[str, ...]]] = {
         "direct get",
         "batch direct get / multi-last snapshot (ADR-31)",
     ),
+    **ROWS_OF_VIEWS,
 }
 
 _ADMIN: Final = "tests/integration/admin"
@@ -424,11 +428,19 @@ PROOF_1C: Final[Proof] = {
     ),
 }
 
-PROOF: Final[dict[str, Proof]] = {"1a": PROOF_1A, "1b": PROOF_1B, "1c": PROOF_1C}
+PROOF: Final[dict[str, Proof]] = {
+    "1a": PROOF_1A,
+    "1b": PROOF_1B,
+    "1c": PROOF_1C,
+    "1d": PROOF_1D,
+    "1e": PROOF_1E,
+}
 
 NOT_YET: Final[dict[str, frozenset[str]]] = {
     "1a": frozenset(),
     "1b": frozenset(),
     "1c": frozenset(),
+    "1d": frozenset(),
+    "1e": frozenset(),
 }
 """Rows that have no test yet: whoever adds a proof takes its row out."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-DEMANDED: Final = frozenset({1, *range(3, 8), *range(9, 12), *range(21, 33), 34})
-"""Findings about what exists today; those about buckets and objects come with their rooms."""
+DEMANDED: Final = frozenset(range(1, 35))
+"""Findings about what exists: by now, all of them."""
 
 _HERE: Final = "tests/findings"
 _STREAMS: Final = "tests/integration/streams"
@@ -22,6 +22,13 @@ _CONSUMERS: Final = "tests/integration/consumers"
 _CHANGING: Final = f"{_HERE}/test_consumers.py"
 _SETTLING: Final = "tests/integration/pulling/test_settling.py"
 _FLOW: Final = "tests/integration/pushing/test_flow.py"
+_KEYS: Final = f"{_HERE}/test_kv_keys.py"
+_ENTRIES: Final = f"{_HERE}/test_kv_entries.py"
+_BUCKETS: Final = f"{_HERE}/test_kv_buckets.py"
+_WATCHES: Final = f"{_HERE}/test_kv_watches.py"
+_CHUNKS: Final = f"{_HERE}/test_object_chunks.py"
+_METAS: Final = f"{_HERE}/test_object_metas.py"
+_INTEROP: Final = "tests/interop"
 
 PROOF: Final[dict[int, tuple[str, ...]]] = {
     1: (
@@ -29,6 +36,11 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_ack_form.py::test_keys_of_a_bucket_are_read_with_the_new_ack_form",
         f"{_STREAMS}/test_ordered.py::test_ack_subjects_of_version_2_are_read",
         f"{_STREAMS}/test_odd_streams.py::test_ack_subjects_of_the_second_form_are_read_both_ways",
+        f"{_WATCHES}::test_bucket_is_watched_with_the_new_ack_form",
+    ),
+    2: (
+        f"{_KEYS}::test_call_with_a_pattern_for_a_key_is_refused_and_nothing_is_lost",
+        f"{_KEYS}::test_many_keys_are_purged_by_a_call_of_its_own",
     ),
     3: (
         f"{_HERE}/test_slow_reader.py::test_reader_that_stands_still_gets_every_message_later",
@@ -52,6 +64,11 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_publisher.py::test_block_of_a_publisher_can_be_cancelled_while_it_waits",
     ),
     7: (f"{_PEER}::test_frozen_server_is_left_for_another_one",),
+    8: (
+        f"{_CHUNKS}::test_missing_chunk_is_an_error_and_no_wait",
+        f"{_CHUNKS}::test_purged_chunks_are_an_error_and_no_wait",
+        f"{_CHUNKS}::test_chunks_of_another_writer_are_no_part_of_an_object",
+    ),
     9: (
         f"{_CHANGING}::test_fetch_ends_at_once_when_its_consumer_is_deleted",
         f"{_CHANGING}::test_fetch_beyond_a_limit_ends_at_once",
@@ -68,7 +85,53 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_CONSUMERS}/test_manager.py::test_create_leaves_a_consumer_that_exists_alone",
         f"{_CONSUMERS}/test_manager.py::test_update_makes_no_consumer",
     ),
+    12: (
+        f"{_METAS}::test_metadata_survives_every_change",
+        f"{_INTEROP}/test_objects.py::test_metadata_is_shown",
+    ),
+    13: (
+        f"{_METAS}::test_object_deleted_by_nats_py_is_gone_and_its_name_is_free",
+        f"{_METAS}::test_our_deletion_is_read_by_everybody",
+        f"{_METAS}::test_headers_of_nats_py_are_read",
+        f"{_METAS}::test_unreadable_object_is_told_and_hides_no_other",
+        f"{_INTEROP}/test_objects.py::test_name_that_nats_py_has_lost_is_given_back",
+        f"{_INTEROP}/test_objects.py::test_description_and_headers_are_shown_by_every_client",
+        f"{_INTEROP}/test_object_stores.py::test_deletion_is_stored_in_the_form_of_the_conventions",
+    ),
+    14: (
+        f"{_METAS}::test_object_is_renamed_and_refuses_a_name_that_is_taken",
+        f"{_INTEROP}/test_objects.py::test_renamed_object_is_found_under_its_new_name_alone",
+    ),
+    15: (
+        f"{_ENTRIES}::test_expired_key_has_no_value_and_is_created_again_at_once",
+        f"{_INTEROP}/test_kv_markers.py::test_expired_key_is_gone_for_every_client_and_can_be_created_at_once",
+    ),
+    16: (
+        f"{_BUCKETS}::test_stream_of_a_bucket_is_that_of_the_conventions",
+        f"{_BUCKETS}::test_bucket_of_nats_py_is_used_and_left_as_it_is",
+        f"{_BUCKETS}::test_placement_of_a_bucket_is_kept",
+        f"{_INTEROP}/test_kv_buckets.py::test_creating_again_with_the_other_client_changes_nothing",
+        f"{_INTEROP}/test_kv_buckets.py::test_stream_of_a_bucket_has_what_nats_js_gives_it",
+        f"{_INTEROP}/test_kv_buckets.py::test_ensure_over_a_bucket_of_another_client_changes_nothing",
+    ),
+    17: (f"{_ENTRIES}::test_entry_says_all_that_is_stored",),
+    18: (
+        f"{_ENTRIES}::test_every_conflict_has_one_type",
+        f"{_ENTRIES}::test_every_conflict_has_one_type_on_a_cluster",
+    ),
+    19: (
+        f"{_KEYS}::test_filters_of_keys_are_those_of_the_server",
+        f"{_KEYS}::test_empty_bucket_has_no_keys",
+    ),
+    20: (
+        f"{_WATCHES}::test_watch_follows_many_filters",
+        f"{_WATCHES}::test_watch_of_updates_begins_with_the_next_one",
+        f"{_WATCHES}::test_watch_goes_on_after_a_revision",
+        f"{_WATCHES}::test_watch_of_metadata_gets_no_values",
+        f"{_WATCHES}::test_watch_replays_nothing_when_its_consumer_is_deleted",
+    ),
     21: (
+        f"{_WATCHES}::test_forty_calls_on_a_bucket_leave_nothing",
         f"{_HERE}/test_nothing_left.py::test_forty_readers_leave_no_consumer",
         f"{_LEAKS}::test_forty_tails_leave_nothing",
     ),
@@ -76,6 +139,10 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_HERE}/test_prefix.py::test_every_request_goes_under_the_prefix",
         f"{_STREAMS}/test_domain.py::test_everything_is_published_and_read_through_a_domain",
         f"{_STREAMS}/test_domain.py::test_everything_works_over_an_imported_api",
+        f"{_BUCKETS}::test_mirror_is_read_here_and_written_at_its_origin",
+        f"{_INTEROP}/test_view_places.py::test_bucket_of_another_domain_is_everybodys",
+        f"{_INTEROP}/test_view_places.py::test_bucket_of_another_account_is_everybodys",
+        f"{_INTEROP}/test_view_places.py::test_mirror_of_a_bucket_in_another_domain_is_written_at_its_origin",
     ),
     23: (
         f"{_HERE}/test_header_values.py::test_headers_arrive_whole_by_every_way",
@@ -131,6 +198,10 @@ PROOF: Final[dict[int, tuple[str, ...]]] = {
         f"{_CONSUMERS}/test_manager.py::test_all_are_listed_beyond_a_page",
         "tests/integration/operations/test_leaders.py::test_step_down_returns_the_next_leader",
         f"{_SETTLING}::test_terminated_message_does_not_come_again_and_its_reason_is_told",
+    ),
+    33: (
+        f"{_CHUNKS}::test_get_costs_what_the_size_says",
+        f"{_CHUNKS}::test_put_does_not_wait_for_each_chunk",
     ),
     34: (
         f"{_HERE}/test_recreating.py::test_deleted_consumer_is_replaced_before_a_heartbeat_is_due",

@@ -48,7 +48,7 @@ async def test_cancelled_reads_leave_no_request_behind(
         async def is_asked() -> bool:
             return await waiting_requests(js, stream_name) > 0
 
-        await eventually_async(is_asked)
+        await eventually_async(is_asked, within_s=20)
         before = await waiting_requests(js, stream_name)
         for _ in range(CANCELS):
             waiting.cancel()
@@ -100,7 +100,7 @@ async def fetch_with_nats_py(client: Any, stream: str) -> int:
     async def is_asked() -> bool:
         return (await subscription.consumer_info()).num_waiting > 0
 
-    await eventually_async(is_asked)
+    await eventually_async(is_asked, within_s=20)
     fetching.cancel()
     await asyncio.wait([fetching])
     another = await context.pull_subscribe_bind("w", subject)

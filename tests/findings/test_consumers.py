@@ -45,7 +45,7 @@ async def test_fetch_ends_at_once_when_its_consumer_is_deleted(
     async def waits() -> bool:
         return (await consumer.info()).num_waiting == 1
 
-    await eventually_async(waits)
+    await eventually_async(waits, within_s=20)
     await stream.consumers.delete("c")
     async with asyncio.timeout(LONG_S / 3):
         done = await asyncio.gather(fetch, return_exceptions=True)

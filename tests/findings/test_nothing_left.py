@@ -110,7 +110,7 @@ async def test_forty_readers_leave_no_consumer(
     async def is_clean() -> bool:
         return await consumer_count(stream) == 0 and asyncio.all_tasks() <= tasks
 
-    await eventually_async(is_clean)
+    await eventually_async(is_clean, within_s=20)
     await js.core.flush()
     assert subscriptions_of(server, stream_name) == subscriptions
 
@@ -146,12 +146,12 @@ async def test_closed_connection_leaves_nothing_of_what_was_open(
         async def is_gone() -> bool:
             return not connections_of(server, stream_name)
 
-        await eventually_async(is_gone)
+        await eventually_async(is_gone, within_s=20)
 
     async def is_clean() -> bool:
         return asyncio.all_tasks() <= before
 
-    await eventually_async(is_clean)
+    await eventually_async(is_clean, within_s=20)
 
 
 async def events_until_the_end(js: JetStream) -> None:

@@ -78,7 +78,7 @@ async def by_domain(leaf: NatsServer) -> AsyncIterator[JetStream]:
                 return False
             return True
 
-        await eventually_async(is_linked)
+        await eventually_async(is_linked, within_s=20)
         yield js
 
 
@@ -158,4 +158,4 @@ async def read(stream: Stream) -> None:
     async def has_no_consumer() -> bool:
         return await consumer_count(stream) == 0
 
-    await eventually_async(has_no_consumer)
+    await eventually_async(has_no_consumer, within_s=20)

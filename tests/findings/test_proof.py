@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 NODE_IDS = sorted({node_id for node_ids in PROOF.values() for node_id in node_ids})
 
 
+@cache
 def names_in(file: Path) -> set[str]:
     """Return the names of the tests that a file defines, without importing it."""
     body = ast.parse(file.read_text()).body

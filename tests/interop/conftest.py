@@ -1,4 +1,4 @@
-"""The clients of the interop tests: ours, the nats CLI and nats.js, on the server of the run."""
+"""The clients of the interop tests, on the server of the run: ours, nats CLI, nats.js, nats-py."""
 
 from __future__ import annotations
 
@@ -6,21 +6,33 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import nats
 import pytest
 import pytest_asyncio
 
 from natsstream import connect
 from tests.interop.clients.nats_cli import NatsCli
+from tests.interop.clients.nats_cli_kv import CliBuckets
+from tests.interop.clients.nats_cli_objects import CliObjects
 from tests.interop.clients.nats_js import NatsJs, NodeProcess
+from tests.interop.clients.nats_js_kv import JsBuckets
+from tests.interop.clients.nats_js_objects import JsObjects
+from tests.interop.clients.nats_py import PyBuckets, PyObjects
 from tests.interop.clients.ours import Ours
+from tests.interop.clients.ours_kv import OurBuckets
+from tests.interop.clients.ours_objects import OurObjects
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from _pytest.mark import ParameterSet
+
     from natsstream.testing import NatsServer
     from tests.interop.clients.client import Client
+    from tests.interop.clients.kv import KvClient
+    from tests.interop.clients.objects import ObjectClient
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tools"
 TOOLS = {"needs_go": "nats-cli", "needs_node": "nats-js"}
@@ -135,3 +147,95 @@ def writer(request: pytest.FixtureRequest) -> Client:
 def reader(request: pytest.FixtureRequest) -> Client:
     """The client that reads; a test runs with each."""
     return cast("Client", request.getfixturevalue(request.param))
+
+
+@pytest_asyncio.fixture
+async def nats_py(server: NatsServer) -> AsyncIterator[Any]:
+    """nats-py's JetStream context on the server of the run; it leaves its types open."""
+    client = await cast("Any", nats).connect(server.url)
+    try:
+        yield client.jetstream()
+    finally:
+        await client.close()
+
+
+@pytest.fixture
+def our_buckets(ours: Ours) -> OurBuckets:
+    """natsstream's buckets."""
+    return OurBuckets(ours.js)
+
+
+@pytest.fixture
+def cli_buckets(nats_cli: NatsCli) -> CliBuckets:
+    """The nats CLI's buckets."""
+    return CliBuckets(nats_cli)
+
+
+@pytest.fixture
+def js_buckets(nats_js: NatsJs) -> JsBuckets:
+    """nats.js's buckets."""
+    return JsBuckets(nats_js)
+
+
+@pytest.fixture
+def py_buckets(nats_py: Any) -> PyBuckets:
+    """nats-py's buckets."""
+    return PyBuckets(nats_py)
+
+
+@pytest.fixture
+def our_objects(ours: Ours) -> OurObjects:
+    """natsstream's object stores."""
+    return OurObjects(ours.js)
+
+
+@pytest.fixture
+def cli_objects(nats_cli: NatsCli) -> CliObjects:
+    """The nats CLI's object stores."""
+    return CliObjects(nats_cli)
+
+
+@pytest.fixture
+def js_objects(nats_js: NatsJs) -> JsObjects:
+    """nats.js's object stores."""
+    return JsObjects(nats_js)
+
+
+@pytest.fixture
+def py_objects(nats_py: Any) -> PyObjects:
+    """nats-py's object stores."""
+    return PyObjects(nats_py)
+
+
+def _views_of(kind: str) -> list[ParameterSet]:
+    """Return the parameters of all clients; a test that needs fewer gives its own."""
+    return [
+        pytest.param(f"our_{kind}", id="ours"),
+        pytest.param(f"cli_{kind}", id="nats-cli", marks=pytest.mark.needs_go),
+        pytest.param(f"js_{kind}", id="nats-js", marks=pytest.mark.needs_node),
+        pytest.param(f"py_{kind}", id="nats-py"),
+    ]
+
+
+@pytest.fixture(params=_views_of("buckets"))
+def kv_writer(request: pytest.FixtureRequest) -> KvClient:
+    """The client that writes into a bucket; a test runs with each."""
+    return cast("KvClient", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=_views_of("buckets"))
+def kv_reader(request: pytest.FixtureRequest) -> KvClient:
+    """The client that reads a bucket; a test runs with each."""
+    return cast("KvClient", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=_views_of("objects"))
+def object_writer(request: pytest.FixtureRequest) -> ObjectClient:
+    """The client that stores objects; a test runs with each."""
+    return cast("ObjectClient", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=_views_of("objects"))
+def object_reader(request: pytest.FixtureRequest) -> ObjectClient:
+    """The client that reads objects; a test runs with each."""
+    return cast("ObjectClient", request.getfixturevalue(request.param))

@@ -117,4 +117,4 @@ async def test_handle_gives_its_consumer_back(
     async def is_free() -> bool:
         return (await stream.info()).state.consumer_count == 0
 
-    assert await eventually_async(is_free)
+    assert await eventually_async(is_free, within_s=20)

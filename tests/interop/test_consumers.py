@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.interop.pairs import pairs
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.interop.clients.client import Client, Config
     from tests.interop.clients.ours import Ours
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.parametrize("replicas", [1, 3], ids=["R1", "R3"])]
+pytestmark = pytest.mark.asyncio
 
 SECOND_NS = 1_000_000_000
 # In the server's JSON. {} stands for the name of the test's stream.
@@ -91,6 +93,7 @@ def without_servers_own(config: Mapping[str, object]) -> Config:
     return {**config, "metadata": own}
 
 
+@pairs("stream", replicated=True)
 async def test_consumer_shows_every_field_that_another_client_gave(
     ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str, replicas: int
 ) -> None:
@@ -102,6 +105,7 @@ async def test_consumer_shows_every_field_that_another_client_gave(
     assert {name: shown.get(name) for name in config} == config
 
 
+@pairs("stream", replicated=True)
 async def test_update_by_another_client_keeps_every_other_field_of_a_consumer(
     ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str, replicas: int
 ) -> None:
@@ -115,6 +119,7 @@ async def test_update_by_another_client_keeps_every_other_field_of_a_consumer(
     assert after == {**before, **CHANGES}
 
 
+@pairs("stream", replicated=True)
 async def test_messages_go_once_to_clients_that_share_a_consumer(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:
@@ -135,6 +140,7 @@ async def test_messages_go_once_to_clients_that_share_a_consumer(
     assert (await left.info()).num_ack_pending == 0
 
 
+@pairs("stream", replicated=True)
 async def test_counter_is_the_sum_of_what_all_clients_add(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:
@@ -148,6 +154,7 @@ async def test_counter_is_the_sum_of_what_all_clients_add(
     assert await reader.total(stream_name, subject) == 2**60 - 5
 
 
+@pairs("stream", replicated=True)
 async def test_atomic_batch_of_one_client_is_read_whole_by_the_others(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from natsstream import Expect
 from tests.interop.clients.client import Ack, RefusedError, Stored
+from tests.interop.pairs import pairs
 
 if TYPE_CHECKING:
     from tests.interop.clients.client import Client
@@ -43,6 +44,7 @@ CONTENTS = {
 
 
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=list(CONTENTS))
+@pairs("stream")
 async def test_message_reads_as_it_was_written(
     ours: Ours, writer: Client, reader: Client, stream_name: str, content: Content
 ) -> None:
@@ -57,6 +59,7 @@ async def test_message_reads_as_it_was_written(
     assert await reader.read(stream_name, 1) == [stored]
 
 
+@pairs("stream")
 async def test_message_id_of_one_client_is_a_duplicate_for_the_other(
     ours: Ours, writer: Client, reader: Client, stream_name: str
 ) -> None:
@@ -126,6 +129,7 @@ async def test_expectation_about_another_subject_means_the_same_to_every_client(
     assert ack.sequence == 2
 
 
+@pairs("stream")
 async def test_time_to_live_is_stored_for_every_client(
     ours: Ours, writer: Client, reader: Client, stream_name: str
 ) -> None:

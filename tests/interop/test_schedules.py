@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream import Schedule
+from tests.interop.pairs import pairs
 
 if TYPE_CHECKING:
     from natsstream import Stream
@@ -109,7 +110,7 @@ def headers_of(schedule: Schedule) -> dict[str, list[str]]:
     return {name: [value] for name, value in values.items() if value is not None}
 
 
-@pytest.mark.parametrize("replicas", [1, 3], ids=["R1", "R3"])
+@pairs("stream", replicated=True)
 async def test_schedule_that_a_client_writes_as_headers_is_read_with_every_field(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:
@@ -132,7 +133,7 @@ async def test_schedule_that_a_client_writes_as_headers_is_read_with_every_field
         assert {name: stored.get(name) for name in wanted} == wanted
 
 
-@pytest.mark.parametrize("replicas", [1, 3], ids=["R1", "R3"])
+@pairs("stream", replicated=True)
 async def test_what_the_schedule_of_one_client_sends_is_what_the_others_read(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from natsstream import StreamConfig
 from natsstream.errors import StreamExistsError
 from tests.interop.clients.client import RefusedError
+from tests.interop.pairs import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,6 +100,7 @@ def without_servers_own(config: Mapping[str, object]) -> Config:
     return {**config, "metadata": own}
 
 
+@pairs("stream", with_peers=True)
 async def test_stream_shows_every_field_that_another_client_gave(
     ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str
 ) -> None:
@@ -110,6 +112,7 @@ async def test_stream_shows_every_field_that_another_client_gave(
     assert {name: shown.get(name) for name in config} == config
 
 
+@pairs("stream", with_peers=True)
 async def test_update_by_another_client_keeps_every_other_field(
     ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str
 ) -> None:
@@ -124,6 +127,7 @@ async def test_update_by_another_client_keeps_every_other_field(
 
 
 @pytest.mark.parametrize("replicas", [3], ids=["R3"])
+@pairs("stream")
 async def test_replicated_stream_is_changed_by_all_clients_without_losing_a_field(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int
 ) -> None:
@@ -144,6 +148,7 @@ async def test_replicated_stream_is_changed_by_all_clients_without_losing_a_fiel
 
 
 @pytest.mark.needs_node
+@pairs("stream")
 async def test_stream_is_not_changed_by_a_client_that_wants_the_same(
     ours: Ours,
     nats_js: NatsJs,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from natsstream import connect
 from natsstream.errors import NatsStreamError
 
 if TYPE_CHECKING:
+    import pytest
+
     from natsstream import Connection, JetStream
     from natsstream.testing import NatsCluster
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 _REQUEST_TIMEOUT_S = 30.0
 _RECONNECT_TIMEOUT_S = 60.0
 _STEP_DOWN_TIMEOUT_S = 2.0
+_PUBLISH_ATTEMPTS = 100
 
 
 def connect_to(cluster: NatsCluster) -> Connection:
@@ -24,6 +28,12 @@ def connect_to(cluster: NatsCluster) -> Connection:
     return connect(
         cluster.urls, request_timeout=_REQUEST_TIMEOUT_S, reconnect_timeout=_RECONNECT_TIMEOUT_S
     )
+
+
+def wait_for_leaders(js: JetStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let publishes wait until there is a leader; by themselves they give up after 500 ms."""
+    publish = partial(js.publish, retry_attempts=_PUBLISH_ATTEMPTS)
+    monkeypatch.setattr(js, "publish", publish)
 
 
 async def step_down(js: JetStream, cluster: NatsCluster, stream: str) -> None:

@@ -109,7 +109,7 @@ class OrderedConsumer:
         """
         self._check_open()
         follower = self._follower
-        return follower.tail.is_caught_up or (not self._rest and follower.has_reached_end)
+        return follower.is_caught_up or (not self._rest and follower.has_reached_end)
 
     # Reading.
 
@@ -201,6 +201,10 @@ class OrderedConsumer:
             async with asyncio.timeout(None) as self._scope:
                 while not self._is_closed:
                     batch = await self._follower.advance()
+                    if batch and until_caught_up and self._follower.is_caught_up:
+                        # It lies behind the end, and is for the next loop.
+                        self._rest = batch[::-1]
+                        return None
                     if batch:
                         return batch
                     if until_caught_up and self.is_caught_up:

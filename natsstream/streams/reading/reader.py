@@ -29,7 +29,12 @@ from natsstream.streams.reading.holes import Holes
 from natsstream.streams.reading.leader import Leader
 from natsstream.streams.reading.progress import OutOfOrderError, Progress, ReadReport
 from natsstream.streams.reading.runs import Run
-from natsstream.streams.reading.session import ReadSession, SessionBrokenError, SessionIdleError
+from natsstream.streams.reading.session import (
+    HEARTBEAT_S,
+    ReadSession,
+    SessionBrokenError,
+    SessionIdleError,
+)
 from natsstream.streams.reading.starts import ConsumerStart
 
 if TYPE_CHECKING:
@@ -45,7 +50,11 @@ _STALE_LEADER_S = 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSpec:
-    """What to read; see `Stream.read` for the meaning of each field."""
+    """What to read; see `Stream.read` for the meaning of each field.
+
+    `heartbeat_s` is how often an idle server says so: two times, and the leader is asked what is
+    left. A read of what others may remove meanwhile ends sooner with a shorter one.
+    """
 
     stream: str
     first: int | None = None
@@ -56,6 +65,7 @@ class RangeSpec:
     created_ns: int | None = None
     on_loss: Literal["raise", "report"] = "raise"
     eviction_is_loss: bool = False
+    heartbeat_s: float = HEARTBEAT_S
 
 
 class RangeReader(Generic[Item]):
@@ -174,6 +184,7 @@ class RangeReader(Generic[Item]):
             filters=self._spec.filters,
             message_bytes=self._message_bytes,
             convert=self._convert,
+            heartbeat_s=self._spec.heartbeat_s,
         )
         progress.begin()
         try:

@@ -16,7 +16,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.acks import ack_numbers
@@ -27,6 +27,7 @@ from natsstream._wire.refusals import denied_error
 from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
 from natsstream.streams.api import Api
+from natsstream.streams.cluster_info import ClusterInfo
 from natsstream.streams.message import Message
 from natsstream.streams.reading.read_events import BreakReason
 from natsstream.streams.reading.runs import Run, run_of
@@ -47,10 +48,11 @@ WINDOW_MESSAGES_MAX = 65_536
 _WIRE_BYTES = 128
 _PULL_BYTES_MAX = 24 << 20
 _PULL_EXPIRES_S = 30.0
-_HEARTBEAT_S = 2.0
+HEARTBEAT_S = 2.0
+"""How often an idle server says that it is there."""
 _IDLE_HEARTBEATS_MAX = 2
 _SEQUENCE_MAX = (1 << 64) - 1
-SILENCE_MAX_S = 2.5 * _HEARTBEAT_S
+SILENCE_MAX_S = 2.5 * HEARTBEAT_S
 """Two heartbeats missed, and half of one for a busy machine."""
 # The server deletes the consumer by itself when its reader was killed.
 _INACTIVE_THRESHOLD_S = 60.0
@@ -89,6 +91,11 @@ class ReadSession(Generic[Item]):
         message_bytes: Mean size of a stored message, to turn the window's bytes into a count.
         headers_only: Leaves out the payloads.
         convert: Makes columns of a block; None for messages.
+        heartbeat_s: How often an idle server says so, None is `HEARTBEAT_S`; two times end a read
+            with an end.
+
+    Attributes:
+        node: The server that holds the consumer, known when it is open; empty for a single server.
     """
 
     def __init__(
@@ -102,15 +109,18 @@ class ReadSession(Generic[Item]):
         message_bytes: int,
         headers_only: bool = False,
         convert: Callable[[FrameBlock], Item] | None = None,
+        heartbeat_s: float | None = None,
     ) -> None:
         self._api = api
         self._stream = stream
         self._name = f"read-{secrets.token_hex(8)}"
+        self.node: str = ""
         self._next_subject = api.subject(subjects.consumer_next(stream, self._name))
         self._start = start
         self._filters = filters
         self._headers_only = headers_only
         self._convert = convert
+        self._heartbeat_ns = duration_ns(HEARTBEAT_S if heartbeat_s is None else heartbeat_s)
         share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
         # A byte limit that the server's largest message fits into, subject and headers included; a
@@ -176,6 +186,8 @@ class ReadSession(Generic[Item]):
         pending = answer.get("num_pending", 0)
         if not isinstance(pending, int):
             raise ProtocolError("the consumer's info has no num_pending")
+        cluster = cast("dict[str, object] | None", answer.get("cluster"))
+        self.node = ClusterInfo.from_json(cluster).leader if cluster else ""
         if pending or self._is_live:
             self._pull()
             self._pull()
@@ -389,7 +401,7 @@ class ReadSession(Generic[Item]):
         body: dict[str, object] = {
             "batch": count,
             "expires": duration_ns(_PULL_EXPIRES_S),
-            "idle_heartbeat": duration_ns(_HEARTBEAT_S),
+            "idle_heartbeat": self._heartbeat_ns,
         }
         if not self._has_oversized:
             body["max_bytes"] = self._pull_bytes

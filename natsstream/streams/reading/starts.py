@@ -23,6 +23,8 @@ ON_LOSS = ("raise", "report")
 """What a reader may do about lost messages."""
 SEQUENCE_MAX = 2**64 - 1
 """The server keeps sequences in 64 bits."""
+TIME_NS_MAX = 2**63 - 1
+"""The server keeps moments as signed Unix nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,10 @@ class ConsumerStart:
 class OrderedSpec:
     """What an ordered consumer reads; see `Stream.ordered` for the meaning of each field.
 
+    With `settles` a read counts as caught up only when it has passed, besides what existed, also
+    what has replaced some of it meanwhile. With `consistent` a read that begins with the last
+    message of each subject chooses them where everything that existed is known.
+
     Raises:
         ConfigError: Two starts, an unknown word, overlapping filters, or a value that can not work.
         SubjectError: A filter is not a legal subject.
@@ -69,6 +75,8 @@ class OrderedSpec:
     headers_only: bool = False
     created_ns: int | None = None
     on_loss: Literal["raise", "report"] = "raise"
+    settles: bool = False
+    consistent: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "filters", check_filters(self.filters))
@@ -78,7 +86,7 @@ class OrderedSpec:
         if self.first is not None:
             check_int(self.first, "first", minimum=1, maximum=SEQUENCE_MAX)
         if self.created_ns is not None:
-            check_int(self.created_ns, "created_ns")
+            check_int(self.created_ns, "created_ns", minimum=1, maximum=TIME_NS_MAX)
         starts = {
             "first": self.first is not None,
             "start_time": self.start_time_ns is not None,

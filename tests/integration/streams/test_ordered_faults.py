@@ -176,7 +176,7 @@ async def test_missed_heartbeats_make_another_consumer(
     fresh_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server is frozen for longer than two heartbeats, here short ones."""
-    monkeypatch.setattr(session, "_HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(session, "SILENCE_MAX_S", 1.25)
     async with connect(fresh_server.url) as js:
         stream = await fill(js, "S", 10)
@@ -198,7 +198,7 @@ async def test_reader_with_little_patience_notices_missed_heartbeats(
     fresh_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of its waits is far shorter than two heartbeats."""
-    monkeypatch.setattr(session, "_HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(session, "SILENCE_MAX_S", 1.25)
     waits = 0
     async with connect(fresh_server.url) as js:
@@ -253,7 +253,7 @@ async def test_idle_tail_is_not_made_again(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heartbeats of 0.1 s and pulls of 0.5 s: several of each pass before the message comes."""
-    monkeypatch.setattr(session, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.1)
     monkeypatch.setattr(session, "_PULL_EXPIRES_S", 0.5)
     monkeypatch.setattr(session, "SILENCE_MAX_S", 5.0)
     stream = await js.streams.ensure(stream_name)

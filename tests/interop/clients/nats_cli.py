@@ -31,7 +31,7 @@ _TAKEN = re.compile(
     r"Data:\n\n\n(.*?)\n\nAcknowledged message$",
     re.MULTILINE | re.DOTALL,
 )
-_ERR_CODE = re.compile(r"\((\d{5})\)\s*$")
+_ERR_CODE = re.compile(r"\((\d{5})\)\s*$|\berr_code=(\d{5})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,32 @@ class NatsCli:
             command = " ".join(["nats", *arguments])
             found = _ERR_CODE.search(said)
             message = f"{command} ended with code {process.returncode}: {said.strip()}"
-            raise CliError(message, int(found[1]) if found else 0)
+            raise CliError(message, int(found[1] or found[2]) if found else 0)
         return CliResult(stdout, said)
+
+    async def lines(self, *arguments: str, count: int, timeout_s: float = TIMEOUT_S) -> list[str]:
+        """Run a command that does not end, and return the first lines that it prints.
+
+        Raises:
+            TimeoutError: It did not print so many in time.
+        """
+        process = await asyncio.create_subprocess_exec(
+            self._program,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=self.environment,
+            cwd=self.folder,
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(timeout_s):
+                return [(await process.stdout.readline()).decode().rstrip() for _ in range(count)]
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
 
     async def json(self, *arguments: str) -> dict[str, object]:
         """Run one command with `--json` and return what it prints."""

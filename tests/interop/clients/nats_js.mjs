@@ -9,6 +9,7 @@
 import { Buffer } from "node:buffer";
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { viewVerbs } from "./nats_js_views.mjs";
 
 const require = createRequire(`${process.argv[2]}/`);
 const { connect, headers: newHeaders } = require("@nats-io/transport-node");
@@ -19,11 +20,14 @@ const { startFastIngest } = require("@nats-io/jetstream/internal");
 // What waits in a handle that nobody takes from; a scenario is far below it.
 const HANDLE_ITEMS_MAX = 100_000;
 
+const views = viewVerbs({ require, jetstream, headersFrom, bytesFrom });
 const connections = new Map();
 const handles = new Map();
 let handlesMade = 0;
 
 const verbs = {
+  ...views,
+
   async request({ nc, subject, data, timeout_ms }) {
     const answer = await nc.request(subject, bytesFrom(data), { timeout: timeout_ms });
     return message(answer.subject, undefined, answer.headers, answer.data);

@@ -17,6 +17,7 @@ from natsstream.streams.names import (
     check_stream_name,
     check_subject,
     covers,
+    drop_covered,
 )
 
 ILLEGAL_ANYWHERE = [" ", "\t", "\r", "\n", "\x00", "\x7f", "\x1f", "\ud800", "\udcff"]
@@ -133,3 +134,29 @@ def test_filter_covers_what_has_other_tokens_in_place_of_its_wildcards(
     assert covers(".".join(tokens), ".".join(narrow))
     assert covers(".".join([*tokens[:-1], ">"]), ".".join(narrow))
     assert not covers(".".join(tokens), ".".join([*narrow, "c"]))
+
+
+@given(st.lists(st.lists(st.sampled_from("ab*>"), min_size=1, max_size=4), max_size=8))
+def test_filters_that_are_left_are_those_that_no_other_one_covers(drawn: list[list[str]]) -> None:
+    texts = [
+        ".".join("c" if each == ">" else each for each in tokens[:-1])
+        + ("." if tokens[:-1] else "")
+        + tokens[-1]
+        for tokens in drawn
+    ]
+
+    left = drop_covered(texts)
+
+    assert left == tuple(
+        each
+        for each in dict.fromkeys(texts)
+        if not any(other != each and covers(other, each) for other in texts)
+    )
+
+
+def test_thousand_long_wildcards_are_compared_at_once() -> None:
+    """Each with each would take minutes."""
+    deep = ".".join(["*"] * 300)
+    texts = [f"{deep}.{number}.*" for number in range(1_000)]
+
+    assert drop_covered([*texts, f"{deep}.7.x", f"{deep}.7"]) == (*texts, f"{deep}.7")

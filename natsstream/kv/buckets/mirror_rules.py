@@ -1,0 +1,50 @@
+"""Which mirrors would make reads of another bucket wrong; a pure rule.
+
+What lives here: the rule. What must not: asking for the origin (`kv/manager.py`).
+
+Law: servers let a mirror answer direct reads of its origin's name, as one of its replicas. A mirror
+that keeps less answers that a key does not exist, one that keeps more has keys that have expired,
+and one whose origin is elsewhere answers for the bucket of the same name that is here. Reads of
+that bucket are then wrong by chance, from every client, so such a mirror is not made.
+Source: nats-server stream.go subscribeToMirrorDirect; it takes `mirror_direct` from the origin
+where it knows it, so a client can not turn it off. Seen on 2.15.1: tests/integration/kv/
+test_places.py.
+"""
+
+from __future__ import annotations
+
+from natsstream.streams.config import StreamConfig
+from natsstream.units import duration_ns
+
+
+def why_harmful(mirroring: StreamConfig, named: StreamConfig) -> str:
+    """Return why a mirror would make reads of another bucket wrong; empty where it would not.
+
+    Args:
+        mirroring: The mirror's stream as it shall be.
+        named: The stream that has the origin's name here: the origin, or one that only has its
+            name where the origin is elsewhere.
+    """
+    mirror = mirroring.mirror
+    if mirror is None or not named.allow_direct:
+        return ""
+    if mirror.external is not None or mirror.domain is not None:
+        if not mirroring.mirror_direct:
+            return ""
+        return f"there is another {named.name} here, whose reads it would answer"
+    # Servers give a mirror whose origin they know the origin's word on direct reads.
+    other = [
+        name
+        for name, value in (
+            ("filter", mirror.filter),
+            ("transforms", mirror.transforms),
+            ("start_seq", mirror.start_seq),
+            ("start_time", mirror.start_time),
+            ("ttl", duration_ns(mirroring.max_age or 0) != duration_ns(named.max_age or 0)),
+        )
+        if value
+    ]
+    if not other:
+        return ""
+    told = " and ".join(other)
+    return f"by its {told} it has other keys than {named.name}, whose reads it answers"

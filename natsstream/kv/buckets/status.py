@@ -1,0 +1,115 @@
+"""What a bucket holds at one moment.
+
+What lives here: the shape, read from its stream's info. What must not: asking for it.
+
+Law: what the server said is kept whole in `stream`; nothing here is counted by us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from natsstream.kv.buckets.config import BucketConfig
+from natsstream.streams.cluster_info import SourceInfo
+from natsstream.streams.config import user_metadata
+from natsstream.streams.info import StreamInfo
+from natsstream.units import NS_PER_SECOND, duration_ns
+
+
+@dataclass(frozen=True, slots=True)
+class BucketStatus:
+    """A bucket at one moment.
+
+    Attributes:
+        name: Its name.
+        config: Its configuration.
+        stream: Its stream's info, with the servers that hold it.
+    """
+
+    name: str
+    config: BucketConfig
+    stream: StreamInfo
+
+    @classmethod
+    def from_stream(cls, info: StreamInfo) -> BucketStatus:
+        """Return the status of a bucket by its stream's info."""
+        config = BucketConfig.from_stream(info.config)
+        return cls(config.name, config, info)
+
+    @property
+    def values(self) -> int:
+        """Revisions held, those of every key and the markers of deleted ones."""
+        return self.stream.state.messages
+
+    @property
+    def keys(self) -> int:
+        """Keys held, deleted ones included as long as their marker is kept."""
+        return self.stream.state.num_subjects
+
+    @property
+    def bytes(self) -> int:
+        """Bytes stored, the server's bookkeeping included."""
+        return self.stream.state.bytes
+
+    @property
+    def revision(self) -> int:
+        """The newest revision; 0 for a bucket that was never written to."""
+        return self.stream.state.last_seq
+
+    @property
+    def history(self) -> int:
+        """Revisions kept of each key."""
+        return self.config.history or 0
+
+    @property
+    def ttl(self) -> float:
+        """Seconds after which a revision is forgotten; 0 is never."""
+        return duration_ns(self.config.ttl or 0) / NS_PER_SECOND
+
+    @property
+    def limit_marker_ttl(self) -> float:
+        """Seconds that markers of expired keys stay; 0 where there are none."""
+        return duration_ns(self.config.limit_marker_ttl or 0) / NS_PER_SECOND
+
+    @property
+    def storage(self) -> Literal["file", "memory"]:
+        """Where it is kept."""
+        return self.config.storage or "file"
+
+    @property
+    def replicas(self) -> int:
+        """Servers that keep it."""
+        return self.config.replicas or 1
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether it is compressed on disk."""
+        return bool(self.config.compression)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """The users' metadata, without what servers write there themselves."""
+        return user_metadata(self.config.metadata or {})
+
+    @property
+    def mirror(self) -> SourceInfo | None:
+        """How far it is as a read replica; None for a bucket that is none."""
+        return self.stream.mirror
+
+    @property
+    def sources(self) -> tuple[SourceInfo, ...]:
+        """How far each bucket is copied that it copies from."""
+        return self.stream.sources
+
+    @property
+    def backing_store(self) -> str:
+        """What keeps it; other clients show this too."""
+        return "JetStream"
+
+    def __repr__(self) -> str:
+        return (
+            f"<BucketStatus {self.name}: {self.values} values of {self.keys} keys, "
+            f"{self.bytes} bytes, history {self.history}, revision {self.revision}>"
+        )

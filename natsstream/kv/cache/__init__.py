@@ -1,0 +1,1 @@
+"""A local mirror of a bucket: reads from memory, with its staleness."""

@@ -1,0 +1,157 @@
+"""What a local mirror holds: entries in memory, without waiting; pure rules.
+
+What lives here: taking entries in, what is forgotten when, and how large it all is. What must not:
+where entries come from (`keeping.py`).
+
+Law: an entry that the server has let expire is not handed out, also while nothing comes from the
+server. The server's clock is never compared with ours: each look at it says how late it can be at
+most, and that is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from natsstream.errors import CacheFullError
+from natsstream.kv.entry import Entry
+from natsstream.units import NS_PER_SECOND
+
+# What an entry takes besides its key and value, about.
+_OVERHEAD_BYTES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class ServerClock:
+    """One look at the server's clock.
+
+    Attributes:
+        time_ns: What it said, in Unix nanoseconds.
+        asked_ns: When it was asked, by our own clock.
+    """
+
+    time_ns: int
+    asked_ns: int
+
+    def latest_ns(self, now_ns: int) -> int:
+        """Return the latest that it can be there now: it answered after it was asked."""
+        return self.time_ns + now_ns - self.asked_ns
+
+
+class CacheContents:
+    """Entries by key.
+
+    Args:
+        limit_bytes: The most that they may take together.
+
+    Attributes:
+        revision: The newest revision that was taken in.
+        size_bytes: What keys and values take, with what Python adds to each, about.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.revision: int = 0
+        self.size_bytes: int = 0
+        self._limit_bytes = limit_bytes
+        # In the order of their revisions: the oldest first.
+        self._entries: dict[str, Entry] = {}
+        # Those with a life of their own: when the server lets them go, by its clock; None is never.
+        self._ends: dict[str, int | None] = {}
+        self._max_age_ns = 0
+        self._clock: ServerClock | None = None
+
+    def set_rules(self, max_age_ns: int, clock: ServerClock | None) -> None:
+        """Take in what the server said of its time, and of how long it keeps things; 0 is ever."""
+        self._max_age_ns = max_age_ns
+        self._clock = clock
+
+    def take(self, entry: Entry) -> bool:
+        """Take in a revision; False where it is older than what is known of its key.
+
+        Raises:
+            CacheFullError: It would grow beyond its limit.
+        """
+        held = self._entries.get(entry.key)
+        if held is not None and held.revision >= entry.revision:
+            return False
+        self.revision = max(self.revision, entry.revision)
+        if held is not None:
+            self.drop(entry.key)
+        if entry.is_deleted:
+            return True
+        self.size_bytes += _size_bytes(entry)
+        if self.size_bytes > self._limit_bytes:
+            raise CacheFullError(
+                f"the mirror of bucket {entry.bucket} needs more than {self._limit_bytes} bytes: "
+                f"{len(self._entries) + 1} keys, {self.size_bytes} bytes",
+                limit_bytes=self._limit_bytes,
+                hint="give a larger max_bytes, or filters: cached('users.>')",
+            )
+        self._entries[entry.key] = entry
+        if entry.ttl is not None:
+            never = entry.ttl < 0
+            self._ends[entry.key] = None if never else entry.created_ns + entry.ttl * NS_PER_SECOND
+        return True
+
+    def drop(self, key: str) -> Entry:
+        """Forget a key and return its entry."""
+        entry = self._entries.pop(key)
+        self.size_bytes -= _size_bytes(entry)
+        self._ends.pop(key, None)
+        return entry
+
+    def get(self, key: str, now_ns: int) -> Entry | None:
+        """Return a key's entry; None where it has none, or it has expired by now."""
+        entry = self._entries.get(key)
+        if entry is None or self._has_expired(entry, now_ns):
+            return None
+        return entry
+
+    def holds(self, key: str) -> bool:
+        """Tell whether a key has an entry here, expired or not."""
+        return key in self._entries
+
+    def all(self) -> dict[str, Entry]:
+        """Return the entries, the oldest revision first; `forget_expired` goes before."""
+        return self._entries
+
+    def forget_expired(self, now_ns: int) -> list[Entry]:
+        """Free what the server has let go, and return it.
+
+        Cost: what is forgotten, and each entry with a life of its own.
+        """
+        gone = [key for key in self._ends if self._has_expired(self._entries[key], now_ns)]
+        if self._max_age_ns and self._clock is not None:
+            for key, entry in self._entries.items():
+                if self._has_expired(entry, now_ns):
+                    gone.append(key)
+                elif key not in self._ends:
+                    break  # Those behind it are younger.
+        return [self.drop(key) for key in dict.fromkeys(gone)]
+
+    def missing(self, keys: Iterable[str], horizon: int) -> list[Entry]:
+        """Return what is held and not among the keys that the server had at a revision."""
+        there = set(keys)
+        held = self._entries.values()
+        return [each for each in held if each.revision <= horizon and each.key not in there]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _has_expired(self, entry: Entry, now_ns: int) -> bool:
+        if self._clock is None:
+            return False
+        server_ns = self._clock.latest_ns(now_ns)
+        if entry.key in self._ends:
+            end_ns = self._ends[entry.key]
+            if end_ns is None:
+                return False  # It is exempt from the bucket's ttl too.
+            if server_ns >= end_ns:
+                return True
+        return bool(self._max_age_ns) and server_ns >= entry.created_ns + self._max_age_ns
+
+
+def _size_bytes(entry: Entry) -> int:
+    # A foreign key may be no UTF-8.
+    key_bytes = len(entry.key.encode(errors="surrogateescape"))
+    return key_bytes + len(entry.value) + _OVERHEAD_BYTES

@@ -1,0 +1,46 @@
+"""A bucket as a whole: its configuration, what it holds, the stream that it is."""
+
+from __future__ import annotations
+
+from natsstream.errors import StreamNotFoundError
+from natsstream.kv.buckets.comparing import bucket_change
+from natsstream.kv.buckets.config import BucketConfig
+from natsstream.kv.buckets.status import BucketStatus
+from natsstream.kv.doors.part import Part
+from natsstream.kv.refusals import bucket_not_found
+from natsstream.streams.diff import ConfigChange
+from natsstream.streams.stream import Stream
+
+
+class Upkeep(Part):
+    """Looks after a bucket."""
+
+    @property
+    def config(self) -> BucketConfig:
+        """Its configuration when it was opened; `status()` asks for a fresh one."""
+        return BucketConfig.from_stream(self._stream.cached.config)
+
+    @property
+    def change(self) -> ConfigChange:
+        """What the call that gave the bucket has done: made it, changed fields, or nothing."""
+        return bucket_change(self._stream.change)
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that holds it, for what buckets do not offer: backup, step-down, reading."""
+        return self._stream
+
+    async def status(self) -> BucketStatus:
+        """Return what the bucket holds now, and its configuration.
+
+        Raises:
+            BucketNotFoundError: It was deleted.
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip to the stream's leader.
+        Source: ADR-8; nats.go jetstream/kv.go Status.
+        """
+        try:
+            return BucketStatus.from_stream(await self._stream.info())
+        except StreamNotFoundError as error:
+            raise bucket_not_found(self.name, error) from error

@@ -1,0 +1,1 @@
+"""Locks and elections on keys that expire, with fencing tokens."""

@@ -1,0 +1,168 @@
+"""One leader among many candidates: a lock whose holder everybody can see.
+
+What lives here: campaigning, and what observers see. What must not: how the lock is kept
+(`locks.py`, `keeper.py`).
+
+Law: who leads has the lock, so all that holds for locks holds for leaders: one at a time, with a
+token that only grows, and work under a lost leadership is cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+
+from natsstream.arguments import check_callable, check_seconds
+from natsstream.errors import LockLostError, UsageError
+from natsstream.kv.entry import Entry
+from natsstream.kv.locks.key_news import KeyNews
+from natsstream.kv.locks.leases import Claim, Terms
+from natsstream.kv.locks.locks import Lock, LockOptions
+from natsstream.kv.plain import PlainBucket
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads, or that nobody does.
+
+    Attributes:
+        candidate: What the leader calls itself; None where nobody leads.
+        revision: The key's revision that says so; those of later leaders are greater.
+        since: When that revision was stored, UTC, by the server's clock.
+    """
+
+    candidate: str | None
+    revision: int
+    since: datetime
+
+
+class Election:
+    """An election on a key; made by `KeyValue.election`.
+
+    Attributes:
+        name: The key.
+        candidate: What this candidate calls itself.
+    """
+
+    def __init__(self, bucket: PlainBucket, name: str, *, candidate: str, terms: Terms) -> None:
+        self.name: str = name
+        self.candidate: str = candidate
+        self._bucket = bucket
+        self._terms = terms
+        self._term: Lock | None = None
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this candidate leads, for all that can be known here."""
+        return self._term is not None and self._term.is_held
+
+    def lead(self, *, timeout: float | None = None) -> Lock:
+        """Describe one term: `async with election.lead() as term` waits until elected, and leads.
+
+        The block is cancelled when the leadership is lost, and raises LockLostError then. Leaving
+        it resigns.
+
+        Args:
+            timeout: Seconds to wait for the election; None is as long as it takes.
+
+        Raises:
+            UsageError: This candidate leads already, or campaigns.
+            ConfigError: The timeout has no legal value.
+        """
+        if self._term is not None and self._term.is_in_use:
+            raise UsageError(
+                f"{self.candidate} campaigns in {self.name!r} already",
+                hint="make another election for another candidate",
+            )
+        if timeout is not None:
+            check_seconds(timeout, "timeout", may_be_zero=True)
+        options = LockOptions(self._terms, timeout, self.candidate, "cancel")
+        self._term = Lock(self._bucket, self.name, options)
+        return self._term
+
+    async def run(self, work: Callable[[Lock], Awaitable[object]]) -> None:
+        """Campaign, and work whenever elected, until the work returns by itself.
+
+        Work that is under way when the leadership is lost is cancelled, and begun anew with the
+        next one, so it must be such that it can be taken up again.
+
+        Args:
+            work: An async function; it takes the term, with its `token`.
+
+        Raises:
+            ConfigError: The work can not be called, or the bucket can not keep locks.
+            NatsStreamError: The bucket is gone, or may not be used.
+            Exception: What the work raises; the candidate resigns then.
+        """
+        check_callable(work, "work", takes="the term")
+        while True:
+            term = self.lead()
+            try:
+                async with term:
+                    await work(term)
+            except LockLostError as error:
+                if (error.name, error.token) != (self.name, term.token):
+                    raise  # It is of a lock that the work holds.
+            else:
+                return
+
+    async def resign(self) -> None:
+        """Give the leadership back; the term's block goes on, and others may lead at once.
+
+        Raises:
+            UsageError: This candidate does not lead.
+            LockLostError: It was lost before.
+        """
+        if self._term is None:
+            raise UsageError(f"{self.candidate} does not lead in {self.name!r}")
+        await self._term.release()
+
+    async def leader(self) -> Leader | None:
+        """Return who leads now; None where nobody does.
+
+        Raises:
+            NatsStreamError: What `KeyValue.get` raises.
+
+        Cost: one round trip to the leader of the bucket's stream.
+        """
+        found = await self._bucket.get(self.name, consistent=True)
+        return None if found is None else _leader(found)
+
+    async def changes(self) -> AsyncGenerator[Leader]:
+        """Yield who leads, then each change; renewals are none. It ends when it is left.
+
+        Nobody has `candidate=None`. One that never was is not told: the first leader comes first.
+        Of changes that follow each other fast only the newest may come.
+
+        Raises:
+            BucketNotFoundError: The bucket was deleted.
+            NatsStreamError: What `KeyValue.watch` raises.
+
+        Cost: one consumer on the server.
+        """
+        told: str | None = None
+        async with (
+            KeyNews(self._bucket, self.name) as news,
+            aclosing(news.entries()) as entries,
+        ):
+            async for entry in entries:
+                claim_id = "" if entry.is_deleted else _claim_id(entry)
+                if claim_id != told:
+                    told = claim_id
+                    yield _leader(entry)
+
+    def __repr__(self) -> str:
+        return f"<Election {self.name!r}: {self.candidate}{' leads' if self.is_leader else ''}>"
+
+
+def _leader(entry: Entry) -> Leader:
+    candidate = None if entry.is_deleted else Claim.from_bytes(entry.value).holder
+    return Leader(candidate, entry.revision, entry.created)
+
+
+def _claim_id(entry: Entry) -> str:
+    # What another program wrote has no id: then the text tells two leaders apart.
+    claim = Claim.from_bytes(entry.value)
+    return claim.claim_id or f"{claim.holder} "

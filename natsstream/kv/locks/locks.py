@@ -1,0 +1,282 @@
+"""A lock that expires by itself, with a token that fences off those who lost it.
+
+What lives here: the block that holds it, and how that is told of the loss. What must not: waiting
+for it (`waiting.py`), renewing it (`keeper.py`), the arithmetic (`leases.py`).
+
+Law: **a holder that does not know whether it holds the lock does not hold it.** It believes in it
+only until its own clock says that the server may give it away; a process that was stopped meanwhile
+finds that out at its next look. What a look can not prevent, for a process may be stopped between
+any two steps, the token does: `lock.put` and every store that compares tokens refuse the late one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self
+
+from natsstream.errors import LockLostError, UsageError, WrongRevisionError
+from natsstream.kv.buckets.status import BucketStatus
+from natsstream.kv.locks.keeper import Keeper
+from natsstream.kv.locks.leases import Claim, Lease, Terms, check_bucket, now_ns
+from natsstream.kv.locks.lock_key import LockKey
+from natsstream.kv.locks.waiting import Waiting
+from natsstream.kv.plain import PlainBucket
+from natsstream.streams.publishing.outgoing import Payload
+
+_RETRY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class LockOptions:
+    """How a lock is taken and kept.
+
+    Attributes:
+        terms: What it is held on.
+        timeout_s: Seconds to wait for it; 0 is one try, None is as long as it takes.
+        holder: What the holder calls itself.
+        on_loss: "cancel" the block, or "tell" by `lost()` and `check()` alone.
+    """
+
+    terms: Terms
+    timeout_s: float | None
+    holder: str
+    on_loss: Literal["cancel", "tell"]
+
+
+class Lock:
+    """A lock on a key that expires; made by `KeyValue.lock`, held in its `async with` block.
+
+    Attributes:
+        name: The key.
+        holder: What this holder calls itself; others see it.
+    """
+
+    def __init__(self, bucket: PlainBucket, name: str, options: LockOptions) -> None:
+        self.name: str = name
+        self.holder: str = options.holder
+        self._options = options
+        self._bucket = bucket
+        terms = options.terms
+        claim = Claim(options.holder, uuid.uuid4().hex, terms.ttl_s)
+        self._key = LockKey(bucket, name, claim, terms)
+        self._keeper: Keeper | None = None
+        self._is_entered = False
+        self._is_refused = False
+        # The task that is cancelled by a loss, how many cancels it had before, and whether it was.
+        self._owner: asyncio.Task[object] | None = None
+        self._cancels_before = 0
+        self._has_cancelled = False
+
+    # Taking it and giving it back.
+
+    async def __aenter__(self) -> Self:
+        """Wait for the lock and hold it.
+
+        Raises:
+            LockHeldError: Another held it for as long as was waited; `holder` says who.
+            ConfigError: The bucket can not keep locks; the hint says what it needs.
+            BucketNotFoundError: The bucket was deleted.
+            LockLostError: It was got and lost before the block began.
+            NatsStreamError: The server can not be asked, and `timeout` is over.
+
+        Cost: one round trip where the lock was never held or was free for its ttl, else three; one
+        consumer while it is waited for, and a round trip when it becomes free.
+        """
+        if self._is_entered:
+            raise UsageError("a lock is entered once", hint="call kv.lock() again")
+        self._is_entered = True
+        try:
+            await self._check_bucket()
+            await Waiting(self._key, self._hold).run(self._options.timeout_s)
+            self.check()
+        except BaseException:
+            self._is_refused = True
+            if self._keeper is not None:
+                await self._keeper.leave()
+            elif self._key.is_unsure:
+                await self._key.give_back(None)
+            raise
+        self._owner = asyncio.current_task()
+        self._cancels_before = 0 if self._owner is None else self._owner.cancelling()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the lock back.
+
+        Raises:
+            LockLostError: It was lost before the block ended, also where the block was cancelled
+                because of that. Another error of the block goes first.
+        """
+        keeper = self._held()
+        loss = keeper.look(is_told=True)
+        try:
+            await keeper.leave()
+        except asyncio.CancelledError:
+            if not self._takes_back_cancel():
+                raise
+            is_by_loss = True
+        else:
+            is_by_loss = self._takes_back_cancel()
+        is_good = kind is None or (is_by_loss and issubclass(kind, asyncio.CancelledError))
+        if is_good and loss is not None:
+            raise loss from None
+
+    async def release(self) -> None:
+        """Give the lock back before the block ends; twice is fine.
+
+        Raises:
+            LockLostError: It was lost before.
+            UsageError: It was never held.
+        """
+        keeper = self._held()
+        if not keeper.is_left:
+            self.check()
+        elif keeper.loss is not None:
+            raise keeper.loss
+        await keeper.leave()
+
+    # What is known of it.
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lock is this holder's, for all that can be known here."""
+        keeper = self._keeper
+        return keeper is not None and not keeper.is_left and keeper.look() is None
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether it is waited for or held: from entering it to its refusal, loss or return."""
+        keeper = self._keeper
+        is_ended = keeper is not None and (keeper.is_left or keeper.loss is not None)
+        return self._is_entered and not self._is_refused and not is_ended
+
+    @property
+    def token(self) -> int:
+        """The fencing token: the revision at which it was taken; later holders have greater ones.
+
+        Raises:
+            UsageError: The lock was never held.
+        """
+        return self._held().lease.token
+
+    @property
+    def revision(self) -> int:
+        """The revision that the key has now; renewals change it.
+
+        Raises:
+            UsageError: The lock was never held.
+        """
+        return self._held().lease.revision
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until this holder stops believing, unless it is renewed; 0 when it has."""
+        return self._held().lease.remaining_s(now_ns()) if self.is_held else 0.0
+
+    def check(self) -> None:
+        """Do nothing while the lock is held.
+
+        Raises:
+            LockLostError: It is lost.
+            UsageError: It was never held, or is given back.
+        """
+        keeper = self._held()
+        loss = keeper.look(is_told=self._is_asked_by_owner())
+        if loss is not None:
+            raise loss
+        if keeper.is_left:
+            raise self._given_back()
+
+    async def lost(self) -> LockLostError:
+        """Wait until the lock is lost, and return how.
+
+        Raises:
+            UsageError: It was given back, or never held.
+        """
+        keeper = self._held()
+        await keeper.ended()
+        if keeper.loss is None:
+            raise self._given_back()
+        return keeper.loss
+
+    async def put(self, key: str, value: Payload) -> int:
+        """Store a value of the same bucket if the lock is held, and return its revision.
+
+        The server itself compares: a holder that has lost the lock, even one that does not know it
+        yet, changes nothing.
+
+        Raises:
+            LockLostError: The lock is lost; nothing was written.
+            UsageError: It was never held, or is given back.
+            NatsStreamError: What `KeyValue.put` raises.
+
+        Cost: one round trip; one after the other, and after a renewal that is under way.
+        """
+        keeper = self._held()
+        while True:
+            async with keeper.turn:
+                self.check()
+                lease = keeper.lease
+                try:
+                    return await self._bucket.put_guarded(
+                        key, value, guard=self.name, revision=lease.revision
+                    )
+                except WrongRevisionError as error:
+                    if not error.retryable and not self._key.is_unsure and not keeper.is_left:
+                        loss = self._key.lost(lease, "its key has changed")
+                        raise keeper.lose(loss, is_told=self._is_asked_by_owner()) from error
+            # A renewal, or another guarded write, is under way.
+            await asyncio.sleep(_RETRY_S)
+
+    # How it is done.
+
+    async def _check_bucket(self) -> None:
+        try:
+            check_bucket(BucketStatus.from_stream(self._bucket.stream.cached), self._options.terms)
+        except UsageError:  # It may have been changed since it was opened.
+            check_bucket(await self._bucket.status(), self._options.terms)
+
+    def _hold(self, lease: Lease) -> None:
+        self._keeper = Keeper(self._key, lease, self._on_loss)
+
+    def _on_loss(self) -> None:
+        if self._options.on_loss == "cancel" and self._owner is not None:
+            self._has_cancelled = self._owner.cancel()
+
+    def _is_asked_by_owner(self) -> bool:
+        return self._owner is not None and self._owner is asyncio.current_task()
+
+    def _takes_back_cancel(self) -> bool:
+        """Tell whether the block was cancelled by the loss alone, and take that back."""
+        if not self._has_cancelled or self._owner is None:
+            return False
+        self._has_cancelled = False
+        return self._owner.uncancel() <= self._cancels_before
+
+    def _held(self) -> Keeper:
+        if self._keeper is None:
+            raise UsageError(
+                f"lock {self.name!r} is not held yet", hint="use it as `async with kv.lock(...)`"
+            )
+        return self._keeper
+
+    def _given_back(self) -> UsageError:
+        return UsageError(f"lock {self.name!r} is given back", hint="call kv.lock() again")
+
+    def __repr__(self) -> str:
+        if self._keeper is None:
+            return f"<Lock {self.name!r} not held>"
+        keeper, state = self._keeper, "held"
+        if keeper.loss is not None or not keeper.lease.is_good(now_ns()):
+            state = "lost"
+        if keeper.is_left and keeper.loss is None:
+            state = "given back"
+        return f"<Lock {self.name!r} {state}, token {keeper.lease.token}>"

@@ -1,0 +1,29 @@
+"""What every part of an object store's surface stands on."""
+
+from __future__ import annotations
+
+from natsstream.objects.config import ObjectBucketConfig, store_change
+from natsstream.objects.metas import Metas
+from natsstream.objects.names import check_object_name
+from natsstream.objects.place import Place
+from natsstream.streams.diff import ConfigChange
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+
+
+class Part:
+    """One part of `ObjectStore`; the parts share the store's place, stream and connection."""
+
+    def __init__(self, js: JetStreamContext, stream: Stream, place: Place) -> None:
+        self._js = js
+        self._stream = stream
+        self._place = place
+        self._metas = Metas(js, stream, place)
+        self.name: str = place.bucket
+        self.stream: Stream = stream
+        self.config: ObjectBucketConfig = ObjectBucketConfig.from_stream(stream.cached.config)
+        self.change: ConfigChange = store_change(stream.change)
+
+    def _named(self, name: object, what: str = "the object's name") -> str:
+        """Return the name of an object, or raise ObjectNameError."""
+        return check_object_name(name, self._place, what)

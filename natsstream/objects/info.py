@@ -1,0 +1,316 @@
+"""What a store says of an object: its shape, and the JSON that every client writes and reads.
+
+What lives here: the shapes, and JSON to shape and back. What must not: reading or writing it
+(`metas.py`).
+
+Law: we write what nats.go writes, byte for byte, and read what any client has written: headers with
+one value that is no list, any `mtime` or none, missing fields. Fields that we do not know go back
+as they came. The name and the time are those of the message, not those in its JSON.
+Source: ADR-20 revision 2; nats.go jetstream/object.go ObjectInfo, publishMeta.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeGuard, cast
+
+from natsstream.errors import ObjectMetaError
+from natsstream.objects.names import is_nuid
+from natsstream.units import time_from_ns
+
+# Where nats.go has no time it writes Go's zero time; "" would make its readers fail for ever.
+_NO_TIME = "0001-01-01T00:00:00Z"
+_DIGEST = "SHA-256="
+_DIGEST_BYTES = 32
+# As Go's encoding/json writes them.
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_KNOWN = (
+    "name", "description", "headers", "metadata", "options", "bucket", "nuid", "size", "mtime",
+    "chunks", "digest", "deleted",
+)  # fmt: skip
+_KNOWN_OPTIONS = ("link", "max_chunk_size")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLink:
+    """What a link leads to.
+
+    Attributes:
+        bucket: The store.
+        name: The object in it; empty where the whole store is meant.
+    """
+
+    bucket: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectOptions:
+    """What else a store says of an object.
+
+    Attributes:
+        link: What it leads to; None for an object with bytes of its own.
+        max_chunk_size: Bytes of each chunk but the last, as its writer said; None where unsaid.
+    """
+
+    link: ObjectLink | None = None
+    max_chunk_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectInfo:
+    """What a store says of an object.
+
+    Attributes:
+        name: Its name.
+        bucket: The store's name.
+        nuid: What its chunks are kept under; another one each time that the object is put.
+        size: Bytes.
+        chunks: Messages that hold them.
+        digest: `SHA-256=` and the hash in base64 for URLs; empty for links and deleted objects.
+        description: Free text.
+        headers: Values by name.
+        metadata: Free text by key.
+        options: Link and chunk size.
+        deleted: True for the marker of a deleted object.
+        mtime_ns: When this was stored, in Unix nanoseconds, by the server's clock; 0 where a write
+            has returned it, for acks have no time.
+        revision: The sequence of the message that says this; 0 where it is not stored yet.
+        renamed_from: The name that it had before this message, where natsstream has renamed it;
+            whoever follows a store forgets that one. Else empty.
+        extra: Fields that were stored and this version does not know.
+    """
+
+    name: str
+    bucket: str
+    nuid: str
+    size: int = 0
+    chunks: int = 0
+    digest: str = ""
+    description: str = ""
+    headers: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    options: ObjectOptions = field(default_factory=ObjectOptions)
+    deleted: bool = False
+    mtime_ns: int = 0
+    revision: int = 0
+    renamed_from: str = ""
+    extra: Mapping[str, object] = field(default_factory=dict[str, object], repr=False)
+
+    @property
+    def mtime(self) -> datetime | None:
+        """When this was stored, in UTC, cut to microseconds; None where a write has returned it."""
+        return time_from_ns(self.mtime_ns) if self.mtime_ns else None
+
+    @property
+    def link(self) -> ObjectLink | None:
+        """What it leads to; None for an object with bytes of its own."""
+        return self.options.link
+
+    def to_json(self) -> bytes:
+        """Return the JSON that is stored, as nats.go writes it."""
+        body: dict[str, object] = {"name": self.name}
+        if self.description:
+            body["description"] = self.description
+        if self.headers:
+            body["headers"] = {key: list(self.headers[key]) for key in sorted(self.headers)}
+        if self.metadata:
+            body["metadata"] = {key: self.metadata[key] for key in sorted(self.metadata)}
+        options = _options_json(self.options, self.extra)
+        if options is not None:
+            body["options"] = options
+        body |= {"bucket": self.bucket, "nuid": self.nuid, "size": self.size, "mtime": _NO_TIME}
+        body["chunks"] = self.chunks
+        if self.digest:
+            body["digest"] = self.digest
+        if self.deleted:
+            body["deleted"] = True
+        body |= {key: value for key, value in self.extra.items() if key not in _KNOWN}
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        # Half of a surrogate pair, read from another's JSON, goes back as the escape that it was.
+        return text.translate(_ESCAPES).encode(errors="backslashreplace")
+
+    @classmethod
+    def from_json(
+        cls,
+        data: bytes,
+        *,
+        bucket: str,
+        name: str,
+        revision: int,
+        mtime_ns: int,
+        renamed_from: str = "",
+    ) -> ObjectInfo:
+        """Return what a message says of an object.
+
+        Args:
+            data: The message's payload.
+            bucket: The store that holds the message.
+            name: The object's name, as the message's subject has it.
+            revision: The message's sequence.
+            mtime_ns: When it was stored.
+            renamed_from: The name that the object had, as the message's header says.
+
+        Raises:
+            ObjectMetaError: It describes no object.
+        """
+        try:
+            body: object = json.loads(data, parse_constant=_no_constant)
+            if not _is_object(body):
+                raise ValueError(f"no object: {type(body).__name__}")
+            options, unknown = _read_options(body)
+            return cls(
+                name=name,
+                bucket=bucket,
+                nuid=_read_nuid(body),
+                size=_number(body, "size"),
+                chunks=_number(body, "chunks"),
+                digest=_text(body, "digest"),
+                description=_text(body, "description"),
+                headers=_read_headers(body),
+                metadata=_read_metadata(body),
+                options=options,
+                deleted=_flag(body, "deleted"),
+                mtime_ns=mtime_ns,
+                revision=revision,
+                renamed_from=renamed_from,
+                extra={key: body[key] for key in body if key not in _KNOWN} | unknown,
+            )
+        except (ValueError, RecursionError) as error:
+            raise ObjectMetaError(
+                f"object {name!r} of store {bucket}: what is stored of it can not be read",
+                name=name,
+                revision=revision,
+                detail=f"{error}; stored as message {revision}: {data[:80]!r}",
+                hint="put the object again, or delete it",
+            ) from error
+
+
+def write_digest(digest: bytes) -> str:
+    """Return a SHA-256 hash as it is stored."""
+    return _DIGEST + base64.urlsafe_b64encode(digest).decode()
+
+
+def read_digest(text: str) -> bytes | None:
+    """Return the SHA-256 hash in a stored digest; None where it is no such thing.
+
+    Taken as well: base64 with "+" and "/", without its padding, and the name in any case.
+    """
+    if text[: len(_DIGEST)].upper() != _DIGEST:
+        return None
+    encoded = text[len(_DIGEST) :].rstrip("=").replace("+", "-").replace("/", "_")
+    try:
+        digest = base64.b64decode(
+            encoded + "=" * (-len(encoded) % 4), altchars=b"-_", validate=True
+        )
+    except (binascii.Error, ValueError):
+        return None
+    return digest if len(digest) == _DIGEST_BYTES else None
+
+
+def _options_json(options: ObjectOptions, extra: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the options' JSON; None where there are none."""
+    body: dict[str, object] = {}
+    if options.link is not None:
+        body["link"] = {"bucket": options.link.bucket}
+        if options.link.name:
+            body["link"] = {"bucket": options.link.bucket, "name": options.link.name}
+    if options.max_chunk_size:
+        body["max_chunk_size"] = options.max_chunk_size
+    body |= cast("Mapping[str, object]", extra.get("options") or {})
+    return body or None
+
+
+def _read_options(body: Mapping[str, object]) -> tuple[ObjectOptions, dict[str, object]]:
+    """Return the options, and those that are not known, under the name of the field."""
+    options = body.get("options")
+    if options is None:
+        return ObjectOptions(), {}
+    if not _is_object(options):
+        raise ValueError("options is no object")
+    link = options.get("link")
+    target = None
+    if link is not None:
+        if not _is_object(link):
+            raise ValueError("link is no object")
+        target = ObjectLink(_text(link, "bucket"), _text(link, "name"))
+    unknown = {key: options[key] for key in options if key not in _KNOWN_OPTIONS}
+    size = _number(options, "max_chunk_size") or None
+    known = ObjectOptions(link=target, max_chunk_size=size)
+    return known, {"options": unknown} if unknown else {}
+
+
+def _read_nuid(body: Mapping[str, object]) -> str:
+    nuid = _text(body, "nuid")
+    if nuid and not is_nuid(nuid):
+        raise ValueError(f"nuid {nuid!r} is no single token of a subject")
+    if not nuid and _number(body, "chunks"):
+        raise ValueError("nuid is missing")
+    return nuid
+
+
+def _read_headers(body: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
+    """Return the headers; nats-py writes a text where others write a list."""
+    headers = body.get("headers")
+    if headers is None:
+        return {}
+    if not _is_object(headers):
+        raise ValueError("headers is no object")
+    return {key: tuple(_texts(value, f"header {key}")) for key, value in headers.items()}
+
+
+def _read_metadata(body: Mapping[str, object]) -> dict[str, str]:
+    metadata = body.get("metadata")
+    if metadata is None:
+        return {}
+    if not _is_object(metadata):
+        raise ValueError("metadata is no object")
+    return {key: _text(metadata, key) for key in metadata}
+
+
+def _texts(value: object, what: str) -> list[str]:
+    if value is None:
+        return []
+    values: Sequence[object] = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = [each for each in values if isinstance(each, str)]
+    if len(texts) != len(values):
+        raise ValueError(f"{what} is no text")
+    return texts
+
+
+def _text(body: Mapping[str, object], name: str) -> str:
+    value = body.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is no text")  # noqa: TRY004 - Of JSON, not of an argument.
+    return value
+
+
+def _number(body: Mapping[str, object], name: str) -> int:
+    value = body.get(name)
+    if value is None:
+        return 0
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name} is no whole number from 0")
+    return value
+
+
+def _flag(body: Mapping[str, object], name: str) -> bool:
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{name} is neither true nor false")
+    return value is True
+
+
+def _no_constant(word: str) -> object:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)

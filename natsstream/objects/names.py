@@ -1,0 +1,101 @@
+"""What may be the name of an object store and of an object; pure rules.
+
+Law: any text that UTF-8 can write is a name as long as its subject is short enough: a server closes
+the connection on a longer one. What can not be a name is refused before anything is sent.
+Source: ADR-20; nats.go jetstream/object.go validBucketRe, encodeName.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+
+from natsstream.arguments import check_text, described
+from natsstream.errors import BucketNameError, ObjectNameError
+from natsstream.objects.place import STREAM_PREFIX, Place
+from natsstream.streams.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX
+
+BUCKET_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len(STREAM_PREFIX)
+_BUCKET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+# A nuid is one token of a subject that is purged: with a wildcard it would take the whole store.
+_NUID = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
+_NUID_CHARS_MAX = 255
+_NUID_CHARS = string.digits + string.ascii_letters
+_NUID_SIZE = 22
+
+
+def check_bucket_name(bucket: object) -> str:
+    """Return the name of an object store.
+
+    Raises:
+        BucketNameError: It is none.
+    """
+    name = check_text(bucket, "the object store's name", error=BucketNameError)
+    if not name:
+        raise BucketNameError(
+            "the object store's name is empty", hint="give a name such as 'files'"
+        )
+    if len(name) > BUCKET_NAME_CHARS_MAX:
+        raise BucketNameError(
+            f"object store name {name[:40]!r}... exceeds {BUCKET_NAME_CHARS_MAX} characters",
+            hint="servers name files by it; shorten it",
+        )
+    if not _BUCKET_NAME.fullmatch(name):
+        raise BucketNameError(
+            f"object store name {name!r} has a character that it can not have",
+            hint="use letters, digits, '-' and '_'",
+        )
+    return name
+
+
+def check_object_name(name: object, place: Place, what: str = "the object's name") -> str:
+    """Return the name of an object.
+
+    Args:
+        name: What was given.
+        place: The store.
+        what: What errors call it.
+
+    Raises:
+        ObjectNameError: It is no text, empty, too long, or has half of a surrogate pair, which is
+            what Python makes of bytes that are no UTF-8.
+    """
+    text = check_text(name, what, error=ObjectNameError)
+    if not text:
+        raise ObjectNameError(f"{what} is empty", hint="give a name such as 'a.bin'")
+    try:
+        subject = place.meta_subject(text)
+    except UnicodeEncodeError as error:
+        raise ObjectNameError(
+            f"{what} {described(text, with_type=False)} is no text that UTF-8 can write",
+            detail=str(error),
+            hint="decode file names with errors='replace', or give a name of your own",
+        ) from None
+    if len(subject) > SUBJECT_BYTES_MAX:
+        raise ObjectNameError(
+            f"{what} {text[:40]!r}... has {len(text.encode())} bytes",
+            hint=f"store {place.bucket} takes names of at most {name_bytes_max(place)} bytes: the "
+            "server closes the connection on longer subjects",
+        )
+    return text
+
+
+def name_bytes_max(place: Place) -> int:
+    """Return the most bytes that the name of an object can have: base64 makes 4 of 3."""
+    room = SUBJECT_BYTES_MAX - len(place.meta_filter[:-1])
+    return room // 4 * 3
+
+
+def is_nuid(value: object) -> bool:
+    """Tell whether a text can be the last token of the subject of chunks, and of no others."""
+    return (
+        isinstance(value, str)
+        and len(value) <= _NUID_CHARS_MAX
+        and _NUID.fullmatch(value) is not None
+    )
+
+
+def new_nuid() -> str:
+    """Return a text that nobody else will come upon, such as every client names chunks by."""
+    return "".join(secrets.choice(_NUID_CHARS) for _ in range(_NUID_SIZE))

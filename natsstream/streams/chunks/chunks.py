@@ -1,0 +1,157 @@
+"""Values in chunks, in one stream: `stream.chunks`.
+
+What lives here: what views call. What must not: names of values and pointers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from datetime import timedelta
+
+from natsstream.arguments import check_bool, check_callable, check_int, check_seconds
+from natsstream.errors import ConfigError
+from natsstream.streams.api import Api
+from natsstream.streams.chunks.getting import ChunkReader
+from natsstream.streams.chunks.putting import ACK_TIMEOUT_S, ChunkPut, remove
+from natsstream.streams.chunks.sources import Source, check_source
+from natsstream.streams.chunks.sweeping import SILENCE_S, Sweep, SweepReport
+from natsstream.streams.chunks.value import CHUNK_BYTES, Chunked, Progress
+from natsstream.streams.names import check_filter, check_subject
+from natsstream.units import duration_ns
+
+# A command's line, subject and reply come on top of the payload; the server counts payloads.
+_SIZE_MAX = 2**63 - 1
+
+
+class Chunks:
+    """Writes and reads values as chunks; made by `Stream.chunks`.
+
+    A value has a subject of its own, which nobody writes a second time.
+    """
+
+    def __init__(
+        self, api: Api, stream: str, subjects_of: Callable[[str], AsyncIterator[str]]
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._subjects_of = subjects_of
+
+    async def put(
+        self,
+        subject: str,
+        source: Source,
+        *,
+        chunk_size: int = CHUNK_BYTES,
+        progress: Progress | None = None,
+        ack_timeout: float = ACK_TIMEOUT_S,
+    ) -> Chunked:
+        """Store a value and return what is stored; all of it is acknowledged then.
+
+        A put that fails or is cancelled removes its chunks.
+
+        Args:
+            subject: Where its chunks are stored; one that was never used.
+            source: Bytes, a path, an open binary file, what has an async `read`, or an iterable of
+                bytes, async or not. What may block is read in a thread. A file that is given open
+                is read from where it stands, and stays open.
+            chunk_size: Bytes of a chunk; the last may have fewer.
+            progress: Called with the bytes that are stored and those there are in all (None where
+                nobody knows), on the loop; it must not wait.
+            ack_timeout: Seconds without any ack after which it fails. What the source takes does
+                not count.
+
+        Raises:
+            ConfigError: The source or the size can not be used; nothing was sent.
+            SubjectError: The subject is not legal; nothing was sent.
+            WrongStreamError: Another stream captures the subject.
+            StreamFullError: The stream has no room for it.
+            ChunksDamagedError: Somebody else wrote there, or removed chunks.
+            TransportError: The connection broke, or no ack came for `ack_timeout`.
+            Exception: What the source raised itself.
+
+        Cost: 8 MiB under way, and as much in the socket's buffer; a purge where it fails.
+        """
+        check_subject(subject)
+        check_source(source)
+        largest = self._api.client.max_payload_bytes
+        check_int(chunk_size, "chunk_size", minimum=1)
+        if chunk_size > largest:
+            raise ConfigError(
+                f"chunk_size is {chunk_size}, the server takes messages of {largest} bytes",
+                hint=f"leave it out for {CHUNK_BYTES}, or raise max_payload on the server",
+            )
+        if progress is not None:
+            check_callable(progress, "progress", takes="bytes done and bytes in all")
+        limit_s = check_seconds(ack_timeout, "ack_timeout")
+        put = ChunkPut(self._api, self._stream, subject, limit_s)
+        return await put.run(source, chunk_size, progress)
+
+    def open(self, value: Chunked, *, offset: int = 0, length: int | None = None) -> ChunkReader:
+        """Return a reader of a value, or of a part of it; nothing is sent before it is entered.
+
+        The whole is verified. A part is read by the sizes of the chunks; its digest is not known.
+
+        Args:
+            value: What `put` returned, or what somebody has written down of it.
+            offset: The first byte, from 0.
+            length: How many bytes at most; None is all that follow.
+
+        Raises:
+            ConfigError: A number is negative, or no number.
+
+        Cost: one ephemeral consumer and up to 16 MiB on their way. A part costs another consumer,
+        which goes through the headers of all chunks up to the part's end.
+        """
+        check_int(offset, "offset", minimum=0, maximum=_SIZE_MAX)
+        if length is not None:
+            check_int(length, "length", minimum=0, maximum=_SIZE_MAX)
+        return ChunkReader(self._api, self._stream, value, offset=offset, length=length)
+
+    async def remove(self, subject: str) -> int:
+        """Remove a value's chunks and return how many there were.
+
+        Asked again while the server is away: it may be repeated, as the subject is not written a
+        second time.
+
+        Raises:
+            SubjectError: The subject is not legal, or has wildcards; nothing was sent.
+            NotPermittedError: The stream has `deny_purge`.
+            StreamSealedError: The stream is sealed.
+            TransportError: No answer within `request_timeout`.
+
+        Cost: one round trip.
+        """
+        return await remove(self._api, self._stream, check_subject(subject))
+
+    async def sweep(
+        self,
+        filter: str,  # noqa: A002 - The field's own word.
+        pointed: Callable[[], Awaitable[Collection[str]]],
+        *,
+        older_than: float | timedelta = SILENCE_S,
+        dry_run: bool = False,
+    ) -> SweepReport:
+        """Remove the chunks of values that nobody points to and whose writers have gone.
+
+        Args:
+            filter: The subjects of all values, with wildcards.
+            pointed: Returns the subjects that are pointed to; called after the stream was looked
+                at, and it must tell what the stream's leader knows.
+            older_than: Seconds for which a value's writer must have stored nothing. A writer whose
+                source gives nothing for longer is taken for gone.
+            dry_run: Only count.
+
+        Raises:
+            SubjectError: The filter is not legal; nothing was sent.
+            NatsStreamError: What the stream answers.
+
+        Cost: one round trip for each 100,000 values, and for each that nobody points to a consumer
+        that goes through the headers of its chunks.
+        """
+        sweep = Sweep(
+            self._api,
+            self._stream,
+            silence_ns=duration_ns(older_than),
+            is_dry=check_bool(dry_run, "dry_run"),
+        )
+        return await sweep.run(self._subjects_of(check_filter(filter)), pointed)

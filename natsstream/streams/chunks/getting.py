@@ -1,0 +1,290 @@
+"""Reads a value back from its chunks: in order, across breaks, and verified.
+
+What lives here: chunks to bytes, and where a part of a value begins. What must not: the consumers
+that it stands on (`streams/reading`).
+
+Law: the last bytes of a whole value are handed out only when its size, its number of chunks and its
+digest were found right. Reading ends, with all or with an error; a chunk that is not there is not
+waited for. After an error, a cancelled read or `close` nothing comes any more but an error: what
+is not the end does not look like it.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from natsstream.arguments import check_int
+from natsstream.errors import (
+    ChunksDamagedError,
+    NatsStreamError,
+    SequenceRangeError,
+    UsageError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.chunks.hashing import RunningHash
+from natsstream.streams.chunks.value import Chunked, Verifier
+from natsstream.streams.message import Message
+from natsstream.streams.reading.ordered import OrderedConsumer
+from natsstream.streams.reading.reader import RangeReader, RangeSpec
+from natsstream.streams.reading.starts import OrderedSpec
+
+# Chunks may be removed while they are read, and the consumer does not say so: after two of these
+# the leader is asked.
+_HEARTBEAT_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Which chunks hold a part: the sequences of the first and last, and what stands before it."""
+
+    first_seq: int
+    last_seq: int
+    skip: int
+
+
+class ChunkReader:
+    """Reads one value, or a part of it; made by `Chunks.open`, used with `async with`.
+
+    Iterate it for pieces as they are stored, or `read` as many bytes as are wanted. One task reads
+    at a time. Leaving the block frees everything here and on the server.
+    """
+
+    def __init__(
+        self, api: Api, stream: str, value: Chunked, *, offset: int, length: int | None
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._value = value
+        self._start = min(offset, value.size)
+        stop = value.size if length is None else min(offset + length, value.size)
+        self._length = max(stop - self._start, 0)
+        self._pieces: AsyncGenerator[bytes] | None = None
+        self._rest: memoryview = memoryview(b"")
+        self._is_open = False
+        self._is_closed = False
+        self._is_reading = False
+        self._is_at_end = False
+        self._failure: NatsStreamError | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that it gives in all: of the part, where a part was asked for."""
+        return self._length
+
+    async def __aenter__(self) -> Self:
+        if self._is_open or self._is_closed:
+            raise UsageError("a reader opens once", hint="open another one")
+        self._is_open = True
+        self._pieces = self._read()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the read; closing twice is fine.
+
+        Raises:
+            UsageError: Another task reads: cancel it first.
+        """
+        if self._is_reading:
+            raise _busy()
+        self._is_closed = True
+        self._rest = memoryview(b"")
+        if self._pieces is not None:
+            await self._pieces.aclose()
+
+    def __aiter__(self) -> Self:
+        """Iterate pieces: of what `read` has left, then as they are stored."""
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece; no piece is empty.
+
+        Raises:
+            StopAsyncIteration: That was all of it.
+            ChunksDamagedError: Chunks are missing, there are too many, or the digest differs.
+            UsageError: It is not open, another task reads, or an earlier read was cancelled.
+            NatsStreamError: As for `Stream.read`.
+        """
+        if self._rest:
+            piece, self._rest = bytes(self._rest), memoryview(b"")
+            return piece
+        following = await self._next()
+        if following is None:
+            raise StopAsyncIteration
+        return following
+
+    async def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, as many as were asked for; fewer, or none, at the end.
+
+        Args:
+            size: How many; -1 is all that are left, in memory.
+
+        Raises:
+            ConfigError: It is no such number.
+            NatsStreamError: As for iterating.
+        """
+        check_int(size, "size", minimum=-1)
+        self._check_open()
+        # It grows without a copy and gives its bytes away without one; a list that is joined would
+        # hold all of them twice.
+        gathered = io.BytesIO()
+        left = self._length if size < 0 else size
+        while left > 0:
+            if not self._rest:
+                piece = await self._next()
+                if piece is None:
+                    break
+                self._rest = memoryview(piece)
+            part, self._rest = self._rest[:left], self._rest[left:]
+            left -= gathered.write(part)
+        if size < 0:
+            # The whole is verified when the end is met, also that of an empty value.
+            while (piece := await self._next()) is not None:
+                gathered.write(piece)
+        return gathered.getvalue()
+
+    async def _next(self) -> bytes | None:
+        """Return the next piece as it is stored; None at the end, and only there."""
+        pieces = self._check_open()
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)  # Else it would grow with each call.
+        if self._is_at_end:
+            return None
+        self._is_reading = True
+        try:
+            piece = await anext(pieces, None)
+        except NatsStreamError as error:
+            self._failure = error
+            raise
+        except BaseException:
+            self._failure = UsageError(
+                "an earlier read was cancelled, and what it had taken is lost",
+                hint="open another reader with offset=",
+            )
+            raise
+        finally:
+            self._is_reading = False
+        self._is_at_end = piece is None
+        return piece
+
+    def _check_open(self) -> AsyncGenerator[bytes]:
+        if self._is_closed:
+            raise UsageError("the reader is closed", hint="open another one")
+        if self._pieces is None:
+            raise UsageError("the reader is not open", hint="async with ... as reader")
+        if self._is_reading:
+            raise _busy()
+        return self._pieces
+
+    # How it is read.
+
+    async def _read(self) -> AsyncGenerator[bytes]:
+        is_whole = self._length == self._value.size
+        pieces = self._whole() if is_whole else self._part()
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    async def _whole(self) -> AsyncGenerator[bytes]:
+        verifier, digest = Verifier(self._value), RunningHash()
+        last = b""
+        if self._value.chunks or self._value.size:
+            async with aclosing(self._chunks(None, None)) as chunks:
+                async for message in chunks:
+                    chunk = message.data
+                    verifier.count(chunk)
+                    await digest.add(chunk)
+                    if verifier.has_all:
+                        last = chunk
+                    elif chunk:
+                        yield chunk
+        verifier.end(digest.digest())
+        if last:
+            yield last
+
+    async def _part(self) -> AsyncGenerator[bytes]:
+        left = self._length
+        if not left:
+            return
+        place = await self._find()
+        skip = place.skip
+        async with aclosing(self._chunks(place.first_seq, place.last_seq)) as chunks:
+            async for message in chunks:
+                chunk = message.data[skip : skip + left]
+                skip = 0
+                left -= len(chunk)
+                if chunk:
+                    yield chunk
+                if not left:
+                    return
+        raise self._missing(f"{left} bytes of the part are not there")
+
+    async def _chunks(self, first: int | None, last: int | None) -> AsyncGenerator[Message]:
+        subject = self._value.subject
+        spec = RangeSpec(
+            stream=self._stream,
+            first=first,
+            last=last,
+            filters=(subject,),
+            heartbeat_s=_HEARTBEAT_S,
+        )
+        reader = RangeReader[list[Message]](self._api, spec, clip=_clip)
+        try:
+            async with aclosing(reader.runs()) as runs:
+                async for run in runs:
+                    for message in run:
+                        yield message
+        except SequenceRangeError as error:  # What was there a moment ago is not there any more.
+            raise self._missing(error.message) from error
+
+    async def _find(self) -> _Place:
+        """Find the chunks that hold the part, by the sizes of all chunks up to its end.
+
+        Writers may cut unevenly, as Go's does when it reads from a pipe, so sizes are not guessed.
+        """
+        spec = OrderedSpec(stream=self._stream, filters=(self._value.subject,), headers_only=True)
+        stop = self._start + self._length
+        place: _Place | None = None
+        passed = 0
+        async with OrderedConsumer(self._api, spec) as heads:
+            async for message in heads.initial():
+                before, passed = passed, passed + message.stored_bytes
+                if place is None and passed > self._start:
+                    place = _Place(message.sequence, 0, self._start - before)
+                if place is not None and passed >= stop:
+                    return _Place(place.first_seq, message.sequence, place.skip)
+        raise self._missing(f"there are {passed} bytes of {self._value.size}")
+
+    def _missing(self, detail: str) -> ChunksDamagedError:
+        value = self._value
+        return ChunksDamagedError(
+            f"bytes {self._start} to {self._start + self._length} under {value.subject} are not "
+            "all there",
+            subject=value.subject,
+            kind="missing",
+            detail=detail,
+            hint="it was removed meanwhile, or has to be stored again",
+        )
+
+    def __repr__(self) -> str:
+        return f"<ChunkReader {self._value.subject} {self._length} bytes>"
+
+
+def _busy() -> UsageError:
+    return UsageError("another task reads", hint="one task reads; open a reader for each")
+
+
+def _clip(messages: list[Message], count: int) -> list[Message]:
+    return messages[:count]

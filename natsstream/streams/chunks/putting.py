@@ -1,0 +1,239 @@
+"""Stores a value as chunks: pipelined, hashed on the way, with every ack looked at.
+
+What lives here: sending the chunks of one value, and taking them back. What must not: what a value
+is called and who points to it; that is the views'.
+
+Law: a subject of chunks is written once, by one writer, in order. Either all chunks stand there
+when `put` returns, or it raises and has removed what it stored; what it could not remove because
+the server is away is left for a sweep. Nothing is sent twice: a second copy could come to stand
+behind the first one and spoil the value.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from typing import cast
+
+from natsstream._wire import api as subjects
+from natsstream.errors import (
+    ChunksDamagedError,
+    NatsStreamError,
+    RequestTimeoutError,
+    ServerError,
+    TransportError,
+    WrongStreamError,
+)
+from natsstream.streams.api import Api
+from natsstream.streams.chunks.hashing import RunningHash
+from natsstream.streams.chunks.sources import Source, chunks_of, known_size
+from natsstream.streams.chunks.value import Chunked, Progress
+from natsstream.streams.publishing.pub_ack import PubAck
+from natsstream.streams.publishing.publisher import Publisher
+from natsstream.streams.publishing.publisher_options import PublisherOptions
+from natsstream.streams.publishing.window import AckFuture
+
+# 8 MiB under way hide a round trip of 10 ms at 800 MiB/s; the socket's buffer may hold them again.
+WINDOW_BYTES = 8 << 20
+ACK_TIMEOUT_S = 10.0
+"""Acks must come at all; how fast is the link's matter. 10 s without one: nobody is there."""
+_PUBLISH_TIMEOUT_S = 600.0
+# Other tasks of the loop get their turn at least this often.
+_TURN_BYTES = 1 << 20
+COUNT_AFTER_S = 30.0
+"""What took longer could meet a sweep that takes it for abandoned, so its chunks are counted."""
+_DISCARD_S = 5.0
+_RETRY_WAIT_S = 0.25
+
+
+class ChunkPut:
+    """One value on its way into a stream.
+
+    Args:
+        api: The connection.
+        stream: The stream's name.
+        subject: Where its chunks are stored.
+        ack_timeout: Seconds without any ack after which it fails.
+    """
+
+    def __init__(self, api: Api, stream: str, subject: str, ack_timeout: float) -> None:
+        self._api = api
+        self._stream = stream
+        self._subject = subject
+        self._ack_timeout = ack_timeout
+        self._hash = RunningHash()
+        self._flying: deque[tuple[AckFuture, int]] = deque()
+        self._unanswered = 0
+        self._sent = 0
+        self._chunks = 0
+        self._done = 0
+        self._first_seq = 0
+        self._last_seq = 0
+        self._tell: Callable[[], object] = lambda: None
+        self._scope = asyncio.timeout(None)
+
+    async def run(self, source: Source, chunk_size: int, progress: Progress | None) -> Chunked:
+        """Store all chunks of a source; see `Chunks.put`."""
+        if progress is not None:
+            total = known_size(source)
+            self._tell = lambda: progress(self._done, total)
+        options = PublisherOptions(
+            max_pending_bytes=max(WINDOW_BYTES, 2 * chunk_size),
+            ack_timeout=_PUBLISH_TIMEOUT_S,  # The scope is faster.
+            stream=self._stream,
+        )
+        began = asyncio.get_running_loop().time()
+        try:
+            async with Publisher(self._api, options) as publisher:
+                try:
+                    await self._send_all(publisher, source, chunk_size)
+                except RequestTimeoutError:
+                    raise  # What had no ack for so long has none in a moment either.
+                except BaseException:
+                    # A purge must not overtake chunks that are on their way.
+                    await self._settle()
+                    raise
+            is_long = asyncio.get_running_loop().time() - began > COUNT_AFTER_S
+            if is_long or self._last_seq - self._first_seq >= max(self._chunks, 1):
+                await self._count()
+        except BaseException:
+            if self._chunks:
+                await self._discard()
+            raise
+        return Chunked(
+            subject=self._subject,
+            size=self._sent,
+            chunks=self._chunks,
+            digest=self._hash.digest(),
+        )
+
+    async def _send_all(self, publisher: Publisher, source: Source, chunk_size: int) -> None:
+        try:
+            async with self._scope:
+                turn = 0
+                async with aclosing(chunks_of(source, chunk_size)) as chunks:
+                    async for chunk in chunks:
+                        await self._send(publisher, chunk)
+                        turn += len(chunk)
+                        if turn >= _TURN_BYTES:
+                            turn = 0
+                            await asyncio.sleep(0)
+                while self._flying:
+                    await asyncio.wait([self._flying[0][0]])
+                    self._take_acks()
+        except TimeoutError as error:
+            if not self._scope.expired():
+                raise
+            raise RequestTimeoutError(
+                f"chunks of {self._subject}: no ack for {self._ack_timeout:g} s",
+                hint="is the stream's leader there? put it again",
+                retryable=True,
+            ) from error
+
+    async def _send(self, publisher: Publisher, chunk: bytes) -> None:
+        await self._hash.add(chunk)
+        # Counted before it is sent: what may be stored has to be removed.
+        self._chunks += 1
+        self._sent += len(chunk)
+        future = cast("AckFuture", await publisher.send(self._subject, chunk))
+        self._unanswered += 1
+        if self._unanswered == 1:
+            self._expect_ack()
+        future.add_done_callback(self._on_ack)
+        self._flying.append((future, len(chunk)))
+        self._take_acks()
+
+    def _on_ack(self, _: asyncio.Future[PubAck]) -> None:
+        self._unanswered -= 1
+        self._expect_ack()
+
+    def _expect_ack(self) -> None:
+        """Let the time begin again in which an ack must come, if one is under way."""
+        # Without one it is the source that takes its time, and it may.
+        now = asyncio.get_running_loop().time()
+        due = now + self._ack_timeout if self._unanswered else None
+        with suppress(RuntimeError):  # The scope is over.
+            self._scope.reschedule(due)
+
+    def _take_acks(self) -> None:
+        """Look at the acks that have come, in order."""
+        flying, before = self._flying, self._done
+        while flying and flying[0][0].done():
+            future, size = flying[0]
+            ack = future.result()
+            flying.popleft()
+            if ack.stream != self._stream:
+                raise WrongStreamError(
+                    f"chunks of {self._subject} went to stream {ack.stream}, not {self._stream}",
+                    hint="its subjects overlap; nothing points to these chunks",
+                )
+            if ack.sequence <= self._last_seq:
+                raise _spoiled(self._subject, f"sequence {ack.sequence} after {self._last_seq}")
+            self._first_seq = self._first_seq or ack.sequence
+            self._last_seq = ack.sequence
+            self._done += size
+        if self._done > before:
+            self._tell()
+
+    async def _count(self) -> None:
+        """Check that the subject holds our chunks and no others."""
+        answer = await self._api.read(
+            subjects.stream_info(self._stream),
+            {"subjects_filter": self._subject},
+            what=f"stream {self._stream}",
+        )
+        state = cast("dict[str, object]", answer.get("state") or {})
+        held = cast("dict[str, int]", state.get("subjects") or {}).get(self._subject, 0)
+        if held != self._chunks:
+            raise _spoiled(self._subject, f"{self._chunks} were stored, {held} are there")
+
+    async def _settle(self) -> None:
+        """Wait until what is under way has ended, a moment at most."""
+        pending = [future for future, _ in self._flying if not future.done()]
+        if pending and self._api.client.is_connected:
+            await asyncio.wait(pending, timeout=_DISCARD_S)
+
+    async def _discard(self) -> None:
+        with suppress(NatsStreamError, TimeoutError):
+            async with asyncio.timeout(_DISCARD_S):
+                await remove(self._api, self._stream, self._subject)
+
+
+async def remove(api: Api, stream: str, subject: str) -> int:
+    """Remove all messages of a subject of chunks; asked again while the server is away.
+
+    It may be asked again at any time, because such a subject is never written a second time.
+
+    Raises:
+        NatsStreamError: It was refused, or nobody answered.
+    """
+    now = asyncio.get_running_loop().time
+    deadline = now() + api.client.options.request_timeout
+    while True:
+        left = max(deadline - now(), 0.001)
+        try:
+            await api.client.wait_connected(left)
+            answer = await api.change(
+                subjects.stream_purge(stream),
+                {"filter": subject},
+                what=f"chunks of {subject}",
+                timeout=max(left / 2, _RETRY_WAIT_S),
+            )
+        except (TransportError, ServerError) as error:
+            if not error.retryable or now() + _RETRY_WAIT_S >= deadline:
+                raise
+            await asyncio.sleep(_RETRY_WAIT_S)
+        else:
+            return cast("int", answer.get("purged", 0))
+
+
+def _spoiled(subject: str, detail: str) -> ChunksDamagedError:
+    return ChunksDamagedError(
+        f"chunks of {subject} are not what was sent",
+        subject=subject,
+        kind="surplus",
+        detail=detail,
+        hint="somebody else wrote or removed there; put it again",
+    )

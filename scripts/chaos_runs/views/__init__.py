@@ -1,0 +1,1 @@
+"""The crew of the views: buckets, watches, mirrors, locks and stores under the same faults."""

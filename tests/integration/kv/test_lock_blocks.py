@@ -1,0 +1,205 @@
+"""A lock's block: what the loss of the lock, errors and cancels make of it, and of each other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from natsstream.errors import LockLostError
+from tests.support.eventually import eventually_async
+
+if TYPE_CHECKING:
+    from natsstream import JetStream, KeyValue, Lock
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def kv(js: JetStream, stream_name: str) -> KeyValue:
+    """A bucket that can keep locks."""
+    return await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
+
+
+def outlive(lock: Lock) -> None:
+    """Block the event loop until the lock's time is over, so that nobody could have told of it."""
+    time.sleep(lock.remaining + 0.01)
+
+
+def is_clean() -> bool:
+    """Tell whether no cancel is left on this task."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() == 0
+
+
+async def test_a_loss_inside_a_task_group_ends_its_tasks_and_is_told(kv: KeyValue) -> None:
+    ended: list[str] = []
+
+    async def child() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append("child")
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1), asyncio.TaskGroup() as group:
+            group.create_task(child())
+            await kv.delete("l")
+
+    with pytest.raises(LockLostError):
+        await hold()
+    assert ended == ["child"]
+    assert is_clean()
+
+
+async def test_errors_of_a_task_group_that_the_loss_ends_go_first(kv: KeyValue) -> None:
+    async def child() -> None:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            raise ZeroDivisionError
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1), asyncio.TaskGroup() as group:
+            group.create_task(child())
+            await kv.delete("l")
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await hold()
+    assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
+    assert is_clean()
+
+
+async def test_a_timeout_inside_the_block_is_not_taken_for_the_loss(kv: KeyValue) -> None:
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await asyncio.sleep(30)
+            await kv.delete("l")
+            async with asyncio.timeout(30):
+                await asyncio.sleep(30)
+
+    with pytest.raises(LockLostError):
+        await hold()
+    assert is_clean()
+
+
+async def test_a_timeout_around_the_block_ends_it_and_frees_the_lock(kv: KeyValue) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2), kv.lock("l", ttl=60):
+            await asyncio.sleep(30)
+    async with kv.lock("l", timeout=0):
+        pass
+    assert is_clean()
+
+
+async def test_a_block_that_only_looked_at_the_loss_is_cancelled_by_it(kv: KeyValue) -> None:
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1) as lock:
+            outlive(lock)
+            assert not lock.is_held
+            await asyncio.sleep(30)
+
+    with pytest.raises(LockLostError):
+        await hold()
+    assert is_clean()
+
+
+async def test_a_block_that_was_told_by_an_error_can_tidy_up(kv: KeyValue) -> None:
+    tidied: list[str] = []
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1) as lock:
+            outlive(lock)
+            with pytest.raises(LockLostError):
+                lock.check()
+            await asyncio.sleep(0.01)
+            tidied.append("tidied")
+
+    with pytest.raises(LockLostError):
+        await hold()
+    assert tidied == ["tidied"]
+    assert is_clean()
+
+
+async def test_an_error_of_the_block_stays_when_the_loss_cancels_its_end(kv: KeyValue) -> None:
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1) as lock:
+            outlive(lock)
+            assert not lock.is_held
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await hold()
+    assert is_clean()
+
+
+async def test_a_cancel_from_outside_goes_before_the_loss(kv: KeyValue) -> None:
+    has_ended = asyncio.Event()
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=1) as lock:
+            has_ended.set()
+            try:
+                await asyncio.sleep(30)
+            finally:
+                outlive(lock)
+
+    task = asyncio.create_task(hold())
+    await has_ended.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_who_is_cancelled_at_any_moment_leaves_no_lock_behind(kv: KeyValue) -> None:
+    """A claim that is under way is stored after its caller was cancelled."""
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=60):
+            await asyncio.sleep(0)
+
+    for index in range(80):
+        task = asyncio.create_task(hold())
+        await asyncio.sleep(index % 20 / 5_000)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await kv.get("l", consistent=True) is None, f"cancelled at {index % 20 / 5_000} s"
+
+
+async def test_who_is_cancelled_when_the_lock_comes_leaves_nothing_behind(kv: KeyValue) -> None:
+    async def hold() -> None:
+        async with kv.lock("l", ttl=60):
+            await asyncio.sleep(0)
+
+    async def is_waited_for() -> bool:
+        return (await kv.stream.info()).state.consumer_count > 0
+
+    async def is_left_alone() -> bool:
+        return not await is_waited_for()
+
+    for index in range(25):
+        async with kv.lock("l", ttl=60):
+            task = asyncio.create_task(hold())
+            await eventually_async(is_waited_for, within_s=10)
+        await asyncio.sleep(index / 6_000)
+        task.cancel()
+        await asyncio.wait([task])
+        assert await kv.get("l", consistent=True) is None, f"cancelled at {index / 6_000} s"
+        await eventually_async(is_left_alone, within_s=10)
+
+
+async def test_a_cancel_while_the_lock_is_given_back_does_not_keep_it(kv: KeyValue) -> None:
+    for steps in range(8):
+        async with kv.lock("l", ttl=60) as lock:
+            task = asyncio.create_task(lock.release())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not lock.is_held:  # It had begun.
+                assert await kv.get("l", consistent=True) is None

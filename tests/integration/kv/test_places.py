@@ -1,0 +1,457 @@
+"""Buckets elsewhere: in another domain, in another account, mirrored, copied from.
+
+A bucket is the same wherever it is reached from: what one writes, the others read, and nobody
+touches another bucket of the same name.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from natsstream import ExternalStream, NatsStreamError, StreamSource, SubjectTransform, connect
+from natsstream.errors import ConfigError
+from natsstream.testing import NatsServer
+from tests.support.eventually import eventually_async
+from tests.support.leaves import start_hub, start_leaf
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+    from natsstream import Connection, JetStream, KeyValue
+
+pytestmark = pytest.mark.asyncio
+
+HUB = ExternalStream(api="$JS.hub.API")
+# ADR-19's configuration, with the prefixes under which an account imports another one's JetStream.
+ACCOUNTS = """
+accounts {
+  A {
+    users: [{user: a, password: a}], jetstream: enabled
+    exports: [{service: "$JS.API.>", response_type: stream}, {service: "$KV.>"}]
+  }
+  I {
+    users: [{user: i, password: i}], jetstream: enabled
+    imports: [
+      {service: {account: A, subject: "$JS.API.>"}, to: "fromA.>"}
+      {service: {account: A, subject: "$KV.>"}, to: "fromA.$KV.>"}
+    ]
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def sites() -> Iterator[tuple[NatsServer, NatsServer]]:
+    """A hub, and a leaf node of it with a JetStream of its own."""
+    with ExitStack() as servers:
+        hub = start_hub(servers)
+        yield hub, start_leaf(servers, hub)
+
+
+@asynccontextmanager
+async def opened(connection: Connection) -> AsyncGenerator[JetStream]:
+    """Open a connection, and wait until its JetStream answers: a leaf may not be linked yet."""
+    async with connection as js:
+
+        async def answers() -> bool:
+            try:
+                await js.account()
+            except NatsStreamError:
+                return False
+            return True
+
+        await eventually_async(answers, within_s=30)
+        yield js
+
+
+@pytest_asyncio.fixture
+async def at_hub(sites: tuple[NatsServer, NatsServer]) -> AsyncIterator[JetStream]:
+    """A connection to the hub."""
+    async with opened(connect(sites[0].url)) as js:
+        yield js
+
+
+@pytest_asyncio.fixture
+async def at_leaf(sites: tuple[NatsServer, NatsServer]) -> AsyncIterator[JetStream]:
+    """A connection to the leaf node's own JetStream."""
+    async with opened(connect(sites[1].url)) as js:
+        yield js
+
+
+@pytest_asyncio.fixture
+async def through_leaf(sites: tuple[NatsServer, NatsServer]) -> AsyncIterator[JetStream]:
+    """A connection to the hub's JetStream by way of the leaf node."""
+    async with opened(connect(sites[1].url, domain="hub")) as js:
+        yield js
+
+
+async def arrives(bucket: KeyValue, key: str, value: bytes) -> None:
+    """Wait until a bucket has a key's value: mirrors and copies lag behind."""
+
+    async def has_come() -> bool:
+        entry = await bucket.get(key)
+        return entry is not None and entry.value == value
+
+    assert await eventually_async(has_come, within_s=30)
+
+
+async def keys_of(bucket: KeyValue, *filters: str) -> list[str]:
+    return sorted([key async for key in bucket.keys(*filters)])
+
+
+async def check_everything(bucket: KeyValue, origin: KeyValue) -> None:
+    """Use each operation through one bucket, and see it in the one where the keys are."""
+    assert await bucket.put("a.b", b"1") == 1
+    assert await bucket.create("c", b"2") == 2
+    assert await bucket.update("c", b"3", revision=2) == 3
+    await bucket.put("gone", b"4")
+    await bucket.delete("gone")
+    await bucket.put("purged", b"5")
+    await bucket.purge("purged")
+
+    for each in (bucket, origin):
+        entry = await each.get("a.b")
+        assert entry is not None
+        assert (entry.key, entry.value, entry.revision) == ("a.b", b"1", 1)
+        assert await keys_of(each) == ["a.b", "c"]
+        assert await keys_of(each, "a.>") == ["a.b"]
+        history = [(entry.operation, entry.value) async for entry in each.history("c")]
+        assert history == [("PUT", b"2"), ("PUT", b"3")]
+        async with each.watch() as watch:
+            seen = [(entry.key, entry.operation) async for entry in watch.initial()]
+        assert seen == [("a.b", "PUT"), ("c", "PUT"), ("gone", "DEL"), ("purged", "PURGE")]
+
+
+async def test_bucket_of_another_domain_is_used_like_one_s_own(
+    at_hub: JetStream, at_leaf: JetStream, through_leaf: JetStream, stream_name: str
+) -> None:
+    """The leaf has a bucket of the same name, which must not be touched."""
+    own = await at_leaf.kv.create(stream_name)
+    origin = await at_hub.kv.create(stream_name, history=5)
+    bucket = await through_leaf.kv.get(stream_name)
+
+    await check_everything(bucket, origin)
+
+    assert (await own.status()).revision == 0
+    assert stream_name in [status.name async for status in through_leaf.kv.list()]
+
+
+async def test_bucket_is_made_in_another_domain(
+    at_hub: JetStream, through_leaf: JetStream, stream_name: str
+) -> None:
+    bucket = await through_leaf.kv.ensure(stream_name, history=2)
+    await bucket.put("k", b"v")
+
+    entry = await (await at_hub.kv.get(stream_name)).get("k")
+
+    assert entry is not None
+    assert entry.value == b"v"
+
+
+async def test_bucket_of_another_account_is_used_through_an_import(stream_name: str) -> None:
+    with NatsServer(config=ACCOUNTS) as server:
+        own_url = server.url.replace("nats://", "nats://a:a@")
+        url = server.url.replace("nats://", "nats://i:i@")
+        async with (
+            connect(own_url) as theirs,
+            connect(url, api_prefix="fromA") as js,
+            connect(url) as mine,
+        ):
+            own = await mine.kv.create(stream_name)
+            origin = await theirs.kv.create(stream_name, history=5)
+            bucket = await js.kv.get(stream_name)
+
+            await check_everything(bucket, origin)
+
+            assert (await own.status()).revision == 0
+
+
+async def test_mirror_is_read_here_and_written_at_its_origin(
+    js: JetStream, stream_name: str
+) -> None:
+    name = f"{stream_name}_copy"
+    origin = await js.kv.create(stream_name)
+    await origin.put("a", b"1")
+    mirror = await js.kv.create(name, mirror=stream_name)
+    await arrives(mirror, "a", b"1")
+
+    revision = await mirror.put("b", b"2")
+    await arrives(mirror, "b", b"2")
+
+    entry = await origin.get("b")
+    assert entry is not None
+    assert entry.revision == revision == 2
+    # What is read comes from the mirror's own stream, and is told as the mirror's.
+    found = await (await js.kv.get(name)).get("b")
+    assert found is not None
+    assert (found.bucket, found.key, found.revision) == (name, "b", 2)
+    status = await mirror.status()
+    assert (status.values, status.keys) == (2, 2)
+    assert status.mirror is not None
+    assert status.mirror.name == f"KV_{stream_name}"
+    assert await keys_of(mirror) == ["a", "b"]
+
+
+async def test_mirror_of_a_mirror_is_written_at_the_origin_of_both(
+    js: JetStream, stream_name: str
+) -> None:
+    second, third = f"{stream_name}_2", f"{stream_name}_3"
+    origin = await js.kv.create(stream_name)
+    await js.kv.create(second, mirror=stream_name)
+    mirror = await js.kv.create(third, mirror=second)
+
+    await mirror.put("a", b"1")
+    await arrives(mirror, "a", b"1")
+
+    entry = await origin.get("a")
+    assert entry is not None
+    assert entry.value == b"1"
+
+
+async def test_mirror_whose_origin_is_gone_is_still_read(js: JetStream, stream_name: str) -> None:
+    name = f"{stream_name}_copy"
+    origin = await js.kv.create(stream_name)
+    await origin.put("a", b"1")
+    await arrives(await js.kv.create(name, mirror=stream_name), "a", b"1")
+    await js.kv.delete(stream_name)
+
+    mirror = await js.kv.get(name)
+
+    entry = await mirror.get("a")
+    assert entry is not None
+    assert entry.value == b"1"
+
+
+async def test_mirror_opens_for_a_user_who_may_not_ask_for_its_origin(stream_name: str) -> None:
+    name = f"{stream_name}_copy"
+    rules = f'deny: ["$JS.API.STREAM.INFO.KV_{stream_name}"]'
+    users = (
+        f"{{user: a, password: a}}, {{user: b, password: b, permissions: {{publish: {{{rules}}}}}}}"
+    )
+    with NatsServer(config=f"authorization {{ users: [{users}] }}") as server:
+        async with (
+            connect(server.url.replace("nats://", "nats://a:a@")) as js,
+            connect(server.url.replace("nats://", "nats://b:b@")) as restricted,
+        ):
+            await js.kv.create(stream_name)
+            await js.kv.create(name, mirror=stream_name)
+
+            mirror = await restricted.kv.get(name)
+
+            await mirror.put("a", b"1")
+            await arrives(mirror, "a", b"1")
+
+
+async def test_mirror_and_sources_of_a_replicated_bucket(
+    cluster_js: JetStream, stream_name: str
+) -> None:
+    js, name = cluster_js, f"{stream_name}_copy"
+    origin = await js.kv.ensure(stream_name, replicas=3)
+    mirror = await js.kv.create(name, mirror=stream_name, replicas=3)
+    again = await js.kv.create(name, mirror=stream_name, replicas=3)
+    whole = await js.kv.ensure(f"{stream_name}_all", sources=[stream_name], replicas=3)
+
+    revision = await mirror.put("a", b"1")
+    await arrives(mirror, "a", b"1")
+    await arrives(whole, "a", b"1")
+
+    entry = await origin.get("a", consistent=True)
+    assert entry is not None
+    assert (entry.revision, entry.value) == (revision, b"1")
+    assert again.config == mirror.config == (await js.kv.get(name)).config
+    assert not (await js.kv.ensure(again.config)).change
+    assert (await js.kv.update(name, history=2)).config.history == 2
+    assert (await mirror.status()).replicas == 3
+    for bucket in (whole, mirror, origin):
+        await js.kv.delete(bucket.name)
+
+
+async def test_mirror_in_another_domain_writes_to_the_hub(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str
+) -> None:
+    name = f"{stream_name}_copy"
+    origin = await at_hub.kv.create(stream_name)
+    await origin.put("a", b"1")
+    source = StreamSource(name=stream_name, external=HUB)
+    mirror = await at_leaf.kv.create(name, mirror=source)
+    await arrives(mirror, "a", b"1")
+
+    assert await mirror.put("b", b"2") == 2
+    await arrives(mirror, "b", b"2")
+
+    entry = await origin.get("b")
+    assert entry is not None
+    assert entry.revision == 2
+    again = await at_leaf.kv.ensure(name, mirror=StreamSource(name=stream_name, domain="hub"))
+    assert not again.change
+
+
+async def test_mirror_that_maps_its_keys_is_read_under_them(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str
+) -> None:
+    name = f"{stream_name}_copy"
+    mapping = SubjectTransform(source=f"$KV.{stream_name}.>", destination=f"$KV.{name}.>")
+    origin = await at_hub.kv.create(stream_name)
+    source = StreamSource(name=stream_name, transforms=[mapping], external=HUB)
+    mirror = await at_leaf.kv.create(name, mirror=source)
+
+    await mirror.put("a", b"1")
+    await arrives(mirror, "a", b"1")
+
+    assert await keys_of(mirror) == ["a"]
+    assert await origin.get("a") is not None
+
+
+async def test_mirror_that_keeps_less_makes_reads_of_its_origin_wrong(
+    js: JetStream, stream_name: str
+) -> None:
+    """Why `js.kv` refuses the next test's mirrors: this one is made past it."""
+    origin = await js.kv.create(stream_name)
+    for key in ("a", "b", "c"):
+        await origin.put(key, b"1")
+    await js.streams.create(
+        f"KV_{stream_name}_copy",
+        mirror=StreamSource(name=f"KV_{stream_name}", start_seq=2),
+        max_msgs_per_subject=1,
+        allow_direct=True,
+        mirror_direct=True,
+    )
+
+    async def is_denied() -> bool:
+        return await origin.get("a") is None
+
+    assert await eventually_async(is_denied, within_s=30)
+    assert await origin.get("a", consistent=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("start_seq", {"mirror": {"opt_start_seq": 2}}),
+        ("filter", {"mirror": {"filter_subject": "$KV.{}.a.>"}}),
+        ("transforms", {"mirror": {"subject_transforms": [{"src": "$KV.{}.>", "dest": "x.>"}]}}),
+        ("ttl", {"mirror": {}, "ttl": 60}),
+        ("ttl", {"mirror": {}, "ttl": 7_200}),
+        ("ttl", {"mirror": {}, "ttl": None}),
+    ],
+)
+async def test_mirror_that_keeps_other_keys_than_its_origin_is_not_made(
+    js: JetStream, stream_name: str, field: str, options: dict[str, Any]
+) -> None:
+    await js.kv.create(stream_name, ttl=3_600)
+    options = {"ttl": 3_600, **options}
+    source = {"name": stream_name, **options["mirror"]}
+
+    for call in (js.kv.create, js.kv.ensure):
+        with pytest.raises(ConfigError, match=f"by its {field} it has other keys"):
+            await call(f"{stream_name}_copy", **{**options, "mirror": source})
+
+    assert f"{stream_name}_copy" not in [name async for name in js.kv.names()]
+
+
+async def test_key_that_expires_at_the_origin_is_gone_from_the_mirror(
+    js: JetStream, stream_name: str
+) -> None:
+    origin = await js.kv.create(stream_name, limit_marker_ttl=60)
+    mirror = await js.kv.create(f"{stream_name}_copy", mirror=stream_name)
+    await mirror.create("a", b"1", ttl=1)
+    await arrives(mirror, "a", b"1")
+
+    async def is_gone() -> bool:
+        return await mirror.get("a") is None
+
+    assert await eventually_async(is_gone, within_s=30)
+    revision = await mirror.create("a", b"2")
+    await arrives(mirror, "a", b"2")
+    entry = await origin.get("a", consistent=True)
+    assert entry is not None
+    assert entry.revision == revision
+
+
+async def test_mirror_keeps_its_origin_s_ttl_through_changes(
+    js: JetStream, stream_name: str
+) -> None:
+    name = f"{stream_name}_copy"
+    await js.kv.create(stream_name, ttl=60)
+    await js.kv.create(name, mirror=stream_name, ttl=60)
+
+    with pytest.raises(ConfigError, match="by its ttl it has other keys"):
+        await js.kv.update(name, ttl=30)
+    await js.kv.update(stream_name, ttl=90)
+    changed = await js.kv.update(name, ttl=90, description="d")
+
+    assert (changed.config.ttl, changed.config.description) == (90, "d")
+
+
+async def test_mirror_of_another_domain_is_not_made_beside_a_bucket_of_the_origin_s_name(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str
+) -> None:
+    """It would answer half of the reads of that bucket, with the other domain's values."""
+    await at_hub.kv.create(stream_name)
+    await at_leaf.kv.create(stream_name)
+    source = StreamSource(name=stream_name, external=HUB)
+
+    with pytest.raises(ConfigError, match="whose reads it would answer"):
+        await at_leaf.kv.create(f"{stream_name}_copy", mirror=source)
+
+    quiet = {"mirror_direct": False}
+    made = await at_leaf.kv.create(f"{stream_name}_copy", mirror=source, extra=quiet)
+    assert made.config.extra == quiet
+    again = await at_leaf.kv.create(f"{stream_name}_copy", mirror=source, extra=quiet)
+    assert again.config == made.config
+
+
+async def test_sources_bring_their_keys_and_the_bucket_has_its_own(
+    js: JetStream, stream_name: str
+) -> None:
+    first = await js.kv.create(f"{stream_name}_1")
+    second = await js.kv.create(f"{stream_name}_2")
+    whole = await js.kv.create(stream_name, sources=[first.name, second.name])
+
+    await first.put("a", b"1")
+    await second.put("b", b"2")
+    await whole.put("c", b"3")
+    await arrives(whole, "a", b"1")
+    await arrives(whole, "b", b"2")
+
+    assert await keys_of(whole) == ["a", "b", "c"]
+    assert await first.get("c") is None
+    assert {each.name for each in (await whole.status()).sources} == {
+        f"KV_{first.name}",
+        f"KV_{second.name}",
+    }
+
+
+async def test_source_of_the_same_name_in_another_domain_keeps_its_keys(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str
+) -> None:
+    origin = await at_hub.kv.create(stream_name)
+    copy = await at_leaf.kv.create(
+        stream_name, sources=[StreamSource(name=stream_name, external=HUB)]
+    )
+
+    await origin.put("a", b"1")
+    await arrives(copy, "a", b"1")
+    await copy.put("b", b"2")
+
+    assert await keys_of(copy) == ["a", "b"]
+    assert await keys_of(origin) == ["a"]
+
+
+async def test_plain_stream_can_be_a_source_by_transforms_of_its_own(
+    js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(f"{stream_name}_events", subjects=[f"{stream_name}.done.*"])
+    mapping = SubjectTransform(
+        source=f"{stream_name}.done.*", destination=f"$KV.{stream_name}.{{{{wildcard(1)}}}}"
+    )
+    source = StreamSource(name=f"{stream_name}_events", transforms=[mapping])
+    bucket = await js.kv.create(stream_name, sources=[source])
+
+    await js.publish(f"{stream_name}.done.o-1", b"v")
+
+    await arrives(bucket, "o-1", b"v")

@@ -1,0 +1,121 @@
+"""What writes to a bucket refuse: no keys, no values, no room, no life times, no bucket."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream.errors import (
+    BucketNotFoundError,
+    ConfigError,
+    KeyNameError,
+    MessageRuleError,
+    MessageTooLargeError,
+    StreamFullError,
+)
+
+if TYPE_CHECKING:
+    from natsstream import JetStream
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_life_time_that_the_server_would_raise_is_refused(
+    js: JetStream, stream_name: str
+) -> None:
+    """With a history it would be the bucket's `limit_marker_ttl`, without a word."""
+    kv = await js.kv.create(stream_name, limit_marker_ttl=60, history=2, storage="memory")
+
+    for call in (kv.create("a", b"1", ttl=59), kv.purge("a", ttl=1), kv.purge_matching(">", ttl=9)):
+        with pytest.raises(ConfigError, match="the 60 s of its limit_marker_ttl"):
+            await call
+    revision = await kv.create("a", b"1", ttl=60)
+    stored = await kv.stream.get(revision)
+    assert stored is not None
+    assert stored.headers["Nats-TTL"] == "60"
+
+    await js.publish(f"$KV.{stream_name}.b", b"", ttl=59)
+    raised = await kv.stream.get(last_by_subject=f"$KV.{stream_name}.b")
+    assert raised is not None
+    assert raised.headers["Nats-TTL"] == "60"  # The server's doing, for which we refuse.
+
+
+async def test_life_time_in_a_bucket_without_markers_says_what_is_missing(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, storage="memory")
+
+    with pytest.raises(MessageRuleError) as caught:
+        await kv.create("a", b"1", ttl=5)
+
+    assert "limit_marker_ttl" in caught.value.hint
+    assert await kv.get("a") is None
+
+
+async def test_value_that_a_bucket_has_no_room_for_says_what_to_change(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, storage="memory", max_value_size=300, history=2)
+    with pytest.raises(MessageTooLargeError) as too_large:
+        await kv.put("a", b"x" * 400)
+    await kv.put("a", b"1")
+    await js.kv.update(stream_name, max_bytes=(await kv.status()).bytes)
+
+    for call in (kv.put("b", b"1"), kv.delete("a"), kv.purge("a")):
+        with pytest.raises(StreamFullError) as full:
+            await call
+        assert f"js.kv.update({stream_name!r}, max_bytes=" in full.value.hint
+
+    assert f"js.kv.update({stream_name!r}, max_value_size=" in too_large.value.hint
+    assert [entry.revision async for entry in kv.history()] == [1]
+
+
+@pytest.mark.parametrize("key", ["*", ">", "a.*", "a.>", "", ".a", "a.", "a..b", "a b", "é", "a\n"])
+async def test_every_call_for_one_key_refuses_what_is_no_key(
+    js: JetStream, stream_name: str, key: str
+) -> None:
+    """`purge(">")` once emptied a bucket of nats-py."""
+    kv = await js.kv.create(stream_name, storage="memory", history=3)
+    for number in range(3):
+        await kv.put("a", b"%d" % number)
+    state = (await kv.stream.info()).state
+
+    for call in (
+        kv.get(key), kv.get(key, revision=1), kv.put(key, b""), kv.create(key, b""),
+        kv.update(key, b"", revision=1), kv.delete(key), kv.purge(key), kv.revert(key, 1),
+    ):  # fmt: skip
+        with pytest.raises(KeyNameError):
+            await call
+
+    assert (await kv.stream.info()).state == state
+
+
+async def test_values_and_numbers_of_other_types_are_refused(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, storage="memory")
+
+    for call in (
+        kv.put("a", "text"),  # pyright: ignore[reportArgumentType] - The point of the test.
+        kv.create("a", None),  # pyright: ignore[reportArgumentType] - As above.
+        kv.get("a", revision=0),
+        kv.get("a", consistent=1),  # pyright: ignore[reportArgumentType] - As above.
+        kv.update("a", b"", revision=-1),
+        kv.update("a", b"", revision=True),
+        kv.delete("a", revision=0),
+        kv.create("a", b"", ttl=0.5),
+        kv.purge("a", ttl="soon"),  # pyright: ignore[reportArgumentType] - As above.
+    ):
+        with pytest.raises(ConfigError):
+            await call
+    assert (await kv.stream.info()).state.last_seq == 0
+
+
+async def test_bucket_that_was_deleted_is_told_as_such(js: JetStream, stream_name: str) -> None:
+    kv = await js.kv.create(stream_name, storage="memory")
+    await js.kv.delete(stream_name)
+
+    for call in (kv.get("a", consistent=True), kv.get("a", revision=1), kv.put("a", b"")):
+        with pytest.raises(BucketNotFoundError):
+            await call

@@ -1,0 +1,120 @@
+"""Names of stores and objects, and the subjects that they stand for."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natsstream.errors import BucketNameError, ConfigError, ObjectNameError
+from natsstream.objects.describing import check_description, check_headers, check_metadata
+from natsstream.objects.names import (
+    BUCKET_NAME_CHARS_MAX,
+    check_bucket_name,
+    check_object_name,
+    is_nuid,
+    name_bytes_max,
+    new_nuid,
+)
+from natsstream.objects.place import Place
+from natsstream.streams.names import SUBJECT_BYTES_MAX, check_subject
+
+PLACE = Place("files")
+
+
+def test_subjects_are_those_of_every_client() -> None:
+    assert PLACE.stream == "OBJ_files"
+    assert PLACE.chunk_filter == "$O.files.C.>"
+    assert PLACE.meta_filter == "$O.files.M.>"
+    assert PLACE.chunk_subject("N1") == "$O.files.C.N1"
+    # Base64 for URLs, with its padding.
+    assert PLACE.meta_subject("a.bin") == "$O.files.M.YS5iaW4="
+    assert PLACE.meta_subject("ÿÿ>>>") == "$O.files.M.w7_Dvz4-Pg=="
+
+
+@given(st.text())
+def test_a_name_comes_back_from_its_subject_or_is_refused(name: str) -> None:
+    try:
+        checked = check_object_name(name, PLACE)
+    except ObjectNameError:
+        assert not name
+        return
+
+    subject = PLACE.meta_subject(checked)
+
+    assert check_subject(subject) == subject
+    assert subject.count(".") == 3
+    assert PLACE.name_of(subject) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["*", ">", "..", " ", "a/b", "\x00", "\r\n", "é", "💾", "a" * 1024]
+)
+def test_names_that_no_subject_could_have_are_legal(name: str) -> None:
+    assert PLACE.name_of(PLACE.meta_subject(check_object_name(name, PLACE))) == name
+
+
+@pytest.mark.parametrize("name", ["", "\ud800", "a\udcff", b"a", None, 5])
+def test_what_is_no_text_is_no_name(name: object) -> None:
+    with pytest.raises(ObjectNameError):
+        check_object_name(name, PLACE)
+
+
+def test_the_longest_name_fits_and_one_more_byte_does_not() -> None:
+    longest = "n" * name_bytes_max(PLACE)
+
+    assert len(PLACE.meta_subject(check_object_name(longest, PLACE))) <= SUBJECT_BYTES_MAX
+    with pytest.raises(ObjectNameError):
+        check_object_name(longest + "n", PLACE)
+
+
+@pytest.mark.parametrize("subject", ["YS5i!", "YQ", "YQ==.x", "", "YR==", "_w==", "é"])
+def test_a_subject_that_no_client_would_write_has_no_name(subject: str) -> None:
+    assert PLACE.name_of(f"$O.files.M.{subject}") is None
+
+
+@pytest.mark.parametrize("bucket", ["a", "A-b_9", "x" * BUCKET_NAME_CHARS_MAX])
+def test_names_of_stores_are_letters_digits_dashes(bucket: str) -> None:
+    assert check_bucket_name(bucket) == bucket
+
+
+@pytest.mark.parametrize(
+    "bucket", ["", "a.b", "a b", "a*", ">", "é", "a\n", "x" * (BUCKET_NAME_CHARS_MAX + 1), 5, None]
+)
+def test_other_names_of_stores_are_refused(bucket: object) -> None:
+    with pytest.raises(BucketNameError):
+        check_bucket_name(bucket)
+
+
+def test_nuids_are_tokens_and_no_two_are_the_same() -> None:
+    made = {new_nuid() for _ in range(1_000)}
+
+    assert len(made) == 1_000
+    assert all(is_nuid(nuid) and len(nuid) == 22 for nuid in made)
+
+
+def test_headers_are_texts_or_lists_of_them() -> None:
+    assert check_headers({"A": "x", "B": ["y", "z"], "C": []}) == {
+        "A": ("x",),
+        "B": ("y", "z"),
+        "C": (),
+    }
+
+
+@pytest.mark.parametrize(
+    "headers", [{"A": 1}, {"A": b"x"}, {"A": [1]}, {1: "x"}, "A", {"A": "\ud800"}]
+)
+def test_other_headers_are_refused(headers: object) -> None:
+    with pytest.raises(ConfigError):
+        check_headers(headers)
+
+
+@pytest.mark.parametrize("metadata", [{"A": ["x"]}, {"A": None}, {1: "x"}, ["A"], {"\udcff": "x"}])
+def test_metadata_is_text_by_text(metadata: object) -> None:
+    with pytest.raises(ConfigError):
+        check_metadata(metadata)
+
+
+def test_a_description_is_text() -> None:
+    with pytest.raises(ConfigError):
+        check_description(b"x")
