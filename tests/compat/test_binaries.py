@@ -19,12 +19,17 @@ FETCH = "from natsstream.testing import server_binary; print(server_binary('2.10
 
 
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of its own; the installers keep theirs, so little is downloaded again."""
+def kept_installers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip and uv keep their caches, wherever ours is: little is downloaded again."""
     root = cache_folder().parents[1]
     for installer in ("uv", "pip"):
         name = f"{installer.upper()}_CACHE_DIR"
         monkeypatch.setenv(name, os.environ.get(name, str(root / installer)))
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, kept_installers: None, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001 - it moves the caches.
+    """A cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "natsstream" / "servers"
 
@@ -100,7 +105,9 @@ def test_index_that_does_not_answer_is_told(empty_cache: Path, no_index: None) -
 
 @pytest.mark.needs_versions
 def test_cache_that_can_not_be_written_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    kept_installers: None,  # noqa: ARG001 - it moves the caches.
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "file"
     file.write_text("no folder")
