@@ -12,7 +12,7 @@ import random
 import time
 import traceback
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -87,12 +87,29 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
         plan: What is run.
         tell: Gets lines about what happens.
     """
+    return await carry_out(
+        plan, tell, lambda result, findings: _Run(plan, tell, result, findings).run()
+    )
+
+
+async def carry_out(
+    plan: Plan,
+    tell: Callable[[str], None],
+    work: Callable[[Result, Findings], Awaitable[None]],
+) -> Result:
+    """Do the work of a crew's run, and tell what was found and what is left of it here.
+
+    Args:
+        plan: What is run.
+        tell: Gets lines about what happens.
+        work: Runs everything and ends everything.
+    """
     result = Result(plan.seed, plan.replicas)
     findings = Findings(tell)
     started = time.monotonic()
     before = count_belongings()
     try:
-        await _Run(plan, tell, result, findings).run()
+        await work(result, findings)
     except Exception:  # noqa: BLE001 - Whatever it is, the result tells it with its steps.
         findings.add("crash", traceback.format_exc())
     # Callbacks of what was closed last may be a turn behind.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
@@ -20,14 +19,12 @@ from scripts.chaos_runs.ledger import Content, Findings
 from scripts.chaos_runs.leftovers import (
     check_consumers,
     check_subscriptions,
-    compare_belongings,
     compare_memory,
-    count_belongings,
     resident_bytes,
 )
 from scripts.chaos_runs.load import Load
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import PROGRESS_S, Plan
+from scripts.chaos_runs.run import PROGRESS_S, Plan, carry_out
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
 from scripts.chaos_runs.views.bucket_book import End
@@ -46,22 +43,9 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
         plan: What is run.
         tell: Gets lines about what happens.
     """
-    result = Result(plan.seed, plan.replicas)
-    findings = Findings(tell)
-    started = time.monotonic()
-    before = count_belongings()
-    try:
-        await _Run(plan, tell, result, findings).run()
-    except Exception:  # noqa: BLE001 - Whatever it is, the result tells it with its steps.
-        findings.add("crash", traceback.format_exc())
-    # Callbacks of what was closed last may be a turn behind.
-    await asyncio.sleep(_LOOK_S)
-    compare_belongings(before, count_belongings(), findings)
-    result.seconds = time.monotonic() - started
-    result.findings = [str(each) for each in findings.kept]
-    if findings.count > len(findings.kept):
-        result.findings.append(f"... {findings.count} in all")
-    return result
+    return await carry_out(
+        plan, tell, lambda result, findings: _Run(plan, tell, result, findings).run()
+    )
 
 
 class _Run:
