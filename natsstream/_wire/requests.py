@@ -63,7 +63,11 @@ class Requests:
 
     def forget(self, reply: str) -> None:
         """Drop a reply subject; an answer that comes later is ignored."""
-        self._waiting.pop(reply.encode(), None)
+        waiting = self._waiting.pop(reply.encode(), None)
+        if waiting is not None and waiting.future.done() and not waiting.future.cancelled():
+            # Who was cancelled at the moment of a break has not read the error, which is no cause
+            # for asyncio to complain.
+            waiting.future.exception()
 
     def settle(self, frames: Sequence[Frame]) -> None:
         """Hand answers to those who wait for them; the sink of the inbox."""

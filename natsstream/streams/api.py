@@ -2,7 +2,8 @@
 
 Law: a request that only reads is asked again while the server is away or says nothing, within its
 deadline; one that changes something is asked once, unless nobody was there to do it. No request
-leaves without the connection's domain or prefix.
+leaves without the connection's domain or prefix. A deletion whose answer is lost is over when the
+thing is gone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from natsstream._wire.client import Client
 from natsstream._wire.errors_map import server_error
 from natsstream.errors import (
     JetStreamNotEnabledError,
+    NatsStreamError,
     NoRespondersError,
+    NotFoundError,
     ProtocolError,
     RequestTimeoutError,
     ServerError,
@@ -28,6 +31,8 @@ from natsstream.streams.features import ALL, Feature, api_level, is_too_old, req
 # A server that restarts has no responders for some tens of milliseconds (ADR-22 waits 250 ms).
 _RETRY_WAIT_S = 0.1
 _CHANGE_RETRIES = 2
+# How long a deletion is silent before it is looked after; an answer takes some milliseconds.
+_LOOK_EVERY_S = 1.0
 # What asking for the API level may end in where everything else works.
 _NO_LEVEL = (ServerError, NoRespondersError, RequestTimeoutError, ProtocolError)
 
@@ -120,6 +125,42 @@ class Api:
         """
         timeout = self.client.options.request_timeout if timeout is None else timeout
         return await self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
+
+    async def delete(self, subject: str, info: str, *, what: str) -> None:
+        """Ask once for a deletion, and return when the server says that it is done, or it is seen.
+
+        A cluster that chooses a leader at that moment deletes without a word (up to 2.15.1: each
+        replica leaves the answer to another one), so silence is looked into.
+
+        Args:
+            subject: The API's subject of the deletion.
+            info: The API's subject that describes the thing as long as it is there.
+            what: The thing, for errors.
+
+        Raises:
+            NotFoundError: It does not exist.
+            ServerError: The server refused.
+            TransportError: There was no answer, and it is there; it may still be deleted.
+
+        Cost: one round trip; in silence one more each second.
+        """
+        answer = asyncio.ensure_future(self.change(subject, None, what=what))
+        try:
+            while not (await asyncio.wait({answer}, timeout=_LOOK_EVERY_S))[0]:
+                if await self._is_gone(info, what):
+                    return
+            await answer
+        finally:
+            answer.cancel()
+
+    async def _is_gone(self, info: str, what: str) -> bool:
+        try:
+            await self.read(info, None, what=what, timeout=_LOOK_EVERY_S)
+        except NotFoundError:
+            return True
+        except NatsStreamError:
+            pass  # Nothing is known; the deletion's own deadline goes on.
+        return False
 
     async def read(
         self,

@@ -134,10 +134,11 @@ async def delete_stream(api: Api, name: str) -> None:
 
     Raises:
         StreamNotFoundError: It does not exist.
-        TransportError: There was no answer; whether it was deleted is not known.
+        TransportError: There was no answer, and it is there; it may still be deleted.
     """
     check_stream_name(name)
-    await api.change(subjects.stream_delete(name), None, what=f"stream {name}")
+    what = f"stream {name}"
+    await api.delete(subjects.stream_delete(name), subjects.stream_info(name), what=what)
 
 
 async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:

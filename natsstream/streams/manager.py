@@ -119,6 +119,10 @@ class StreamManager:
 
         Raises:
             StreamNotFoundError: It does not exist.
+            TransportError: There was no answer, and it is there; it may still be deleted.
+
+        Cost: one round trip. A cluster that is choosing a leader may delete without an answer;
+        that is seen after a second.
         """
         await delete_stream(self._api, name)
 

@@ -21,6 +21,7 @@ from natsstream.errors import (
     ServerError,
     SubjectError,
 )
+from natsstream.streams.configuring import delete_stream
 from natsstream.streams.doors.part import Part
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_filter
@@ -158,6 +159,6 @@ class Removals(Part):
 
         Raises:
             StreamNotFoundError: It does not exist.
-            TransportError: No answer; it may be done or not.
+            TransportError: No answer, and it is there; it may still be deleted.
         """
-        await self._api.change(subjects.stream_delete(self.name), None, what=f"stream {self.name}")
+        await delete_stream(self._api, self.name)

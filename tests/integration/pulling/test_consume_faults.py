@@ -51,6 +51,12 @@ async def read_all(messages: Messages, last: int) -> dict[int, int]:
     return found
 
 
+async def ack_all(messages: Messages) -> None:
+    """Ack what comes, until cancelled."""
+    async for message in messages:
+        await message.ack()
+
+
 @pytest.mark.parametrize("max_messages", [1, 20])
 @pytest.mark.parametrize("fault", [restart, crash])
 async def test_flow_goes_on_after_its_server_was_away(

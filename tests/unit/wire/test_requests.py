@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+
 import pytest
 
 from natsstream._wire.requests import Requests, check_responders
@@ -54,6 +57,20 @@ async def test_break_fails_those_under_way_and_not_those_that_follow() -> None:
 
     assert isinstance(future.exception(), ConnectionLostError)
     assert not next_one.done()
+
+
+async def test_error_of_a_request_that_was_left_is_nobodys_complaint() -> None:
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
+    requests = Requests("_INBOX")
+
+    for _ in range(3):
+        reply, _ = requests.expect("a")
+        requests.lose(lambda: ConnectionLostError("gone"))
+        requests.forget(reply)
+    gc.collect()
+
+    assert complaints == []
 
 
 async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> None:

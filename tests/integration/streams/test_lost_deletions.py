@@ -1,0 +1,120 @@
+"""Deletions that are carried out, or not, and nobody answers: a relay keeps the answer to itself.
+
+A cluster does the same when a leader changes at that moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import connect
+from natsstream.errors import NotFoundError, RequestTimeoutError, StreamNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from natsstream import CoreMessage, JetStream
+    from natsstream.testing import NatsServer
+
+pytestmark = pytest.mark.asyncio
+
+
+@asynccontextmanager
+async def silent(
+    url: str, prefix: str, *, deletes: bool, request_timeout: float = 30
+) -> AsyncGenerator[JetStream]:
+    """Connect through a relay of the API that answers no deletion, and may not pass it on."""
+    async with (
+        connect(url) as direct,
+        direct.core.subscribe(f"{prefix}.>") as requests,
+        asyncio.TaskGroup() as group,
+        connect(url, api_prefix=prefix, request_timeout=request_timeout) as js,
+    ):
+
+        async def relay(request: CoreMessage) -> None:
+            subject = f"$JS.API{request.subject.removeprefix(prefix)}"
+            is_deletion = ".DELETE." in subject
+            if deletes or not is_deletion:
+                answer = await direct.core.request(subject, request.data, timeout=30)
+                if not is_deletion:
+                    await request.respond(answer.data)
+
+        async def relay_all() -> None:
+            async for request in requests:
+                group.create_task(relay(request))
+
+        relaying = group.create_task(relay_all())
+        yield js
+        relaying.cancel()
+
+
+async def test_stream_that_was_deleted_without_an_answer_is_deleted(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
+
+    async with silent(server.url, f"{stream_name}_api", deletes=True) as there:
+        await (await there.streams.get(stream_name)).delete()
+
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+
+
+async def test_consumer_that_was_deleted_without_an_answer_is_deleted(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
+    await stream.consumers.create("c")
+
+    async with silent(server.url, f"{stream_name}_api", deletes=True) as there:
+        await (await there.streams.get(stream_name)).consumers.delete("c")
+
+    assert [name async for name in stream.consumers.names()] == []
+
+
+async def test_deletion_that_was_lost_is_no_deletion(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
+    await stream.consumers.create("c")
+
+    prefix = f"{stream_name}_api"
+    async with silent(server.url, prefix, deletes=False, request_timeout=2.5) as there:
+        with pytest.raises(RequestTimeoutError, match="DELETE"):
+            await there.streams.delete(stream_name)
+        with pytest.raises(RequestTimeoutError, match="DELETE"):
+            await (await there.streams.get(stream_name)).consumers.delete("c")
+
+    assert [name async for name in stream.consumers.names()] == ["c"]
+
+
+async def test_what_does_not_exist_is_told_at_once(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
+
+    with pytest.raises(NotFoundError):
+        await stream.consumers.delete("c")
+    await stream.delete()
+    with pytest.raises(StreamNotFoundError):
+        await stream.delete()
+
+
+async def test_cancelled_deletion_waits_for_nothing(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
+
+    async with silent(server.url, f"{stream_name}_api", deletes=False) as there:
+        deleting = asyncio.ensure_future(there.streams.delete(stream_name))
+        done, _ = await asyncio.wait({deleting}, timeout=1.2)
+        deleting.cancel()
+        await asyncio.wait({deleting})
+        await there.core.flush()
+
+        assert not done
+        assert deleting.cancelled()
+        waiting = there._client.requests._waiting  # pyright: ignore[reportPrivateUsage]
+        assert waiting == {}
