@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from natsstream._wire.life import CLOSE_TIMEOUT_S, Life, Listener, Watcher
 from natsstream._wire.outlet import Outlet
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
+from natsstream._wire.patience import Patience
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
 from natsstream._wire.unsent import unsent_bytes
@@ -39,10 +40,6 @@ from natsstream.options import ConnectOptions, public_url
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import Link
 
-# A node that has no way to the leader yet takes a question and forgets it. A server that is merely
-# slow is asked 4 times in 10 s.
-_REPEAT_AFTER_S = 1.0
-_REPEAT_WAIT_S_MAX = 4.0
 # What was written last, such as the deletion of a consumer, gets this long to reach the server.
 _LAST_FLUSH_S = 1.0
 
@@ -124,6 +121,7 @@ class Client:
         from natsstream._wire.attach import attach_nats  # noqa: PLC0415
 
         client = cls(options)
+        client._outlet.gathers = False
         try:
             await client._begin(attach_nats(nats, client.parser, client._life))
         except BaseException:
@@ -354,14 +352,19 @@ class Client:
         repeats: bool,
     ) -> Frame:
         reply, future = self.requests.expect(subject)
-        command = b""
+        command, is_over = b"", False
+
+        def ask_again() -> None:
+            if self._outlet.has_server:  # Otherwise the first one waits for a connection still.
+                self.write(command)
+
+        patience = Patience(future, deadline, ask_again if repeats else None)
         try:
             command = self.publish_command(subject, reply, headers, payload)
-            self.write(command)
-            async with asyncio.timeout_at(deadline):
-                if repeats:
-                    await self._repeat(command, future)
-                return await future
+            self._outlet.write_together(command)
+            frame = await future
+            is_over = not repeats
+            return frame
         except TimeoutError:
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
@@ -369,16 +372,10 @@ class Client:
                 retryable=True,
             ) from None
         finally:
+            patience.end()
             self.requests.forget(reply)
-            self.take_back(command)
-
-    async def _repeat(self, command: bytes, future: asyncio.Future[Frame]) -> None:
-        """Write a question again while it has no answer; all answers come to the same future."""
-        wait_s = _REPEAT_AFTER_S
-        while not (await asyncio.wait([future], timeout=wait_s))[0]:
-            wait_s = min(2 * wait_s, _REPEAT_WAIT_S_MAX)
-            if self._outlet.has_server:  # Otherwise the first one waits for a connection still.
-                self.write(command)
+            if not is_over:
+                self.take_back(command)
 
     # Subscriptions.
 

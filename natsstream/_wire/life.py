@@ -110,8 +110,9 @@ class Life:
             AuthenticationError: It was, because the servers refuse the credentials.
         """
         try:
-            async with asyncio.timeout(timeout):
-                await self._is_up.wait()
+            if not self._is_up.is_set():
+                async with asyncio.timeout(timeout):
+                    await self._is_up.wait()
         except TimeoutError:
             raise ConnectionLostError(
                 f"no server came back within {timeout:g} s",

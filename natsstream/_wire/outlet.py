@@ -15,23 +15,32 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from natsstream._wire.life import PENDING_BYTES_MAX, Life
-from natsstream.errors import ConnectionLostError, RequestTimeoutError
+from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
 
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import Link
 
-# asyncio's own high-water mark, above which it asks writers to wait.
+# asyncio's own high-water mark, above which it asks writers to wait; more is not gathered either.
 _CONGESTED_BYTES = 64 << 10
 
 
 class Outlet:
-    """Writes to whatever server is connected, by nats-py's transport."""
+    """Writes to whatever server is connected, by nats-py's transport.
+
+    Attributes:
+        gathers: Whether `write_together` may hold bytes back until the turn of the loop is over.
+            False where somebody else writes to the same socket.
+    """
 
     def __init__(self, life: Life) -> None:
+        self.gathers: bool = True
         self._life = life
         self._link: Link | None = None
         self._nats: Any = None
         self._flushes: set[asyncio.Future[None]] = set()
+        self._gathered: list[bytes] = []
+        self._gathered_bytes = 0
+        self._turn: asyncio.Handle | None = None
 
     def open(self, link: Link) -> None:
         """Write to this connection from now on."""
@@ -54,6 +63,8 @@ class Outlet:
 
     def write(self, commands: bytes) -> bool:
         """Send protocol bytes, in order, now or after a reconnect; see `Client.write`."""
+        if self._gathered:
+            self._send_gathered()
         nats = self._nats
         transport = self._link.transport if self._link is not None else None
         is_leaving = transport is not None and transport.is_closing()
@@ -79,17 +90,50 @@ class Outlet:
             nats._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
         return False
 
+    def write_together(self, command: bytes) -> None:
+        """Write a command: the first in a turn of the loop at once, the others in one piece.
+
+        Raises:
+            NatsStreamError: What `write` raises.
+
+        Cost: a write is a call of the system, as dear as all else that a request does. Where many
+        tasks ask at once, one call takes what all of them ask.
+        """
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._end_turn)
+        elif self.gathers and self.has_server:
+            self._gathered.append(command)
+            self._gathered_bytes += len(command)
+            if self._gathered_bytes > _CONGESTED_BYTES:
+                self._send_gathered()
+            return
+        self.write(command)
+
+    def _end_turn(self) -> None:
+        self._turn = None
+        if self._gathered:
+            self._send_gathered()
+
+    def _send_gathered(self) -> None:
+        run, self._gathered, self._gathered_bytes = self._gathered, [], 0
+        if self.has_server:
+            self.write(b"".join(run))
+            return
+        for command in run:
+            # One by one, so that each can still be taken back; who asked is told of the break.
+            with suppress(NatsStreamError):
+                self.write(command)
+
     def take_back(self, command: bytes) -> None:
         """Forget a command that still waits for a connection: nobody waits for its answer.
 
         Otherwise a server that comes back would do what its caller has long been told has failed.
         """
         nats = self._nats
-        for index, waiting in enumerate(nats._pending):
-            if waiting is command:
-                del nats._pending[index]
-                nats._pending_data_size -= len(command)
-                return
+        if _removed(self._gathered, command):
+            self._gathered_bytes -= len(command)
+        elif _removed(nats._pending, command):
+            nats._pending_data_size -= len(command)
 
     async def drain(self, timeout: float) -> None:
         """Wait until the socket has room; see `Client.drain`."""
@@ -135,3 +179,12 @@ class Outlet:
         for flush in self._flushes:
             if not flush.done():
                 flush.set_exception(self._life.broken())
+
+
+def _removed(commands: list[bytes], command: bytes) -> bool:
+    """Remove this very command, not one that is equal; tell whether it was there."""
+    for index, waiting in enumerate(commands):
+        if waiting is command:
+            del commands[index]
+            return True
+    return False

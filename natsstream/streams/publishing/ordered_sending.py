@@ -30,7 +30,7 @@ from natsstream.streams.api import Api
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.publishing.guards import Alone, Guard, MessageIdGuard, is_alone
 from natsstream.streams.publishing.outgoing import add_header
-from natsstream.streams.publishing.pub_ack import AckReader, PubAck
+from natsstream.streams.publishing.pub_ack import PubAck, read_ack
 from natsstream.streams.publishing.publish import RETRY_WAIT_S
 from natsstream.streams.publishing.publisher_options import PublisherOptions
 from natsstream.streams.publishing.sending import (
@@ -101,7 +101,6 @@ class OrderedSending:
         self._limit_max = 1
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
-        self._acks = AckReader()
         self._added = 0
         # All without an ack, in order; and those of them that this run has not sent yet.
         self._line: dict[int, _Placed] = {}
@@ -238,7 +237,7 @@ class OrderedSending:
             if entry is None:
                 continue
             try:
-                ack = self._acks.read(frame, entry.subject)
+                ack = read_ack(frame, entry.subject)
             except NatsStreamError as error:
                 # Of an earlier run's copy only good news counts: a later one is under way.
                 if run == self._run:

@@ -18,7 +18,7 @@ from natsstream._wire.refusals import denied_error
 from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
-from natsstream.streams.publishing.pub_ack import AckReader
+from natsstream.streams.publishing.pub_ack import read_ack
 from natsstream.streams.publishing.publish import RETRY_WAIT_S
 from natsstream.streams.publishing.publisher_options import PublisherOptions
 from natsstream.streams.publishing.window import AckFuture, Entry, Window
@@ -128,7 +128,6 @@ class PlainSending:
         # Without retries a message's first failure is its last.
         self._retry_for = 0.0 if options.retry_for is None else options.retry_for
         self._loop = asyncio.get_running_loop()
-        self._acks = AckReader()
         self._sent = 0
         self._pending: dict[bytes, _Plain] = {}
         # Commands by reply: not written yet.
@@ -218,7 +217,7 @@ class PlainSending:
     def on_acks(self, frames: list[Frame]) -> None:
         """Settle what is answered."""
         self._writer.heard()
-        take, read, settle = self._pending.pop, self._acks.read, self._window.settle
+        take, read, settle = self._pending.pop, read_ack, self._window.settle
         for frame in frames:
             entry = take(frame[0], None)
             if entry is None:

@@ -16,7 +16,7 @@ from natsstream.errors import (
     StreamFullError,
     UnavailableError,
 )
-from natsstream.streams.publishing.pub_ack import AckReader, PubAck, read_ack
+from natsstream.streams.publishing.pub_ack import PubAck, read_ack, read_json_ack
 
 if TYPE_CHECKING:
     from natsstream._wire.parser import Frame
@@ -96,9 +96,9 @@ def outcome(read: object, payload: bytes) -> object:
 @example([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":02}'])
 @example([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":\xb2}'])
 def test_fast_reading_gives_what_json_gives(payloads: list[bytes]) -> None:
-    reader = AckReader()
-
-    assert [outcome(reader.read, p) for p in payloads] == [outcome(read_ack, p) for p in payloads]
+    assert [outcome(read_ack, payload) for payload in payloads] == [
+        outcome(read_json_ack, payload) for payload in payloads
+    ]
 
 
 def test_ack_has_all_that_the_server_says() -> None:
@@ -131,4 +131,4 @@ def test_what_is_no_ack_is_raised_by_type(
     payload: bytes, header: bytes, error: type[NatsStreamError]
 ) -> None:
     with pytest.raises(error):
-        AckReader().read(frame(payload, header), "a")
+        read_ack(frame(payload, header), "a")

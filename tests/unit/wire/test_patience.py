@@ -1,0 +1,115 @@
+"""When a question is asked again and when it is given up; the clock is the test's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from natsstream._wire.patience import Patience
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Timer:
+    """What `call_at` returns."""
+
+    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+        self.when, self.callback, self.is_cancelled = when, callback, False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Question:
+    """A future that waits for one answer, on a loop of which nothing but the clock is there."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.timers: list[Timer] = []
+        self.answer: object = None
+        self.asked: list[float] = []
+
+    def get_loop(self) -> Question:
+        return self
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(when, callback))
+        return self.timers[-1]
+
+    def done(self) -> bool:
+        return self.answer is not None
+
+    def set_exception(self, error: Exception) -> None:
+        assert self.answer is None
+        self.answer = error
+
+    def ask(self) -> None:
+        self.asked.append(self.now)
+
+    def advance(self, until: float) -> None:
+        while due := [each for each in self.timers if not each.is_cancelled and each.when <= until]:
+            timer = min(due, key=lambda each: each.when)
+            self.timers.remove(timer)
+            self.now = max(self.now, timer.when)
+            timer.callback()
+        self.now = until
+
+
+def waiting(question: Question, deadline: float, *, repeats: bool) -> Patience:
+    return Patience(cast("Any", question), deadline, question.ask if repeats else None)
+
+
+def test_question_is_asked_again_less_and_less_often_until_its_deadline() -> None:
+    question = Question()
+    waiting(question, 17, repeats=True)
+
+    question.advance(16.9)
+    assert question.asked == [1, 3, 7, 11, 15]
+    assert question.answer is None
+    question.advance(60)
+
+    assert isinstance(question.answer, TimeoutError)
+    assert len(question.asked) == 5
+    assert question.timers == []
+
+
+def test_what_must_be_asked_once_is_asked_once() -> None:
+    question = Question()
+    waiting(question, 17, repeats=False)
+
+    question.advance(16.9)
+    assert question.answer is None
+    question.advance(17)
+
+    assert isinstance(question.answer, TimeoutError)
+    assert question.asked == []
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_nothing_happens_after_an_answer_or_the_end(repeats: bool) -> None:  # noqa: FBT001 - a parameter.
+    answered, left = Question(), Question()
+    waiting(answered, 5, repeats=repeats)
+    answered.answer = b"yes"
+    waiting(left, 5, repeats=repeats).end()
+
+    answered.advance(60)
+    left.advance(60)
+
+    assert (answered.answer, answered.asked) == (b"yes", [])
+    assert (left.answer, left.asked) == (None, [])
+
+
+def test_deadline_that_is_over_is_over_at_once() -> None:
+    question = Question()
+    question.now = 10
+    waiting(question, 3, repeats=True)
+
+    question.advance(10)
+
+    assert isinstance(question.answer, TimeoutError)
+    assert question.asked == []
