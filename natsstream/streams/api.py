@@ -2,16 +2,17 @@
 
 Law: a request that only reads is asked again while the server is away or says nothing, within its
 deadline; one that changes something is asked once, unless nobody was there to do it. No request
-leaves without the connection's domain or prefix. A deletion whose answer is lost is over when the
-thing is gone.
+leaves without the connection's domain or prefix. A change that can be seen is over when it is seen,
+answered or not.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from typing import cast
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
@@ -31,10 +32,30 @@ from natsstream.streams.features import ALL, Feature, api_level, is_too_old, req
 # A server that restarts has no responders for some tens of milliseconds (ADR-22 waits 250 ms).
 _RETRY_WAIT_S = 0.1
 _CHANGE_RETRIES = 2
-# How long a deletion is silent before it is looked after; an answer takes some milliseconds.
+# How long a change is silent before it is looked after; an answer takes some milliseconds.
 _LOOK_EVERY_S = 1.0
 # What asking for the API level may end in where everything else works.
 _NO_LEVEL = (ServerError, NoRespondersError, RequestTimeoutError, ProtocolError)
+
+
+class Look(NamedTuple):
+    """Where a change can be seen that a cluster carries out without a word.
+
+    Each replica leaves the answer to the leader. While that steps down it can be nobody's (up to
+    2.15.1), and then there is none, though the change is there in milliseconds.
+
+    Attributes:
+        info: The API's subject that describes the thing.
+        is_done: Tells by the answer, None where the thing does not exist, whether it is changed.
+    """
+
+    info: str
+    is_done: Callable[[Mapping[str, object] | None], bool]
+
+
+def gone(found: Mapping[str, object] | None) -> bool:
+    """Tell that a thing is deleted; what `Look` needs of a deletion."""
+    return found is None
 
 
 class Api:
@@ -106,6 +127,7 @@ class Api:
         *,
         what: str,
         timeout: float | None = None,
+        look: Look | None = None,
     ) -> dict[str, object]:
         """Ask once for something that changes the server.
 
@@ -117,50 +139,44 @@ class Api:
             body: The JSON of the request.
             what: The thing that is changed, for errors.
             timeout: Seconds in all; None is `request_timeout`.
+            look: Where the change can be seen if nobody answers.
+
+        Returns:
+            The answer; that of the look where the change was seen, empty where the thing is gone.
 
         Raises:
             ServerError: The server refused.
             JetStreamNotEnabledError: The server has no JetStream.
-            TransportError: There was no answer; whether it was done is not known.
+            TransportError: There was no answer; whether it was done is not known, or, with a look,
+                it was not seen.
+
+        Cost: one round trip; with a look one more for each second of silence.
         """
         timeout = self.client.options.request_timeout if timeout is None else timeout
-        return await self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
+        asking = self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
+        return await (asking if look is None else self._watching(asking, look, what))
 
-    async def delete(self, subject: str, info: str, *, what: str) -> None:
-        """Ask once for a deletion, and return when the server says that it is done, or it is seen.
-
-        A cluster that chooses a leader at that moment deletes without a word (up to 2.15.1: each
-        replica leaves the answer to another one), so silence is looked into.
-
-        Args:
-            subject: The API's subject of the deletion.
-            info: The API's subject that describes the thing as long as it is there.
-            what: The thing, for errors.
-
-        Raises:
-            NotFoundError: It does not exist.
-            ServerError: The server refused.
-            TransportError: There was no answer, and it is there; it may still be deleted.
-
-        Cost: one round trip; in silence one more each second.
-        """
-        answer = asyncio.ensure_future(self.change(subject, None, what=what))
+    async def _watching(
+        self, asking: Coroutine[Any, Any, dict[str, object]], look: Look, what: str
+    ) -> dict[str, object]:
+        answer = asyncio.ensure_future(asking)
         try:
             while not (await asyncio.wait({answer}, timeout=_LOOK_EVERY_S))[0]:
-                if await self._is_gone(info, what):
-                    return
-            await answer
+                # What can not be seen now may be seen the next time; the answer has the deadline.
+                with suppress(NatsStreamError):
+                    found = await self._find(look, what)
+                    if look.is_done(found):
+                        return found or {}
+            return await answer
         finally:
-            answer.cancel()
+            if not answer.cancel() and not answer.cancelled():
+                answer.exception()  # It failed while the change was seen: nobody is to hear of it.
 
-    async def _is_gone(self, info: str, what: str) -> bool:
+    async def _find(self, look: Look, what: str) -> dict[str, object] | None:
         try:
-            await self.read(info, None, what=what, timeout=_LOOK_EVERY_S)
+            return await self.read(look.info, None, what=what, timeout=_LOOK_EVERY_S)
         except NotFoundError:
-            return True
-        except NatsStreamError:
-            pass  # Nothing is known; the deletion's own deadline goes on.
-        return False
+            return None
 
     async def read(
         self,

@@ -9,6 +9,7 @@ only the caller's changes in them. What the server says that it took is compared
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import cast
 
 from natsstream._wire import api as subjects
@@ -18,8 +19,9 @@ from natsstream.errors import (
     ServerError,
     StreamExistsError,
     StreamNotFoundError,
+    UnsupportedServerError,
 )
-from natsstream.streams.api import Api
+from natsstream.streams.api import Api, Look, gone
 from natsstream.streams.config import RESERVED_METADATA, StreamConfig, without_levels
 from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
 from natsstream.streams.features import (
@@ -70,7 +72,7 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
         # Where the configuration comes from another server: this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(STREAM_FIELDS, body))
-    return await _send(api, subjects.stream_create(config.name), body, given=body)
+    return await _send(api, subjects.stream_create(config.name), body, given=body, held=None)
 
 
 async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
@@ -83,9 +85,10 @@ async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
         StreamNotFoundError: It does not exist.
         InvalidConfigError: The server refuses a change, or took it as something else.
         UnsupportedServerError: The server lacks a field; see `create_stream`.
-        TransportError: There was no answer; whether it was changed is not known.
+        TransportError: There was no answer, and no change was seen; it may still be made.
 
-    Cost: two round trips, or one.
+    Cost: two round trips, or one. A cluster that is choosing a leader may change it without an
+    answer; that is seen after a second.
     """
     return await _overlay(api, await read_stream(api, config.name), config)
 
@@ -138,7 +141,8 @@ async def delete_stream(api: Api, name: str) -> None:
     """
     check_stream_name(name)
     what = f"stream {name}"
-    await api.delete(subjects.stream_delete(name), subjects.stream_info(name), what=what)
+    look = Look(subjects.stream_info(name), gone)
+    await api.change(subjects.stream_delete(name), None, what=what, look=look)
 
 
 async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:
@@ -153,7 +157,8 @@ async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object])
         NatsStreamError: See `update_stream`.
     """
     await api.require(*used_features(STREAM_FIELDS, body))
-    return await _send(api, subjects.stream_update(held.name), dict(body), given=body)
+    subject = subjects.stream_update(held.name)
+    return await _send(api, subject, dict(body), given=body, held=_config_of(held))
 
 
 async def _overlay(
@@ -174,7 +179,8 @@ async def _overlay(
     # An empty part says that there shall be none, and a server needs to hear that as null.
     changes = {name: None if value == {} else value for name, value in changes.items()}
     try:
-        return await _send(api, subject, {**config, **changes}, given=changes), change
+        body = {**config, **changes}
+        return await _send(api, subject, body, given=changes, held=config), change
     except InvalidConfigError as error:
         if change.refused and not error.hint:
             names = ", ".join(each.name for each in change.refused)
@@ -183,18 +189,46 @@ async def _overlay(
 
 
 async def _send(
-    api: Api, subject: str, body: dict[str, object], *, given: Mapping[str, object]
+    api: Api,
+    subject: str,
+    body: dict[str, object],
+    *,
+    given: Mapping[str, object],
+    held: Mapping[str, object] | None,
 ) -> StreamInfo:
-    """Send a configuration, and compare it with what the server says that it took."""
-    what = f"stream {body['name']}"
+    """Send a configuration, and compare it with what the server says that it took.
+
+    Args:
+        api: The connection's API.
+        subject: Of the creation or the update.
+        body: The configuration, whole.
+        given: What of it the caller has given.
+        held: The configuration as it was before; None where there was no stream.
+    """
+    name = cast("str", body["name"])
+    what = f"stream {name}"
+
+    def check(config: Mapping[str, object]) -> None:
+        check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=config)
+
+    def is_done(found: Mapping[str, object] | None) -> bool:
+        config = None if found is None else cast("Mapping[str, object]", found["config"])
+        if config is None or config == held:
+            return False
+        with suppress(UnsupportedServerError, InvalidConfigError):
+            check(config)
+            return True
+        return False
+
     try:
-        answer = await api.change(subject, body, what=what)
+        look = Look(subjects.stream_info(name), is_done)
+        answer = await api.change(subject, body, what=what, look=look)
     except ServerError as error:
         if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
             raise
         raise unknown_field(error, what) from error
     info = StreamInfo.from_json(answer)
-    check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=_config_of(info))
+    check(_config_of(info))
     return info
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_int, check_names
 from natsstream.errors import ConfigError, ProtocolError
-from natsstream.streams.api import Api
+from natsstream.streams.api import Api, Look, gone
 from natsstream.streams.consumers import rules
 from natsstream.streams.consumers.config import ConsumerConfig
 from natsstream.streams.consumers.configuring import (
@@ -172,8 +172,8 @@ class ConsumerManager:
         that is seen after a second.
         """
         subject = subjects.consumer_delete(self.stream, check_consumer_name(name))
-        info = subjects.consumer_info(self.stream, name)
-        await self._api.delete(subject, info, what=self._what(name))
+        look = Look(subjects.consumer_info(self.stream, name), gone)
+        await self._api.change(subject, None, what=self._what(name), look=look)
 
     async def pause(
         self,

@@ -1,4 +1,4 @@
-"""Deletions that are carried out, or not, and nobody answers: a relay keeps the answer to itself.
+"""Changes that are carried out, or not, and nobody answers: a relay keeps the answer to itself.
 
 A cluster does the same when a leader changes at that moment.
 """
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.asyncio
 
 @asynccontextmanager
 async def silent(
-    url: str, prefix: str, *, deletes: bool, request_timeout: float = 30
+    url: str, prefix: str, *, changes: bool, request_timeout: float = 30
 ) -> AsyncGenerator[JetStream]:
-    """Connect through a relay of the API that answers no deletion, and may not pass it on."""
+    """Connect through a relay of the API that answers no change, and may not pass it on."""
     async with (
         connect(url) as direct,
         direct.core.subscribe(f"{prefix}.>") as requests,
@@ -37,10 +37,10 @@ async def silent(
 
         async def relay(request: CoreMessage) -> None:
             subject = f"$JS.API{request.subject.removeprefix(prefix)}"
-            is_deletion = ".DELETE." in subject
-            if deletes or not is_deletion:
+            is_change = any(verb in subject for verb in (".CREATE.", ".UPDATE.", ".DELETE."))
+            if changes or not is_change:
                 answer = await direct.core.request(subject, request.data, timeout=30)
-                if not is_deletion:
+                if not is_change:
                     await request.respond(answer.data)
 
         async def relay_all() -> None:
@@ -57,7 +57,7 @@ async def test_stream_that_was_deleted_without_an_answer_is_deleted(
 ) -> None:
     await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
 
-    async with silent(server.url, f"{stream_name}_api", deletes=True) as there:
+    async with silent(server.url, f"{stream_name}_api", changes=True) as there:
         await (await there.streams.get(stream_name)).delete()
 
     with pytest.raises(StreamNotFoundError):
@@ -70,7 +70,7 @@ async def test_consumer_that_was_deleted_without_an_answer_is_deleted(
     stream = await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
     await stream.consumers.create("c")
 
-    async with silent(server.url, f"{stream_name}_api", deletes=True) as there:
+    async with silent(server.url, f"{stream_name}_api", changes=True) as there:
         await (await there.streams.get(stream_name)).consumers.delete("c")
 
     assert [name async for name in stream.consumers.names()] == []
@@ -83,13 +83,54 @@ async def test_deletion_that_was_lost_is_no_deletion(
     await stream.consumers.create("c")
 
     prefix = f"{stream_name}_api"
-    async with silent(server.url, prefix, deletes=False, request_timeout=2.5) as there:
+    async with silent(server.url, prefix, changes=False, request_timeout=2.5) as there:
         with pytest.raises(RequestTimeoutError, match="DELETE"):
             await there.streams.delete(stream_name)
         with pytest.raises(RequestTimeoutError, match="DELETE"):
             await (await there.streams.get(stream_name)).consumers.delete("c")
 
     assert [name async for name in stream.consumers.names()] == ["c"]
+
+
+async def test_stream_that_was_made_and_changed_without_an_answer_is_there(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    subjects = [f"{stream_name}_a.>"]
+    async with silent(server.url, f"{stream_name}_api", changes=True) as there:
+        await there.streams.create(stream_name, subjects=subjects, max_msgs=5)
+        stream = await there.streams.update(stream_name, max_age=3600, metadata={"team": "x"})
+        assert stream.change.action == "updated"
+        assert stream.cached.config.max_age == 3600
+
+    config = (await js.streams.get(stream_name)).cached.config
+    assert (config.max_msgs, config.max_age, (config.metadata or {})["team"]) == (5, 3600, "x")
+
+
+async def test_field_that_was_given_up_without_an_answer_is_given_up(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    subjects = [f"{stream_name}_a.>"]
+    await js.streams.create(stream_name, subjects=subjects, republish={"src": ">", "dest": "r.>"})
+
+    async with silent(server.url, f"{stream_name}_api", changes=True) as there:
+        await there.streams.update(stream_name, republish={})
+
+    assert (await js.streams.get(stream_name)).cached.config.republish is None
+
+
+async def test_change_that_was_lost_is_no_change(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"], max_age=7200)
+
+    prefix = f"{stream_name}_api"
+    async with silent(server.url, prefix, changes=False, request_timeout=2.5) as there:
+        with pytest.raises(RequestTimeoutError, match="UPDATE"):
+            await there.streams.update(stream_name, max_age=3600)
+        with pytest.raises(RequestTimeoutError, match="CREATE"):
+            await there.streams.create(f"{stream_name}_b", subjects=[f"{stream_name}_b.>"])
+
+    assert (await js.streams.get(stream_name)).cached.config.max_age == 7200
 
 
 async def test_what_does_not_exist_is_told_at_once(js: JetStream, stream_name: str) -> None:
@@ -107,7 +148,7 @@ async def test_cancelled_deletion_waits_for_nothing(
 ) -> None:
     await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
 
-    async with silent(server.url, f"{stream_name}_api", deletes=False) as there:
+    async with silent(server.url, f"{stream_name}_api", changes=False) as there:
         deleting = asyncio.ensure_future(there.streams.delete(stream_name))
         done, _ = await asyncio.wait({deleting}, timeout=1.2)
         deleting.cancel()
