@@ -36,6 +36,24 @@ def check_text(value: object, name: str, *, error: type[UsageError] = ConfigErro
     raise error(f"{name} is {described(value)}", hint=hint)
 
 
+def check_utf8(value: object, name: str) -> str:
+    """Return a text that UTF-8 can write, as everything that is stored must be.
+
+    Raises:
+        ConfigError: It is something else, or has half of a surrogate pair.
+    """
+    text = check_text(value, name)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{name} is {described(text, with_type=False)}",
+            detail=str(error),
+            hint="give text that UTF-8 can write",
+        ) from None
+    return text
+
+
 def check_texts(
     values: object, name: str, *, error: type[UsageError] = ConfigError
 ) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from natsstream.arguments import described
 from natsstream.errors import ConfigError
 
 NS_PER_SECOND = 1_000_000_000
+DURATION_NS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"

@@ -22,8 +22,8 @@ from natsstream import events as events
 from natsstream._wire.headers import Headers, HeaderValues
 from natsstream.advisories import Advisory, AdvisoryKind
 from natsstream.errors.base import NatsStreamError as NatsStreamError
+from natsstream.errors.integrity import CodecError, ObjectMetaError
 from natsstream.errors.integrity import IntegrityError as IntegrityError
-from natsstream.errors.integrity import ObjectMetaError
 from natsstream.errors.server import ServerError as ServerError
 from natsstream.errors.transport import LockLostError
 from natsstream.errors.transport import TransportError as TransportError
@@ -247,15 +247,14 @@ class AtomicBatch:
 class BucketListing:
     """The status of each bucket, to be read with `for`; made by `js.kv.list`."""
 
+    def __iter__(self) -> Iterator[BucketStatus]: ...
     @property
     def missing(self) -> tuple[str, ...]:
-        """Buckets whose servers did not answer in time, in the loop so far."""
+        """Those whose servers did not answer in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Buckets that no server can run now, with the reason."""
-
-    def __iter__(self) -> Iterator[BucketStatus]: ...
+        """Those that no server can run now, with the reason."""
 
 class CachedKeyValue:
     """A bucket that is read from memory; made by `KeyValue.cached`, used with `with`."""
@@ -289,6 +288,16 @@ class CachedKeyValue:
     def items(self) -> list[tuple[str, Entry]]:
         """Return the keys with their entries, the one that was written longest ago first."""
 
+    def all_items(self) -> list[tuple[str, Entry]]:
+        """Return what `items` returns; what can not be decoded comes as an `UnreadableEntry`."""
+
+    @property
+    def unreadable(self) -> tuple[CodecError, ...]:
+        """Why entries of the mirror can not be read, with keys; empty while everything can."""
+
+    def find(self, key: str) -> Entry | None:
+        """Return what is mirrored of a key, an `UnreadableEntry` where it can not be decoded."""
+
     def __contains__(self, key: object) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
@@ -320,6 +329,9 @@ class CachedKeyValue:
 
     def changes(self) -> Iterator[Entry]:
         """Return what changes from this call on: the newest entry of each key, deletions too."""
+
+    def all_changes(self) -> Iterator[Entry]:
+        """Return what `changes` returns; what can not be decoded comes as an `UnreadableEntry`."""
 
     def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
         """Store a value, wait until it is here, and return its revision; see `KeyValue.put`."""
@@ -1230,7 +1242,9 @@ class KeyValue:
     ) -> Watch:
         """Describe a watch: the newest entry of each key, then every change."""
 
-    def keys(self, *filters: str) -> Iterator[str]:
+    def keys(
+        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
+    ) -> Iterator[str]:
         """Yield the keys that have a value, each once, in the order of their newest revisions."""
 
     def entries(self, *filters: str) -> Iterator[Entry]:
@@ -1611,15 +1625,14 @@ class ObjectStore:
 class ObjectStoreListing:
     """The status of each object store, to be read with `for`; made by `js.objects.list`."""
 
+    def __iter__(self) -> Iterator[ObjectStoreStatus]: ...
     @property
     def missing(self) -> tuple[str, ...]:
-        """Stores whose servers did not answer in time, in the loop so far."""
+        """Those whose servers did not answer in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Stores that no server can run now, with the reason."""
-
-    def __iter__(self) -> Iterator[ObjectStoreStatus]: ...
+        """Those that no server can run now, with the reason."""
 
 class ObjectStoreManager:
     """The object stores of an account; `js.objects`."""
@@ -1793,7 +1806,9 @@ class PlainBucket:
     ) -> Watch:
         """Describe a watch: the newest entry of each key, then every change."""
 
-    def keys(self, *filters: str) -> Iterator[str]:
+    def keys(
+        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
+    ) -> Iterator[str]:
         """Yield the keys that have a value, each once, in the order of their newest revisions."""
 
     def entries(self, *filters: str) -> Iterator[Entry]:
@@ -2450,7 +2465,12 @@ class Watch:
     def initial(self) -> Iterator[Entry]:
         """Yield what was in the bucket when the block was entered, then end."""
 
-    def batches(self, *, until_caught_up: bool = False) -> Iterator[list[Entry]]:
+    def batches(
+        self,
+        *,
+        until_caught_up: bool = False,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> Iterator[list[Entry]]:
         """Yield lists of entries, as they arrive together; none is empty."""
 
     def events(self) -> Iterator[ReadEvent]:

@@ -9,10 +9,11 @@ Law: what a server's delete marker says (`Nats-Marker-Reason`, ADR-43) is as goo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from natsstream.errors import CodecError
 from natsstream.kv.place import Place
 from natsstream.streams.message import Message
 from natsstream.units import time_from_ns
@@ -66,6 +67,19 @@ class Entry:
         return self.operation != "PUT"
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableEntry(Entry):
+    """A revision whose key or value is not of the form of the bucket's codecs.
+
+    Attributes:
+        error: Why it can not be read; `value` is what is stored.
+        has_key: False where `key` is the key as it is stored, since it is what can not be decoded.
+    """
+
+    error: CodecError = field(kw_only=True)
+    has_key: bool = field(default=True, kw_only=True)
+
+
 def operation_of(message: Message) -> Operation:
     """Return what a stored message did to its key: a client's word first, then the server's."""
     headers = message.headers
@@ -98,3 +112,35 @@ def entry_of(place: Place, message: Message, *, delta: int = 0, has_value: bool 
     if has_value and operation == "PUT":
         value = place.value_of(value, key, sequence)
     return Entry(place.bucket, key, value, sequence, message.time_ns, operation, delta, message.ttl)
+
+
+def any_entry_of(
+    place: Place, message: Message, *, delta: int = 0, has_value: bool = True
+) -> Entry:
+    """Return the revision that a stored message is, as `entry_of`; unreadable where it is that."""
+    try:
+        return entry_of(place, message, delta=delta, has_value=has_value)
+    except CodecError as error:
+        return UnreadableEntry(
+            place.bucket,
+            error.key,
+            message.data,
+            message.sequence,
+            message.time_ns,
+            operation_of(message),
+            delta,
+            message.ttl,
+            error=error.with_traceback(None),
+            has_key=error.revision > 0,
+        )
+
+
+def readable(entry: Entry) -> Entry:
+    """Return an entry, or raise why it can not be read.
+
+    Raises:
+        CodecError: It is not of the form of the bucket's codecs.
+    """
+    if isinstance(entry, UnreadableEntry):
+        raise entry.error.with_traceback(None)  # Else it would grow with each look.
+    return entry

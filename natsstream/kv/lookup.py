@@ -8,9 +8,9 @@ of one's own write).
 
 from __future__ import annotations
 
-from natsstream.errors import ConfigError, NoRespondersError, StreamNotFoundError
+from natsstream.errors import ConfigError, NoRespondersError
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.place import Place
-from natsstream.kv.refusals import bucket_not_found
 from natsstream.streams.message import Message
 from natsstream.streams.stream import Stream
 
@@ -34,10 +34,8 @@ async def newest(stream: Stream, place: Place, subject: str, *, consistent: bool
         except (NoRespondersError, ConfigError):
             # The bucket answers no direct reads any more, or is away: its leader will tell.
             pass
-    try:
+    with BUCKET.told(place.bucket):
         return await stream.get(last_by_subject=subject)
-    except StreamNotFoundError as error:
-        raise bucket_not_found(place.bucket, error) from error
 
 
 async def at_revision(
@@ -59,7 +57,5 @@ async def at_revision(
             found = None
         if found is not None:
             return found
-    try:
+    with BUCKET.told(place.bucket):
         return await stream.get(revision)
-    except StreamNotFoundError as error:
-        raise bucket_not_found(place.bucket, error) from error

@@ -1,7 +1,8 @@
 """Makes, finds and deletes buckets: `js.kv`.
 
-What lives here: the door. What must not: what a bucket is as a stream (`buckets/config.py`),
-and where its keys are (`buckets/placing.py`).
+What lives here: the door, and mirrors, which only buckets have. What must not: how a configuration
+comes to its stream (`streams/views/manager.py`), what a bucket is as a stream
+(`buckets/config.py`), and where its keys are (`buckets/placing.py`).
 
 Law: a bucket that another client made is opened as it is, and no call changes a field of it that
 was not given.
@@ -9,11 +10,10 @@ was not given.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, cast
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
 from natsstream.errors import (
-    BucketNotFoundError,
     ConfigError,
     NotFoundError,
     PermissionDeniedError,
@@ -22,28 +22,27 @@ from natsstream.errors import (
 )
 from natsstream.kv.bucket import KeyValue
 from natsstream.kv.buckets.bucket_listing import BucketListing
-from natsstream.kv.buckets.comparing import bucket_change, differences, is_only_older
-from natsstream.kv.buckets.config import BucketConfig, bucket_config, with_json
-from natsstream.kv.buckets.conventions import STREAM_PREFIX, stream_name
+from natsstream.kv.buckets.config import BucketConfig
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.buckets.mirror_rules import why_harmful
+from natsstream.kv.buckets.older import is_only_older
 from natsstream.kv.buckets.placing import place_of
 from natsstream.kv.place import Place
-from natsstream.kv.refusals import bucket_exists, bucket_not_found, check_is_bucket
 from natsstream.streams.config import StreamConfig
-from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
-from natsstream.streams.info import StreamInfo
+from natsstream.streams.diff import ConfigChange
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+from natsstream.streams.views.manager import ViewManager
 
 # Mirrors of mirrors of mirrors: nobody has more, and a circle ends.
 _MIRRORS_MAX = 8
 
 
-class KeyValueManager:
+class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
     """The key-value buckets of an account; `js.kv`."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+        super().__init__(js, BucketConfig)
 
     async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
         """Create a bucket; one that is there with this configuration already is returned.
@@ -68,13 +67,7 @@ class KeyValueManager:
         Cost: one round trip, on a cluster with an election; of a mirror two more.
         Source: ADR-8; nats.go jetstream/kv.go CreateKeyValue.
         """
-        wanted = bucket_config(config, fields)
-        await self._check_mirror(wanted)
-        try:
-            stream = await self._js.streams.create(wanted.to_stream())
-        except StreamExistsError as error:
-            stream = await self._older(wanted, error)
-        return await self._open(stream)
+        return await self._create(config, fields)
 
     async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
         """Change the fields that are given and leave all others as the server has them.
@@ -91,8 +84,7 @@ class KeyValueManager:
 
         Cost: three round trips, or one where nothing differs.
         """
-        wanted = bucket_config(config, fields)
-        return await self._changed(await self._stream(wanted.name), wanted)
+        return await self._update(config, fields)
 
     async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
         """Return the bucket with at least this configuration: create, update or leave it.
@@ -110,16 +102,7 @@ class KeyValueManager:
 
         Cost: one round trip where nothing differs, else two or three.
         """
-        wanted = bucket_config(config, fields)
-        try:
-            stream = await self._stream(wanted.name)
-        except BucketNotFoundError:
-            await self._check_mirror(wanted)
-            try:
-                return await self._open(await self._js.streams.create(wanted.to_stream()))
-            except StreamExistsError:  # Somebody else was faster, with another configuration.
-                stream = await self._stream(wanted.name)
-        return await self._changed(stream, wanted)
+        return await self._ensure(config, fields)
 
     async def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
         """Return what `ensure` would do, and do nothing.
@@ -135,12 +118,7 @@ class KeyValueManager:
 
         Cost: one round trip.
         """
-        wanted = bucket_config(config, fields)
-        try:
-            held = (await self._stream(wanted.name)).cached
-        except BucketNotFoundError:
-            return bucket_change(stream_created(wanted.to_stream()))
-        return bucket_change(_changes(wanted, held))
+        return await self._diff(config, fields)
 
     async def get(self, name: str) -> KeyValue:
         """Return a bucket that exists.
@@ -153,7 +131,7 @@ class KeyValueManager:
 
         Cost: one round trip; of a mirror one more.
         """
-        return await self._open(await self._stream(name))
+        return await self._get(name)
 
     async def delete(self, name: str) -> None:
         """Delete a bucket with all of its keys.
@@ -166,10 +144,7 @@ class KeyValueManager:
 
         Cost: two round trips.
         """
-        try:
-            await (await self._stream(name)).delete()
-        except StreamNotFoundError as error:
-            raise bucket_not_found(name, error) from error
+        await self._delete(name)
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
         """Return the status of each bucket; read it with `async for`.
@@ -200,18 +175,8 @@ class KeyValueManager:
 
         Cost: one round trip for each 1,024 streams of the account.
         """
-        async for name in self._js.streams.names():
-            if name.startswith(STREAM_PREFIX):
-                yield name.removeprefix(STREAM_PREFIX)
-
-    async def _stream(self, bucket: str) -> Stream:
-        """Return the stream of a bucket that exists."""
-        try:
-            stream = await self._js.streams.get(stream_name(bucket))
-        except StreamNotFoundError as error:
-            raise bucket_not_found(bucket, error) from error
-        check_is_bucket(stream.cached.config)
-        return stream
+        async for name in self._names():
+            yield name
 
     async def _open(self, stream: Stream) -> KeyValue:
         return KeyValue(self._js, stream, await self._place(stream))
@@ -227,29 +192,24 @@ class KeyValueManager:
                 origin = None
         return place_of(config, self._js.api_prefix, origin)
 
-    async def _changed(self, stream: Stream, wanted: BucketConfig) -> KeyValue:
-        if _changes(wanted, stream.cached):
-            held = stream.cached.config
-            changes = wanted.to_changes(held)
-            if held.mirror is not None and changes.max_age is not None:
-                why = await self._why_harmful(with_json(held, changes.to_json()))
-                if why:
-                    raise _harmful(wanted.name, why)
-            try:
-                stream = await self._js.streams.update(changes)
-            except StreamNotFoundError as error:
-                raise bucket_not_found(wanted.name, error) from error
-        return await self._open(stream)
-
-    async def _check_mirror(self, wanted: BucketConfig) -> None:
+    async def _check_new(self, wanted: BucketConfig) -> None:
         """Refuse a new mirror that would answer reads of another bucket, and wrongly."""
         why = await self._why_harmful(wanted.to_stream())
         if not why:
             return
         try:  # One that is there already does its harm; whoever opens it adds none.
-            await self._js.streams.get(stream_name(wanted.name))
+            await self._js.streams.get(BUCKET.stream_of(wanted.name))
         except StreamNotFoundError:
             raise _harmful(wanted.name, why) from None
+
+    async def _check_change(
+        self, wanted: BucketConfig, held: StreamConfig, changes: StreamConfig
+    ) -> None:
+        if held.mirror is None or changes.max_age is None:
+            return
+        why = await self._why_harmful(held.with_json(changes.to_json()))
+        if why:
+            raise _harmful(wanted.name, why)
 
     async def _why_harmful(self, mirroring: StreamConfig) -> str:
         if mirroring.mirror is None:
@@ -260,19 +220,16 @@ class KeyValueManager:
             return ""
         return why_harmful(mirroring, named.cached.config)
 
-    async def _older(self, wanted: BucketConfig, error: StreamExistsError) -> Stream:
+    async def _existing(self, wanted: BucketConfig, error: StreamExistsError) -> Stream:
         """Return the bucket that is there, where only its maker was older (as nats.go does)."""
         stream = await self._stream(wanted.name)
-        config, held = wanted.to_stream(), stream.cached.config
-        different = differences(config, held)
+        different = wanted.differences(stream.cached.config)
         if not is_only_older(different):
-            raise bucket_exists(wanted.name, different, error) from error
+            raise BUCKET.exists(wanted.name, different, error) from error
+        config = wanted.to_stream()
         return await self._js.streams.update(
             StreamConfig(name=config.name, discard=config.discard, allow_direct=config.allow_direct)
         )
-
-    def __repr__(self) -> str:
-        return f"<KeyValueManager {self._js.url}>"
 
 
 def _harmful(bucket: str, why: str) -> ConfigError:
@@ -280,9 +237,3 @@ def _harmful(bucket: str, why: str) -> ConfigError:
         f"mirror {bucket} would make reads wrong: {why}",
         hint="give it the origin's ttl and all keys; or use sources=[...], which answer for nobody",
     )
-
-
-def _changes(wanted: BucketConfig, held: StreamInfo) -> ConfigChange:
-    """Return what a configuration changes of a bucket's stream."""
-    body = cast("Mapping[str, object]", held.raw["config"])
-    return stream_changed(wanted.to_changes(held.config), body)

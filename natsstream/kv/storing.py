@@ -26,9 +26,9 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.entry import OPERATION_HEADER
 from natsstream.kv.place import Place
-from natsstream.kv.refusals import bucket_not_found
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.publishing.outgoing import Expect, Rollup
 from natsstream.streams.publishing.schedule import Ttl
@@ -175,7 +175,7 @@ async def _why_nobody(
     try:
         await stream.info()
     except StreamNotFoundError as gone:
-        return bucket_not_found(bucket, gone)
+        return BUCKET.not_found(bucket, gone)
     except NatsStreamError:
         return error
     error.hint = f"bucket {bucket} has no leader now, or its origin is away: try again"

@@ -9,18 +9,21 @@ ends a watch is raised.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
-from natsstream.errors import BucketNotFoundError, CodecError, StreamNotFoundError, UsageError
-from natsstream.kv.entry import Entry, entry_of
+from natsstream.arguments import check_choice
+from natsstream.errors import CodecError, UsageError
+from natsstream.kv.buckets.conventions import BUCKET
+from natsstream.kv.entry import Entry, any_entry_of, entry_of
 from natsstream.kv.place import Place
-from natsstream.kv.refusals import bucket_not_found
 from natsstream.streams.latest.latest import Latest
 from natsstream.streams.message import Message
 from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+
+UNREADABLE = ("raise", "hand_out")
+"""What can become of an entry that can not be read."""
 
 
 class Watch:
@@ -55,7 +58,7 @@ class Watch:
         if self._is_entered:
             raise UsageError("a watch opens once", hint="call kv.watch() again")
         self._is_entered = True
-        with told_of_bucket(self._place.bucket):
+        with BUCKET.told(self._place.bucket):
             await self._latest.__aenter__()
         return self
 
@@ -106,7 +109,7 @@ class Watch:
 
         Cost: one round trip for each filter; one in all where there are many and nothing is new.
         """
-        with told_of_bucket(self._place.bucket):
+        with BUCKET.told(self._place.bucket):
             return await self._open().is_current()
 
     # Reading.
@@ -129,12 +132,13 @@ class Watch:
 
         Cost: what has arrived is taken without waiting.
         """
-        while True:
-            with told_of_bucket(self._place.bucket):
+        while (entry := self.take_ready()) is None:
+            with BUCKET.told(self._place.bucket):
                 message = await anext(self._open())
             entry = self._entry(message)
             if entry is not None:
-                return entry
+                break
+        return entry
 
     def take_ready(self) -> Entry | None:
         """Return the next entry if it came together with the last one; None if it did not."""
@@ -157,7 +161,7 @@ class Watch:
         messages = self._open().initial()
         try:
             while True:
-                with told_of_bucket(self._place.bucket):
+                with BUCKET.told(self._place.bucket):
                     message = await anext(messages, None)
                 if message is None:
                     return
@@ -167,25 +171,36 @@ class Watch:
         finally:
             await messages.aclose()
 
-    async def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Entry]]:
+    async def batches(
+        self,
+        *,
+        until_caught_up: bool = False,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> AsyncGenerator[list[Entry]]:
         """Yield lists of entries, as they arrive together; none is empty.
 
         Args:
             until_caught_up: End where `initial` does, instead of waiting for more.
+            on_unreadable: What becomes of an entry that is not of the codec's form. "raise": the
+                iteration raises, and another one goes on behind it. "hand_out": it comes as an
+                `UnreadableEntry`.
 
         Raises:
+            ConfigError: `on_unreadable` has no legal value.
             NatsStreamError: As for `__anext__`.
 
         Cost: a list holds a megabyte or so.
         """
+        check_choice(on_unreadable, "on_unreadable", UNREADABLE)
+        entries_of = self._entries if on_unreadable == "raise" else self._all_entries
         batches = self._open().batches(until_caught_up=until_caught_up)
         try:
             while True:
-                with told_of_bucket(self._place.bucket):
+                with BUCKET.told(self._place.bucket):
                     batch = await anext(batches, None)
                 if batch is None:
                     return
-                entries = self._entries(batch)
+                entries = entries_of(batch)
                 if entries:
                     yield entries
         finally:
@@ -220,6 +235,14 @@ class Watch:
                 entries.append(entry)
         return entries
 
+    def _all_entries(self, batch: list[Message]) -> list[Entry]:
+        """Return the entries of messages, those that can not be decoded as such."""
+        entries = (
+            any_entry_of(self._place, each, delta=each.pending, has_value=self._has_value)
+            for each in batch
+        )
+        return [each for each in entries if not (self._ignores_deletes and each.is_deleted)]
+
     def _open(self) -> Latest:
         if not self._is_entered:
             raise UsageError(
@@ -234,14 +257,3 @@ class Watch:
 
     def __repr__(self) -> str:
         return f"<Watch {self._place.bucket}>"
-
-
-@contextmanager
-def told_of_bucket(bucket: str) -> Generator[None]:
-    """Tell of a bucket where a reader tells of its stream."""
-    try:
-        yield
-    except BucketNotFoundError:
-        raise
-    except StreamNotFoundError as error:
-        raise bucket_not_found(bucket, error) from error

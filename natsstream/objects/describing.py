@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from natsstream.arguments import check_text, described
+from natsstream.arguments import check_utf8, described
 from natsstream.errors import ConfigError
 
 ObjectHeaders: TypeAlias = Mapping[str, str | Sequence[str]]
@@ -22,7 +22,7 @@ def check_description(value: object) -> str:
     Raises:
         ConfigError: It is no text that UTF-8 can write.
     """
-    return _text(value, "description")
+    return check_utf8(value, "description")
 
 
 def check_headers(values: object) -> dict[str, tuple[str, ...]]:
@@ -35,10 +35,10 @@ def check_headers(values: object) -> dict[str, tuple[str, ...]]:
     for key, value in _items(values, "headers"):
         what = f"header {key!r}"
         if isinstance(value, str):
-            checked[key] = (_text(value, what),)
+            checked[key] = (check_utf8(value, what),)
         elif isinstance(value, list | tuple):
             several = cast("Sequence[object]", value)
-            checked[key] = tuple(_text(each, what) for each in several)
+            checked[key] = tuple(check_utf8(each, what) for each in several)
         else:
             raise ConfigError(
                 f"{what} is {described(value)}", hint="give a text, or a list of them"
@@ -52,24 +52,13 @@ def check_metadata(values: object) -> dict[str, str]:
     Raises:
         ConfigError: It is no mapping of texts.
     """
-    return {key: _text(value, f"metadata {key!r}") for key, value in _items(values, "metadata")}
+    return {
+        key: check_utf8(value, f"metadata {key!r}") for key, value in _items(values, "metadata")
+    }
 
 
 def _items(values: object, what: str) -> list[tuple[str, object]]:
     if not isinstance(values, Mapping):
         raise ConfigError(f"{what} is {described(values)}", hint="give a mapping of names to texts")
     items = cast("Mapping[object, object]", values).items()
-    return [(_text(key, f"a name in {what}"), value) for key, value in items]
-
-
-def _text(value: object, what: str) -> str:
-    text = check_text(value, what)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError(
-            f"{what} is {described(text, with_type=False)}",
-            detail=str(error),
-            hint="give text that UTF-8 can write",
-        ) from None
-    return text
+    return [(check_utf8(key, f"a name in {what}"), value) for key, value in items]

@@ -1,7 +1,7 @@
 """Makes, finds and deletes object stores: `js.objects`.
 
-What lives here: the door. What must not: a store's configuration (`config.py`) and what it can do
-(`store.py`).
+What lives here: the door. What must not: how a configuration comes to its stream
+(`streams/views/manager.py`), which one a store has (`config.py`), and what it can do (`store.py`).
 
 Law: what was given is changed, and nothing else: a store that another client made keeps every field
 that was not named.
@@ -9,32 +9,25 @@ that was not named.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, cast
+from collections.abc import AsyncIterator
+from typing import Any, Literal
 
-from natsstream.errors import BucketNotFoundError, StreamExistsError
-from natsstream.objects.config import (
-    ObjectBucketConfig,
-    differences,
-    store_change,
-    store_config,
-)
-from natsstream.objects.names import check_bucket_name
-from natsstream.objects.place import STREAM_PREFIX, Place
-from natsstream.objects.refusals import check_is_store, store_exists, told_of_store
+from natsstream.objects.config import ObjectBucketConfig
+from natsstream.objects.kind import STORE
+from natsstream.objects.place import Place
 from natsstream.objects.store import ObjectStore
 from natsstream.objects.store_listing import EVERY_STORE, ObjectStoreListing
-from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
-from natsstream.streams.info import StreamInfo
+from natsstream.streams.diff import ConfigChange
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+from natsstream.streams.views.manager import ViewManager
 
 
-class ObjectStoreManager:
+class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
     """The object stores of an account; `js.objects`."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+        super().__init__(js, ObjectBucketConfig)
 
     async def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
         """Create an object store; one that is there with this configuration already is returned.
@@ -56,12 +49,7 @@ class ObjectStoreManager:
         Cost: one round trip, on a cluster with an election.
         Source: ADR-20; nats.go jetstream/object.go CreateObjectStore.
         """
-        wanted = store_config(config, fields)
-        try:
-            return self._open(await self._js.streams.create(wanted.to_stream()))
-        except StreamExistsError as error:
-            held = (await self._stream(wanted.name)).cached.config
-            raise store_exists(wanted.name, differences(wanted, held), error) from error
+        return await self._create(config, fields)
 
     async def update(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
         """Change the fields that are given and leave all others as the server has them.
@@ -77,8 +65,7 @@ class ObjectStoreManager:
 
         Cost: three round trips, or one where nothing differs.
         """
-        wanted = store_config(config, fields)
-        return await self._changed(await self._stream(wanted.name), wanted)
+        return await self._update(config, fields)
 
     async def ensure(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
         """Return the store with at least this configuration: create, update or leave it.
@@ -94,15 +81,7 @@ class ObjectStoreManager:
 
         Cost: one round trip where nothing differs, else two or three.
         """
-        wanted = store_config(config, fields)
-        try:
-            stream = await self._stream(wanted.name)
-        except BucketNotFoundError:
-            try:
-                return self._open(await self._js.streams.create(wanted.to_stream()))
-            except StreamExistsError:  # Somebody else was faster, with another configuration.
-                stream = await self._stream(wanted.name)
-        return await self._changed(stream, wanted)
+        return await self._ensure(config, fields)
 
     async def diff(self, config: ObjectBucketConfig | str, **fields: Any) -> ConfigChange:
         """Return what `ensure` would do, and do nothing.
@@ -118,12 +97,7 @@ class ObjectStoreManager:
 
         Cost: one round trip.
         """
-        wanted = store_config(config, fields)
-        try:
-            held = (await self._stream(wanted.name)).cached
-        except BucketNotFoundError:
-            return store_change(stream_created(wanted.to_stream()))
-        return store_change(_changes(wanted, held))
+        return await self._diff(config, fields)
 
     async def get(self, name: str) -> ObjectStore:
         """Return an object store that exists.
@@ -136,7 +110,7 @@ class ObjectStoreManager:
 
         Cost: one round trip.
         """
-        return self._open(await self._stream(name))
+        return await self._get(name)
 
     async def delete(self, name: str) -> None:
         """Delete an object store with all that is in it, also a sealed one.
@@ -149,8 +123,7 @@ class ObjectStoreManager:
 
         Cost: two round trips.
         """
-        with told_of_store(name):
-            await (await self._stream(name)).delete()
+        await self._delete(name)
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ObjectStoreListing:
         """Return the status of each object store; read it with `async for`.
@@ -180,32 +153,8 @@ class ObjectStoreManager:
 
         Cost: one round trip for each 1,024 names.
         """
-        async for name in self._js.streams.names(subject=EVERY_STORE):
-            if name.startswith(STREAM_PREFIX):
-                yield name.removeprefix(STREAM_PREFIX)
+        async for name in self._names(EVERY_STORE):
+            yield name
 
-    async def _stream(self, bucket: str) -> Stream:
-        """Return the stream of a store that exists."""
-        with told_of_store(bucket):
-            stream = await self._js.streams.get(Place(check_bucket_name(bucket)).stream)
-        check_is_store(stream.cached.config)
-        return stream
-
-    def _open(self, stream: Stream) -> ObjectStore:
-        return ObjectStore(self._js, stream, Place(stream.name.removeprefix(STREAM_PREFIX)))
-
-    async def _changed(self, stream: Stream, wanted: ObjectBucketConfig) -> ObjectStore:
-        if _changes(wanted, stream.cached):
-            with told_of_store(wanted.name):
-                changes = wanted.to_changes(stream.cached.config)
-                stream = await self._js.streams.update(changes)
-        return self._open(stream)
-
-    def __repr__(self) -> str:
-        return f"<ObjectStoreManager {self._js.url}>"
-
-
-def _changes(wanted: ObjectBucketConfig, held: StreamInfo) -> ConfigChange:
-    """Return what a configuration changes of a store's stream."""
-    body = cast("Mapping[str, object]", held.raw["config"])
-    return stream_changed(wanted.to_changes(held.config), body)
+    async def _open(self, stream: Stream) -> ObjectStore:
+        return ObjectStore(self._js, stream, Place(STORE.name_of(stream.name)))

@@ -34,9 +34,9 @@ from natsstream.errors import (
     WrongStreamError,
 )
 from natsstream.objects.info import ObjectInfo
+from natsstream.objects.kind import STORE
 from natsstream.objects.names import check_object_name, new_nuid
 from natsstream.objects.place import Place, domain_of
-from natsstream.objects.refusals import told_of_store
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.message import Message
 from natsstream.streams.publishing.outgoing import Expect
@@ -115,7 +115,7 @@ class Metas:
 
     async def _look(self, name: str) -> Held:
         """Return what is stored under a name."""
-        with told_of_store(self.place.bucket):
+        with STORE.told(self.place.bucket):
             message = await self.stream.get(last_by_subject=self.place.meta_subject(name))
         return Held() if message is None else held_in(message, self.place, name)
 

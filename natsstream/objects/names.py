@@ -12,12 +12,12 @@ import secrets
 import string
 
 from natsstream.arguments import check_text, described
-from natsstream.errors import BucketNameError, ObjectNameError
+from natsstream.errors import ObjectNameError
+from natsstream.objects.kind import STORE
 from natsstream.objects.place import STREAM_PREFIX, Place
 from natsstream.streams.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX
 
 BUCKET_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len(STREAM_PREFIX)
-_BUCKET_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 # A nuid is one token of a subject that is purged: with a wildcard it would take the whole store.
 _NUID = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
 _NUID_CHARS_MAX = 255
@@ -31,22 +31,7 @@ def check_bucket_name(bucket: object) -> str:
     Raises:
         BucketNameError: It is none.
     """
-    name = check_text(bucket, "the object store's name", error=BucketNameError)
-    if not name:
-        raise BucketNameError(
-            "the object store's name is empty", hint="give a name such as 'files'"
-        )
-    if len(name) > BUCKET_NAME_CHARS_MAX:
-        raise BucketNameError(
-            f"object store name {name[:40]!r}... exceeds {BUCKET_NAME_CHARS_MAX} characters",
-            hint="servers name files by it; shorten it",
-        )
-    if not _BUCKET_NAME.fullmatch(name):
-        raise BucketNameError(
-            f"object store name {name!r} has a character that it can not have",
-            hint="use letters, digits, '-' and '_'",
-        )
-    return name
+    return STORE.check_name(bucket)
 
 
 def check_object_name(name: object, place: Place, what: str = "the object's name") -> str:

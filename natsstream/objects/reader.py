@@ -26,7 +26,7 @@ from natsstream.errors import (
 )
 from natsstream.objects.following import Found
 from natsstream.objects.info import ObjectInfo, read_digest
-from natsstream.objects.refusals import told_of_store
+from natsstream.objects.kind import STORE
 from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.value import Chunked
 from natsstream.units import NS_PER_SECOND, duration_ns
@@ -143,7 +143,7 @@ class ObjectReader:
 
     async def _told(self, reading: Awaitable[bytes]) -> bytes:
         """Wait for bytes; tell of the object and its store where they do not come."""
-        with told_of_store(self._store if self._found is None else self._found.info.bucket):
+        with STORE.told(self._store if self._found is None else self._found.info.bucket):
             try:
                 return await reading
             except ChunksDamagedError as error:

@@ -18,9 +18,9 @@ from typing import Literal, Self
 
 from natsstream.errors import ObjectMetaError
 from natsstream.objects.info import ObjectInfo
+from natsstream.objects.kind import STORE
 from natsstream.objects.metas import Held, Metas, held_in
 from natsstream.objects.place import Place
-from natsstream.objects.refusals import told_of_store
 from natsstream.streams.latest.latest import Latest
 from natsstream.streams.message import Message
 from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
@@ -93,7 +93,7 @@ class ObjectWatch:
             PermissionDeniedError: The user may not read it.
             TransportError: There was no answer in time.
         """
-        with told_of_store(self._place.bucket):
+        with STORE.told(self._place.bucket):
             await self._latest.__aenter__()
         return self
 
@@ -162,7 +162,7 @@ class ObjectWatch:
         Cost: what has arrived is taken without waiting.
         """
         while True:
-            with told_of_store(self._place.bucket):
+            with STORE.told(self._place.bucket):
                 message = await anext(self._latest)
             _, info = self._reader.read(message)
             if info is not None:
@@ -227,7 +227,7 @@ class ObjectListing:
         place = self._metas.place
         reader = self._reader = self._new_reader()
         latest = self._metas.stream.latest(filters=[place.meta_filter], consistent=True)
-        with told_of_store(place.bucket):
+        with STORE.told(place.bucket):
             await latest.__aenter__()
         try:
             async with aclosing(_initial(latest, reader, place.bucket)) as found:
@@ -257,7 +257,7 @@ async def _initial(
     """Yield what a read of the newest infos begins with."""
     async with aclosing(latest.initial()) as messages:
         while True:
-            with told_of_store(bucket):
+            with STORE.told(bucket):
                 message = await anext(messages, None)
             if message is None:
                 return

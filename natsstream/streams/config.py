@@ -192,6 +192,13 @@ class StreamConfig:
             **self.extra,
         }
 
+    def with_json(self, body: Mapping[str, object]) -> StreamConfig:
+        """Return this configuration with other fields, given by the server's names.
+
+        Cost: no request.
+        """
+        return StreamConfig.from_json({**self.to_json(), **body}) if body else self
+
     def changes_from(self, current: Mapping[str, object]) -> dict[str, object]:
         """Return the JSON fields whose value here differs from the server's.
 
@@ -247,6 +254,11 @@ def _meant(name: str, value: object) -> object:
 def python_name(json_name: str) -> str:
     """Return the Python name of a field in the server's JSON."""
     return _PYTHON_NAMES.get(json_name, json_name)
+
+
+def json_name(python_name: str) -> str:
+    """Return the name of a field in the server's JSON."""
+    return _JSON_NAMES.get(python_name, python_name)
 
 
 def says_something(value: object) -> bool:

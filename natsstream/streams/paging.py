@@ -64,7 +64,7 @@ class Gaps:
     """
 
     def __init__(self, what: str, on_missing: OnMissing) -> None:
-        check_choice(on_missing, "on_missing", ("raise", "report"))
+        check_on_missing(on_missing)
         self.missing: tuple[str, ...] = ()
         self.offline: Mapping[str, str] = {}
         self._what = what
@@ -89,6 +89,15 @@ class Gaps:
         """
         if self._raises:
             check_whole(self._what, self.missing, self.offline)
+
+
+def check_on_missing(on_missing: object) -> None:
+    """Refuse another word on what becomes of a list that lacks something.
+
+    Raises:
+        ConfigError: It is neither "raise" nor "report".
+    """
+    check_choice(on_missing, "on_missing", ("raise", "report"))
 
 
 def check_whole(what: str, missing: Sequence[str], offline: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from natsstream import connect
 from natsstream.errors import NatsStreamError
+from tests.support.eventually import POLL_S
 
 if TYPE_CHECKING:
     import pytest
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _REQUEST_TIMEOUT_S = 30.0
 _RECONNECT_TIMEOUT_S = 60.0
 _STEP_DOWN_TIMEOUT_S = 2.0
+# A leader that has heard the question has given up long before.
+_CHANGE_S = 5.0
 _PUBLISH_ATTEMPTS = 100
 
 
@@ -37,13 +40,39 @@ def wait_for_leaders(js: JetStream, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def step_down(js: JetStream, cluster: NatsCluster, stream: str) -> None:
-    """Ask the stream's leader to step down; returns when there is one again.
+    """Ask the stream's leader to step down; returns when there is another one, or it is anew.
 
     A leader that is just being chosen does not answer, and one that steps down may take its answer
-    with it: either way there was a change of leader.
+    with it, so who leads since when is looked at; a question that was lost is asked again.
     """
     await asyncio.to_thread(cluster.wait_for_leader, stream)
-    with suppress(NatsStreamError):
-        subject = f"$JS.API.STREAM.LEADER.STEPDOWN.{stream}"
-        await js.core.request(subject, timeout=_STEP_DOWN_TIMEOUT_S)
+    before = await _lead(js, stream)
+    deadline = asyncio.get_running_loop().time() + _REQUEST_TIMEOUT_S
+    has_changed = False
+    while not has_changed and asyncio.get_running_loop().time() < deadline:
+        with suppress(NatsStreamError):
+            subject = f"$JS.API.STREAM.LEADER.STEPDOWN.{stream}"
+            await js.core.request(subject, timeout=_STEP_DOWN_TIMEOUT_S)
+        has_changed = await _is_led_anew(js, stream, before)
     await asyncio.to_thread(cluster.wait_for_leader, stream)
+
+
+async def _is_led_anew(js: JetStream, stream: str, before: tuple[object, object] | None) -> bool:
+    """Look for the change; what can not be told is taken for one."""
+    deadline = asyncio.get_running_loop().time() + _CHANGE_S
+    while before is not None and (now := await _lead(js, stream)) is not None:
+        if now != before:
+            break
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(POLL_S)
+    return True
+
+
+async def _lead(js: JetStream, stream: str) -> tuple[object, object] | None:
+    """Return who leads a stream since when; None where it does not tell."""
+    try:
+        info = (await js.streams.get(stream)).cached
+    except NatsStreamError:
+        return None
+    return (info.cluster.leader, info.cluster.leader_since_ns) if info.cluster else None

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 POLL_S = 0.01
+# Only what never comes takes this long: a process may be without a CPU for seconds.
+WITHIN_S = 30.0
 
 T = TypeVar("T")
 
 
-def eventually(condition: Callable[[], T], *, within_s: float = 5) -> T:
+def eventually(condition: Callable[[], T], *, within_s: float = WITHIN_S) -> T:
     """Return the condition's first true value.
 
     Raises:
@@ -28,7 +30,9 @@ def eventually(condition: Callable[[], T], *, within_s: float = 5) -> T:
     return value
 
 
-async def eventually_async(condition: Callable[[], Awaitable[T]], *, within_s: float = 5) -> T:
+async def eventually_async(
+    condition: Callable[[], Awaitable[T]], *, within_s: float = WITHIN_S
+) -> T:
     """Return the first true value that the condition's awaitable gives.
 
     Raises:

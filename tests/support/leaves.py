@@ -6,11 +6,15 @@ import json
 import urllib.request
 from typing import TYPE_CHECKING, Any, cast
 
+from natsstream.errors import NoRespondersError
 from natsstream.testing import NatsServer, server_binary
+from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
+
+    from natsstream import JetStream
 
 
 def binary_of(version: str) -> Path | None:
@@ -20,8 +24,24 @@ def binary_of(version: str) -> Path | None:
 
 def leaf_port(hub: NatsServer) -> int:
     """Return the port on which a hub takes leaf nodes."""
-    with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=5) as answer:  # noqa: S310 - our own server.
+    with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=30) as answer:  # noqa: S310 - our own server.
         return cast("dict[str, Any]", json.load(answer))["leaf"]["port"]
+
+
+async def wait_for_link(js: JetStream) -> None:
+    """Wait until a connection to a leaf node reaches the JetStream that it is for.
+
+    A leaf node is ready before its hub has told it what there is.
+    """
+
+    async def is_linked() -> bool:
+        try:
+            await js.account()
+        except NoRespondersError:
+            return False
+        return True
+
+    await eventually_async(is_linked)
 
 
 def start_hub(servers: ExitStack, version: str = "") -> NatsServer:

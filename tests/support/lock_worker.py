@@ -38,10 +38,20 @@ async def work(kv: ns.KeyValue, holder: str, ttl: float) -> None:
             await asyncio.sleep(0.01)
 
 
+async def opened(js: ns.JetStream, bucket: str) -> ns.KeyValue:
+    """Open the bucket: a server that stands still, or an election, may lose the question."""
+    while True:
+        try:
+            return await js.kv.get(bucket)
+        except NatsStreamError as error:
+            sys.stderr.write(f"{error!r}\n")
+            await asyncio.sleep(0.1)
+
+
 async def main(urls: str, bucket: str, holder: str, ttl: str) -> None:
     """Take the lock until killed."""
     async with ns.connect(urls.split(","), request_timeout=3, reconnect_timeout=60) as js:
-        kv = await js.kv.get(bucket)
+        kv = await opened(js, bucket)
         while True:
             try:
                 await work(kv, holder, float(ttl))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
+from natsstream.errors import ConsumerNotFoundError
 from tests.support.streams import change
 
 if TYPE_CHECKING:
@@ -38,6 +40,10 @@ async def consumer_names(js: JetStream, stream: str) -> list[str]:
 
 
 async def delete_consumers(js: JetStream, stream: str) -> None:
-    """Delete all consumers of a stream, as somebody else would."""
+    """Delete all consumers of a stream, as somebody else would.
+
+    A reader that has just gone on deletes its old one by itself, and may do so in between.
+    """
     for name in await consumer_names(js, stream):
-        await change(js, f"CONSUMER.DELETE.{stream}.{name}", {})
+        with suppress(ConsumerNotFoundError):
+            await change(js, f"CONSUMER.DELETE.{stream}.{name}", {})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from natsstream.errors import RequestTimeoutError
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -35,6 +37,13 @@ async def take(messages: Messages, count: int, *, ack: bool = True) -> list[int]
 def sequences(messages: list[DeliveredMessage]) -> list[int]:
     """Return the sequences of messages."""
     return [message.sequence for message in messages]
+
+
+async def nothing_comes(worker: Consumer, *, within_s: float) -> bool:
+    """Tell whether no message comes for so long; a server that stood still is asked again."""
+    while True:
+        with suppress(RequestTimeoutError):
+            return await worker.next(timeout=within_s) is None
 
 
 async def is_settled(worker: Consumer) -> bool:

@@ -22,7 +22,7 @@ async def make_push(stream: Stream, **fields: Any) -> Consumer:
 
 async def fill_push(js: JetStream, stream: Stream, count: int, *, size: int = 0) -> None:
     """Store `count` messages, whose payloads begin with their number from 1."""
-    async with js.publisher() as publisher:
+    async with js.publisher(ack_timeout=30) as publisher:
         for number in range(1, count + 1):
             await publisher.send(f"{stream.name}.a", (b"%d " % number).ljust(size, b"."))
 

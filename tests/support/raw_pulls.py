@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from natsstream._wire.parser import Frame
 
 _ACK_START = b"$JS.ACK."
+# Only a hang takes this long.
+_WITHIN_S = 30.0
 
 
 async def pull(
@@ -38,11 +40,11 @@ async def pull(
     body = {"batch": batch, "no_wait": True} | ({"group": group} if group else {})
     subject = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
     client.write(client.publish_command(subject, inbox, b"", json.dumps(body).encode()))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(_WITHIN_S):
         await done.wait()
     subscription.close()
     found = [(frame[1], frame[3]) for frame in frames if frame[1].startswith(_ACK_START)]
     if ack:
         for reply, _ in found:
-            await client.request(reply.decode(), b"+ACK", timeout=5)
+            await client.request(reply.decode(), b"+ACK", timeout=_WITHIN_S)
     return found

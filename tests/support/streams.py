@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from natsstream import JetStream, Stream, StreamRange
-    from natsstream.testing import NatsServer
+    from natsstream.testing import NatsNode
 
 Sequences = AsyncIterator[list[int]]
 
@@ -30,7 +30,7 @@ async def fill(
 ) -> Stream:
     """Return a stream with `count` more messages on the subjects `<name>.0` to `<name>.2`."""
     stream = await js.streams.ensure(name, **{"subjects": [f"{name}.>"], **fields})
-    async with js.publisher() as publisher:
+    async with js.publisher(ack_timeout=30) as publisher:
         for number in range(start, start + count):
             await publisher.send(f"{name}.{number % 3}", payload(number, size))
     return stream
@@ -56,12 +56,17 @@ async def consumer_count(stream: Stream) -> int:
     return (await stream.info()).state.consumer_count
 
 
-def connection_of(server: NatsServer, name: str) -> dict[str, Any]:
-    """Return what the server says of the connection with a client name."""
+def connections_of(server: NatsNode, name: str) -> list[dict[str, Any]]:
+    """Return what the server says of the open connections with a client name."""
     url = f"{server.monitor_url}/connz"
-    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own server.
+    with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - our own server.
         connections = cast("list[dict[str, Any]]", json.load(answer)["connections"])
-    return next(each for each in connections if each.get("name") == name)
+    return [each for each in connections if each.get("name") == name]
+
+
+def connection_of(server: NatsNode, name: str) -> dict[str, Any]:
+    """Return what the server says of the connection with a client name."""
+    return connections_of(server, name)[0]
 
 
 async def by_messages(messages: StreamRange) -> AsyncIterator[list[int]]:

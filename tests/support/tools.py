@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-DOCKER_TIMEOUT_S = 10.0
+# In CI a daemon that answers too late ends the whole run; where there is none, it is told at once.
+DOCKER_TIMEOUT_S = 60.0
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

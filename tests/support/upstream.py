@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from natsstream.testing import FaultProxy
 
-WAIT_S = 10.0
+# Only a hang takes this long.
+WAIT_S = 30.0
 # Long enough for a byte to cross the loopback, short enough to try often.
 SILENCE_S = 0.1
 # More than all buffers of the system and of the proxy together.

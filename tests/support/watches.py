@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.support.eventually import eventually_async
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -48,6 +50,14 @@ async def consumer_count(kv: KeyValue) -> int:
     return (await kv.stream.info()).state.consumer_count
 
 
-async def has_no_consumers(kv: KeyValue) -> bool:
-    """Tell whether the server has no consumers on a bucket."""
-    return await consumer_count(kv) == 0
+async def no_consumers_stay(kv: KeyValue) -> None:
+    """Wait until the server has no consumers on a bucket.
+
+    Who leaves a watch waits a second for that, no longer; the server works requests off side by
+    side. One that nobody deletes stays for a minute, which is more than is waited here.
+    """
+
+    async def are_gone() -> bool:
+        return await consumer_count(kv) == 0
+
+    await eventually_async(are_gone, within_s=30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from tests.support.eventually import eventually_async
+from tests.support.eventually import WITHIN_S, eventually_async
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -45,7 +45,7 @@ async def letters_of(queue: DeadLetterQueue) -> list[DeadLetter]:
         return [letter async for letter in letters]
 
 
-async def settled(consumer: Consumer, *, within_s: float = 5) -> None:
+async def settled(consumer: Consumer, *, within_s: float = WITHIN_S) -> None:
     """Wait until nothing of a consumer is out or to come: plain acks take a moment."""
 
     async def ask() -> bool:

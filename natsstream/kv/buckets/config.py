@@ -10,42 +10,34 @@ Source: ADR-8, ADR-48, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
-from typing import Any, Literal, cast
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
 
-from natsstream.arguments import check_bool, check_int, check_names, check_text
+from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
 from natsstream.kv.buckets.conventions import (
-    BUCKET_FIELDS,
+    BUCKET,
     DEFAULTS,
     HISTORY_MAX,
-    STREAM_FIELDS,
-    STREAM_PREFIX,
-    beyond,
-    check_bucket_name,
     sourced,
-    stream_name,
     usual_of,
-    window_ns,
     with_prefix,
 )
-from natsstream.streams.config import StreamConfig, user_metadata
+from natsstream.streams.config import StreamConfig
 from natsstream.streams.settings.mapping import Republish
-from natsstream.streams.settings.placement import Placement
+from natsstream.streams.settings.plain_fields import check_duration
 from natsstream.streams.settings.source import StreamSource
+from natsstream.streams.views.comparing import window_ns
+from natsstream.streams.views.config import Duration, ViewConfig
+from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
 
-Duration = float | timedelta
-
 _MARKER_S = 1.0
-_EXTRA_HINT = "give {field of the stream: value}, with the server's names and JSON's values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketConfig:
+class BucketConfig(ViewConfig):
     """What a bucket keeps, for how long, and where.
 
     None in a field means the default where a bucket is made, and "as it is" where one is changed.
@@ -76,33 +68,20 @@ class BucketConfig:
             every client, such as `{"allow_direct": False}`.
     """
 
-    name: str
-    description: str | None = None
     history: int | None = None
-    ttl: Duration | None = None
-    max_bytes: int | None = None
     max_value_size: int | None = None
-    storage: Literal["file", "memory"] | None = None
-    replicas: int | None = None
-    placement: Placement | None = None
     republish: Republish | None = None
-    compression: bool | None = None
-    metadata: Mapping[str, str] | None = None
     mirror: StreamSource | None = None
     sources: Sequence[StreamSource] | None = None
     limit_marker_ttl: Duration | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    def __post_init__(self) -> None:
-        check_bucket_name(self.name)
-        of = f"of bucket {self.name}"
+    kind: ClassVar[Kind] = BUCKET
+
+    def _check_own(self, of: str) -> None:
         if self.history is not None:
             check_int(self.history, f"history {of}", minimum=1, maximum=HISTORY_MAX)
-        for name in ("max_bytes", "max_value_size"):
-            if getattr(self, name) is not None:
-                check_int(getattr(self, name), f"{name} {of}", minimum=-1)
-        if self.compression is not None:
-            check_bool(self.compression, f"compression {of}")
+        if self.max_value_size is not None:
+            check_int(self.max_value_size, f"max_value_size {of}", minimum=-1)
         if self.mirror is not None:
             object.__setattr__(self, "mirror", _source(self.mirror, f"mirror {of}"))
         if self.sources is not None:
@@ -114,14 +93,8 @@ class BucketConfig:
                 f"limit_marker_ttl and mirror {of} exclude each other",
                 hint="the markers of the origin come here too",
             )
-        _check_extra(self.extra, of)
-        for name in ("ttl", "limit_marker_ttl"):
-            _check_seconds(getattr(self, name), f"{name} {of}")
-        # The stream's own rules find the rest, and make its parts of mappings.
-        stream = self.to_stream()
-        for name in ("placement", "republish"):
-            object.__setattr__(self, name, getattr(stream, name))
         if self.limit_marker_ttl is not None:
+            check_duration(self.limit_marker_ttl, f"limit_marker_ttl {of}")
             seconds = duration_ns(self.limit_marker_ttl) / NS_PER_SECOND
             if 0 < seconds < _MARKER_S:
                 raise ConfigError(
@@ -141,7 +114,7 @@ class BucketConfig:
         window = window_ns(duration_ns(self.ttl or 0)) / NS_PER_SECOND
         usual = usual_of(self.name, is_mirror=is_mirror, has_markers=bool(self.limit_marker_ttl))
         body = {**DEFAULTS, **usual, "duplicate_window": window, **given}
-        return with_json(StreamConfig(**cast("dict[str, Any]", body)), self.extra)
+        return self._stream(body)
 
     def to_changes(self, held: StreamConfig) -> StreamConfig:
         """Return only what is given here, as changes of the stream that a bucket has.
@@ -154,13 +127,7 @@ class BucketConfig:
 
         Cost: no request.
         """
-        # What is said as the server says it stays, also where no client of buckets made it.
-        theirs = BucketConfig.from_stream(held)
-        body = self._given(unless=theirs)
-        # A mirror's window means nothing, but a server that has one compares it with the ttl.
-        has_window = held.mirror is None or bool(held.duplicate_window)
-        if has_window and "max_age" in body and _differ(body["max_age"], held.max_age):
-            body["duplicate_window"] = window_ns(duration_ns(self.ttl or 0)) / NS_PER_SECOND
+        body = self._changed(held)
         if self.limit_marker_ttl:
             body["allow_msg_ttl"] = True
         if self.mirror is not None and held.mirror is not None and not self.mirror.to_json():
@@ -169,72 +136,22 @@ class BucketConfig:
                 f"subjects of {held.mirror.name}, where no client would look for them",
                 hint="make a bucket with sources=[...] to go on with a copy",
             )
-        config = StreamConfig(**cast("dict[str, Any]", body))
-        return with_json(config, self.extra)
+        return self._stream(body)
 
     @classmethod
-    def from_stream(cls, config: StreamConfig) -> BucketConfig:
-        """Return the configuration of a bucket that exists; nothing is checked.
+    def _usual(cls, config: StreamConfig) -> dict[str, object]:
+        return usual_of(
+            BUCKET.name_of(config.name),
+            is_mirror=config.mirror is not None,
+            has_markers=bool(config.subject_delete_marker_ttl),
+        )
 
-        Args:
-            config: Its stream's.
-        """
-        known = {name: getattr(config, theirs) for name, theirs in STREAM_FIELDS.items()}
-        known["name"] = config.name.removeprefix(STREAM_PREFIX)
-        if config.compression is not None:
-            known["compression"] = config.compression != "none"
-        if not config.subject_delete_marker_ttl:
-            known["limit_marker_ttl"] = None
-        known["metadata"] = user_metadata(config.metadata or {}) or None
-        known["extra"] = beyond(config)
-        bucket = object.__new__(cls)
-        for name, value in known.items():
-            object.__setattr__(bucket, name, value)
-        return bucket
-
-    def _given(self, unless: BucketConfig | None = None) -> dict[str, object]:
-        """Return what is set here and not in the other one, by the stream's Python names."""
-        given: dict[str, object] = {"name": stream_name(self.name)}
-        for name, theirs in STREAM_FIELDS.items():
-            value = getattr(self, name)
-            if value is None or (unless is not None and value == getattr(unless, name)):
-                continue
-            if name == "compression":
-                value = "s2" if value else "none"
-            elif name in ("max_bytes", "max_value_size"):
-                value = value or -1
-            elif name == "sources":
-                value = [sourced(each, self.name) for each in cast("Sequence[Any]", value)]
-            elif name == "mirror" and value.to_json():
-                value = replace(value, name=with_prefix(value.name))
-            given[theirs] = value
-        return given
-
-
-def bucket_config(config: BucketConfig | str, given: dict[str, Any]) -> BucketConfig:
-    """Return a configuration that was given as itself, or as a name and keywords.
-
-    Raises:
-        ConfigError: It was given both ways, or a field is unknown or has no legal value.
-        BucketNameError: No client would take the name.
-    """
-    if isinstance(config, BucketConfig):
-        if given:
-            raise ConfigError("give a BucketConfig or keywords, not both")
-        return config
-    known = [item.name for item in fields(BucketConfig) if item.name != "name"]
-    hint = "see BucketConfig; other fields of the stream go into extra={...}"
-    check_names(given, known, "bucket field", hint=hint)
-    return BucketConfig(name=config, **given)
-
-
-def with_json(config: StreamConfig, body: Mapping[str, object]) -> StreamConfig:
-    """Return a stream's configuration with other fields, given by the server's names."""
-    return StreamConfig.from_json({**config.to_json(), **body}) if body else config
-
-
-def _differ(one: object, other: object) -> bool:
-    return duration_ns(cast("Duration", one)) != duration_ns(cast("Duration", other or 0))
+    def _value(self, name: str, value: object) -> object:
+        if name == "sources":
+            return [sourced(each, self.name) for each in cast("Sequence[Any]", value)]
+        if isinstance(value, StreamSource) and value.to_json():
+            return replace(value, name=with_prefix(value.name))
+        return value
 
 
 def _source(value: object, what: str) -> StreamSource:
@@ -248,24 +165,3 @@ def _sources(values: object, what: str) -> tuple[StreamSource, ...]:
         items = enumerate(cast("Sequence[object]", values))
         return tuple(_source(each, f"{what}, number {index}") for index, each in items)
     return StreamSource.several(cast("object", values), what)
-
-
-def _check_seconds(value: Duration | None, what: str) -> None:
-    try:
-        duration_ns(value or 0)
-    except ConfigError as error:
-        raise ConfigError(f"{what}: {error.message}", hint=error.hint) from error
-
-
-def _check_extra(extra: object, of: str) -> None:
-    if not isinstance(extra, Mapping):
-        raise ConfigError(f"extra {of} is no mapping", hint=_EXTRA_HINT)
-    for name in cast("Mapping[object, object]", extra):
-        check_text(name, f"a name in extra {of}")
-        ours = BUCKET_FIELDS.get("replicas" if name == "num_replicas" else str(name))
-        if ours or name == "name":
-            raise ConfigError(f"extra {of} has {name}", hint=f"give {ours or 'name'} instead")
-    try:
-        json.dumps(dict(cast("Mapping[str, object]", extra)), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"extra {of} is no JSON: {error}", hint=_EXTRA_HINT) from error

@@ -9,18 +9,13 @@ Source: ADR-8, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from natsstream.arguments import check_text
-from natsstream.errors import BucketNameError
 from natsstream.streams.config import StreamConfig
-from natsstream.streams.names import STREAM_NAME_BYTES_MAX
 from natsstream.streams.settings.mapping import SubjectTransform
-from natsstream.streams.settings.setting import meaning
 from natsstream.streams.settings.source import StreamSource
-from natsstream.units import NS_PER_SECOND, duration_ns
+from natsstream.streams.views.kind import Kind, is_legal_name
 
 STREAM_PREFIX: str = "KV_"
 """What stands before a bucket's name in the name of its stream."""
@@ -28,8 +23,6 @@ SUBJECT_PREFIX: str = "$KV."
 """What stands before a bucket's name in its subjects."""
 HISTORY_MAX: int = 64
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_WINDOW_NS = 120 * NS_PER_SECOND
 
 # What nats.go sends for every bucket, by names that are the stream's and the server's alike.
 CONVENTIONS: Mapping[str, object] = {
@@ -71,44 +64,28 @@ STREAM_FIELDS: Mapping[str, str] = {
     "sources": "sources",
     "limit_marker_ttl": "subject_delete_marker_ttl",
 }
-BUCKET_FIELDS: Mapping[str, str] = {stream: bucket for bucket, stream in STREAM_FIELDS.items()}
 
 
-def check_bucket_name(name: object) -> str:
-    """Return a bucket's name.
-
-    Raises:
-        BucketNameError: No client would take it.
-    """
-    text = check_text(name, "the bucket's name", error=BucketNameError)
-    if not _LEGAL_NAME.fullmatch(text):
-        raise BucketNameError(
-            f"bucket name {text[:80]!r} is not legal" if text else "the bucket's name is empty",
-            hint="use letters, digits, '-' and '_'",
-        )
-    if len(text) + len(STREAM_PREFIX) > STREAM_NAME_BYTES_MAX:
-        raise BucketNameError(
-            f"bucket name {text[:40]!r}... exceeds {STREAM_NAME_BYTES_MAX - len(STREAM_PREFIX)} "
-            "bytes",
-            hint="servers name files by it; shorten it",
-        )
-    return text
-
-
-def stream_name(bucket: str) -> str:
-    """Return the name of the stream that holds a bucket.
-
-    Raises:
-        BucketNameError: No client would take the bucket's name.
-    """
-    return STREAM_PREFIX + check_bucket_name(bucket)
-
-
-def is_bucket(config: StreamConfig) -> bool:
+def _is_bucket(config: StreamConfig) -> bool:
     """Tell whether a stream is a bucket, as nats.go does: by name, and by keeping a history."""
-    bucket = config.name.removeprefix(STREAM_PREFIX)
-    named = config.name.startswith(STREAM_PREFIX) and bool(_LEGAL_NAME.fullmatch(bucket))
+    named = BUCKET.is_named(config.name) and is_legal_name(BUCKET.name_of(config.name))
     return named and (config.max_msgs_per_subject or 0) >= 1
+
+
+BUCKET: Kind = Kind(
+    noun="bucket",
+    plural="buckets",
+    door="js.kv",
+    prefix=STREAM_PREFIX,
+    absent="bucket {name} does not exist",
+    absent_hint="js.kv.create() or js.kv.ensure() makes it",
+    is_one=_is_bucket,
+    seen=lambda config: f"max_msgs_per_subject is {config.max_msgs_per_subject}",
+    trait="a bucket keeps a history of each key, 1 or more",
+    fields=STREAM_FIELDS,
+    filled_in={},
+)
+"""What a bucket is among the views of streams."""
 
 
 def usual_of(bucket: str, *, is_mirror: bool, has_markers: bool) -> dict[str, object]:
@@ -119,11 +96,6 @@ def usual_of(bucket: str, *, is_mirror: bool, has_markers: bool) -> dict[str, ob
     if has_markers:
         usual["allow_msg_ttl"] = True
     return usual
-
-
-def window_ns(ttl_ns: int) -> int:
-    """Return the duplicate window: two minutes, and never longer than what is kept."""
-    return min(ttl_ns or _WINDOW_NS, _WINDOW_NS)
 
 
 def with_prefix(name: str) -> str:
@@ -145,27 +117,3 @@ def sourced(source: StreamSource, bucket: str) -> StreamSource:
         source=f"{SUBJECT_PREFIX}{theirs}.>", destination=f"{SUBJECT_PREFIX}{bucket}.>"
     )
     return replace(named, transforms=[mapping])
-
-
-def beyond(config: StreamConfig) -> dict[str, object]:
-    """Return the stream's fields that are other than those of a new bucket."""
-    held = config.to_json()
-    usual = usual_of(
-        config.name.removeprefix(STREAM_PREFIX),
-        is_mirror=config.mirror is not None,
-        has_markers=bool(config.subject_delete_marker_ttl),
-    )
-    own = {*map(json_name, BUCKET_FIELDS), "name"}
-    if config.mirror is None:
-        usual["duplicate_window"] = window_ns(duration_ns(config.max_age or 0))
-    else:
-        own.add("duplicate_window")  # Clusters drop it, single servers when they start again.
-    return {
-        name: held.get(name, False)
-        for name in (*held, *(set(usual) - set(held)))
-        if name not in own and meaning(held.get(name)) != meaning(usual.get(name))
-    }
-
-
-def json_name(name: str) -> str:
-    return "num_replicas" if name == "replicas" else name

@@ -7,19 +7,17 @@ Law: what the server said is kept whole in `stream`; nothing here is counted by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from natsstream.kv.buckets.config import BucketConfig
 from natsstream.streams.cluster_info import SourceInfo
-from natsstream.streams.config import user_metadata
 from natsstream.streams.info import StreamInfo
+from natsstream.streams.views.status import ViewStatus
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 
 @dataclass(frozen=True, slots=True)
-class BucketStatus:
+class BucketStatus(ViewStatus):
     """A bucket at one moment.
 
     Attributes:
@@ -28,9 +26,7 @@ class BucketStatus:
         stream: Its stream's info, with the servers that hold it.
     """
 
-    name: str
     config: BucketConfig
-    stream: StreamInfo
 
     @classmethod
     def from_stream(cls, info: StreamInfo) -> BucketStatus:
@@ -54,11 +50,6 @@ class BucketStatus:
         return self.stream.state.bytes
 
     @property
-    def revision(self) -> int:
-        """The newest revision; 0 for a bucket that was never written to."""
-        return self.stream.state.last_seq
-
-    @property
     def history(self) -> int:
         """Revisions kept of each key."""
         return self.config.history or 0
@@ -74,26 +65,6 @@ class BucketStatus:
         return duration_ns(self.config.limit_marker_ttl or 0) / NS_PER_SECOND
 
     @property
-    def storage(self) -> Literal["file", "memory"]:
-        """Where it is kept."""
-        return self.config.storage or "file"
-
-    @property
-    def replicas(self) -> int:
-        """Servers that keep it."""
-        return self.config.replicas or 1
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether it is compressed on disk."""
-        return bool(self.config.compression)
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """The users' metadata, without what servers write there themselves."""
-        return user_metadata(self.config.metadata or {})
-
-    @property
     def mirror(self) -> SourceInfo | None:
         """How far it is as a read replica; None for a bucket that is none."""
         return self.stream.mirror
@@ -102,11 +73,6 @@ class BucketStatus:
     def sources(self) -> tuple[SourceInfo, ...]:
         """How far each bucket is copied that it copies from."""
         return self.stream.sources
-
-    @property
-    def backing_store(self) -> str:
-        """What keeps it; other clients show this too."""
-        return "JetStream"
 
     def __repr__(self) -> str:
         return (

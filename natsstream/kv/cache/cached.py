@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import Self, TypeGuard
 
 from natsstream.arguments import check_int, check_seconds
-from natsstream.errors import RequestTimeoutError, UsageError
+from natsstream.errors import CodecError, RequestTimeoutError, UsageError
 from natsstream.kv.cache.changes import ChangeReader
+from natsstream.kv.cache.feed import ChangeFeed
 from natsstream.kv.cache.keeping import CacheOptions, Keeper
-from natsstream.kv.entry import Entry
+from natsstream.kv.entry import Entry, readable
 from natsstream.kv.locks.leases import now_ns
 from natsstream.kv.plain import PlainBucket
 from natsstream.streams.publishing.outgoing import Payload
@@ -100,24 +101,28 @@ class CachedKeyValue:
         Raises:
             KeyNameError: It is no legal key.
             UsageError: The filters leave the key out; or the block was left, or not entered yet.
+            CodecError: The value is not of the bucket's codec's form, as `KeyValue.get` raises.
             NatsStreamError: What has ended the mirror, such as CacheFullError.
 
         Cost: a look into a dictionary.
         """
         self._check()
-        entry = self._contents.get(key, now_ns()) if _is_text(key) else None
+        entry = self.find(key) if _is_text(key) else None
         if entry is None and not self.plain.is_among(key, *self._filters):
             raise UsageError(
                 f"key {key!r} is not mirrored: the filters are {', '.join(self._filters)}",
                 hint="ask the bucket itself, or give a filter to cached() that has the key",
             )
-        return entry
+        return None if entry is None else readable(entry)
 
     def keys(self) -> list[str]:
         """Return the keys that have a value, the one that was written longest ago first.
 
+        A key whose value can not be decoded is among them; one that can not be decoded itself is
+        not. `unreadable` tells of both.
+
         Raises:
-            NatsStreamError: As for `get`.
+            NatsStreamError: What has ended the mirror.
 
         Cost: the list, and a look at each key with a life time of its own.
         """
@@ -127,15 +132,48 @@ class CachedKeyValue:
         """Return the keys with their entries, the one that was written longest ago first.
 
         Raises:
-            NatsStreamError: As for `get`.
+            CodecError: A value is not of the bucket's codec's form, as `KeyValue.entries` raises;
+                `get` answers for each of the others.
+            NatsStreamError: What has ended the mirror.
+
+        Cost: as for `keys`.
+        """
+        return [(key, readable(entry)) for key, entry in self._live().items()]
+
+    def all_items(self) -> list[tuple[str, Entry]]:
+        """Return what `items` returns; what can not be decoded comes as an `UnreadableEntry`.
+
+        Raises:
+            NatsStreamError: What has ended the mirror.
 
         Cost: as for `keys`.
         """
         return list(self._live().items())
 
+    @property
+    def unreadable(self) -> tuple[CodecError, ...]:
+        """Why entries of the mirror can not be read, with keys; empty while everything can.
+
+        Somebody wrote them without the bucket's codec. They end nothing: each is gone from here
+        when its key is written anew, deleted or expires.
+
+        Cost: a look at each entry.
+        """
+        self._check()
+        return self._contents.unreadable(now_ns())
+
+    def find(self, key: str) -> Entry | None:
+        """Return what is mirrored of a key, an `UnreadableEntry` where it can not be decoded.
+
+        Raises:
+            NatsStreamError: What has ended the mirror.
+        """
+        self._check()
+        return self._contents.get(key, now_ns())
+
     def __contains__(self, key: object) -> bool:
         self._check()
-        return _is_text(key) and self._contents.get(key, now_ns()) is not None
+        return _is_text(key) and self.find(key) is not None
 
     def __len__(self) -> int:
         return len(self._live())
@@ -220,6 +258,16 @@ class CachedKeyValue:
         Use it as `async for entry in mirror.changes()`. Who is slow gets the newest entry of a key
         and not those between, and nothing of a key that came and went meanwhile. So what waits is
         never more than the mirror's keys. It ends with the mirror's block.
+
+        Raises:
+            CodecError: The entry is not of the bucket's codec's form; iterating again goes on
+                behind it.
+            NatsStreamError: What has ended the mirror.
+        """
+        return ChangeFeed(self.all_changes())
+
+    def all_changes(self) -> AsyncGenerator[Entry]:
+        """Return what `changes` returns; what can not be decoded comes as an `UnreadableEntry`.
 
         Raises:
             NatsStreamError: What has ended the mirror.

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from natsstream.errors import CacheFullError
-from natsstream.kv.entry import Entry
+from natsstream.errors import CacheFullError, CodecError
+from natsstream.kv.entry import Entry, UnreadableEntry
 from natsstream.units import NS_PER_SECOND
 
 # What an entry takes besides its key and value, about.
@@ -55,8 +55,10 @@ class CacheContents:
         self._limit_bytes = limit_bytes
         # In the order of their revisions: the oldest first.
         self._entries: dict[str, Entry] = {}
-        # Those with a life of their own: when the server lets them go, by its clock; None is never.
-        self._ends: dict[str, int | None] = {}
+        # Those with a life of their own.
+        self._mortal: dict[str, None] = {}
+        # Those whose keys can not be decoded, by what is stored: no key of the application's.
+        self._foreign: dict[str, UnreadableEntry] = {}
         self._max_age_ns = 0
         self._clock: ServerClock | None = None
 
@@ -71,6 +73,9 @@ class CacheContents:
         Raises:
             CacheFullError: It would grow beyond its limit.
         """
+        if isinstance(entry, UnreadableEntry) and not entry.has_key:
+            self._take_foreign(entry)
+            return False
         held = self._entries.get(entry.key)
         if held is not None and held.revision >= entry.revision:
             return False
@@ -79,26 +84,26 @@ class CacheContents:
             self.drop(entry.key)
         if entry.is_deleted:
             return True
-        self.size_bytes += _size_bytes(entry)
-        if self.size_bytes > self._limit_bytes:
-            raise CacheFullError(
-                f"the mirror of bucket {entry.bucket} needs more than {self._limit_bytes} bytes: "
-                f"{len(self._entries) + 1} keys, {self.size_bytes} bytes",
-                limit_bytes=self._limit_bytes,
-                hint="give a larger max_bytes, or filters: cached('users.>')",
-            )
+        self._make_room(entry)
         self._entries[entry.key] = entry
         if entry.ttl is not None:
-            never = entry.ttl < 0
-            self._ends[entry.key] = None if never else entry.created_ns + entry.ttl * NS_PER_SECOND
+            self._mortal[entry.key] = None
         return True
 
     def drop(self, key: str) -> Entry:
         """Forget a key and return its entry."""
         entry = self._entries.pop(key)
         self.size_bytes -= _size_bytes(entry)
-        self._ends.pop(key, None)
+        self._mortal.pop(key, None)
         return entry
+
+    def unreadable(self, now_ns: int) -> tuple[CodecError, ...]:
+        """Return why entries can not be read, those of foreign keys last."""
+        return tuple(
+            each.error
+            for each in (*self._entries.values(), *self._foreign.values())
+            if isinstance(each, UnreadableEntry) and not self._has_expired(each, now_ns)
+        )
 
     def get(self, key: str, now_ns: int) -> Entry | None:
         """Return a key's entry; None where it has none, or it has expired by now."""
@@ -120,12 +125,15 @@ class CacheContents:
 
         Cost: what is forgotten, and each entry with a life of its own.
         """
-        gone = [key for key in self._ends if self._has_expired(self._entries[key], now_ns)]
+        for key, each in list(self._foreign.items()):
+            if self._has_expired(each, now_ns):
+                self._drop_foreign(key)
+        gone = [key for key in self._mortal if self._has_expired(self._entries[key], now_ns)]
         if self._max_age_ns and self._clock is not None:
             for key, entry in self._entries.items():
                 if self._has_expired(entry, now_ns):
                     gone.append(key)
-                elif key not in self._ends:
+                elif key not in self._mortal:
                     break  # Those behind it are younger.
         return [self.drop(key) for key in dict.fromkeys(gone)]
 
@@ -138,15 +146,38 @@ class CacheContents:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def _take_foreign(self, entry: UnreadableEntry) -> None:
+        held = self._foreign.get(entry.key)
+        if held is not None and held.revision >= entry.revision:
+            return
+        self.revision = max(self.revision, entry.revision)
+        if held is not None:
+            self._drop_foreign(entry.key)
+        if not entry.is_deleted:
+            self._make_room(entry)
+            self._foreign[entry.key] = entry
+
+    def _drop_foreign(self, key: str) -> None:
+        self.size_bytes -= _size_bytes(self._foreign.pop(key))
+
+    def _make_room(self, entry: Entry) -> None:
+        self.size_bytes += _size_bytes(entry)
+        if self.size_bytes > self._limit_bytes:
+            raise CacheFullError(
+                f"the mirror of bucket {entry.bucket} needs more than {self._limit_bytes} bytes: "
+                f"{len(self._entries) + 1} keys, {self.size_bytes} bytes",
+                limit_bytes=self._limit_bytes,
+                hint="give a larger max_bytes, or filters: cached('users.>')",
+            )
+
     def _has_expired(self, entry: Entry, now_ns: int) -> bool:
         if self._clock is None:
             return False
         server_ns = self._clock.latest_ns(now_ns)
-        if entry.key in self._ends:
-            end_ns = self._ends[entry.key]
-            if end_ns is None:
+        if entry.ttl is not None:
+            if entry.ttl < 0:
                 return False  # It is exempt from the bucket's ttl too.
-            if server_ns >= end_ns:
+            if server_ns >= entry.created_ns + entry.ttl * NS_PER_SECOND:
                 return True
         return bool(self._max_age_ns) and server_ns >= entry.created_ns + self._max_age_ns
 

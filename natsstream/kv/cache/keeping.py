@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import ConnectionLostError, NatsStreamError
@@ -120,7 +120,8 @@ class Keeper:
         """Drop the keys that the server has no more; return how many these are."""
         breaks = self._watch.report.resumes
         horizon = (await self._bucket.status()).revision
-        there = [key async for key in self._bucket.keys(*self._filters)]
+        keys = self._bucket.keys(*self._filters, on_unreadable="leave_out")
+        there = [key async for key in keys]
         missing = self.contents.missing(there, horizon)
         for entry in missing:
             self.contents.drop(entry.key)
@@ -133,7 +134,11 @@ class Keeper:
         """Take in what comes, until the watch is closed."""
         while True:
             with suppress(ConnectionLostError):
-                async for batch in self._watch.batches(until_caught_up=not self.is_filled):
+                # One write that can not be read is no reason to lose all others.
+                batches = self._watch.batches(
+                    until_caught_up=not self.is_filled, on_unreadable="hand_out"
+                )
+                async for batch in batches:
                     self._take(batch)
                 if self.is_filled:
                     return
@@ -153,7 +158,7 @@ class Keeper:
     def _tell_gone(self, gone: Sequence[Entry]) -> None:
         """Tell of what went without a marker."""
         for each in gone:
-            entry = replace(each, value=b"", operation="PURGE", delta=0, ttl=None)
+            entry = Entry(each.bucket, each.key, b"", each.revision, each.created_ns, "PURGE")
             self.changes.tell(entry, had_value=True)
 
     def _note_progress(self) -> None:

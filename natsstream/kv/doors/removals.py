@@ -16,13 +16,12 @@ from typing import TypeVar
 
 from natsstream.errors import (
     ConfigError,
-    StreamNotFoundError,
     WrongRevisionError,
 )
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.doors.part import Part
 from natsstream.kv.entry import operation_of
 from natsstream.kv.lifetimes import check_ttl
-from natsstream.kv.refusals import bucket_not_found
 from natsstream.kv.storing import PURGE_HEADERS, Record, store
 from natsstream.streams.message import Message
 from natsstream.streams.publishing.schedule import Ttl
@@ -65,7 +64,7 @@ class Removals(Part):
         """
         age_ns = duration_ns(older_than)
         self._refuse_mirror("purge_deletes")
-        try:
+        with BUCKET.told(self.name):
             info = await self._stream.info()
             markers = await self._markers()
             limit_ns = info.time_ns - age_ns
@@ -78,8 +77,6 @@ class Removals(Part):
                 return await self._stream.purge(subject=subject, before=before)
 
             return await _sum_of(remove, markers)
-        except StreamNotFoundError as error:
-            raise bucket_not_found(self.name, error) from error
 
     async def _markers(self) -> list[tuple[str, int, int]]:
         """Return subject, revision and time of each key whose newest record is a marker."""
@@ -123,15 +120,13 @@ class Removals(Part):
             )
         check_ttl(self._stream.cached.config, self.name, ttl, is_over_a_value=False)
         subjects = [self._place.read_filter(each) for each in filters]
-        try:
+        with BUCKET.told(self.name):
             async with self._stream.latest(filters=subjects, headers_only=True) as tail:
                 found = [
                     each
                     async for each in tail.initial()
                     if operation_of(each) == "PUT" and _is_literal(each.subject)
                 ]
-        except StreamNotFoundError as error:
-            raise bucket_not_found(self.name, error) from error
         return await _sum_of(lambda each: self._purge_one(each, ttl), found)
 
     async def _purge_one(self, message: Message, ttl: Ttl | None) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from natsstream.errors import StreamNotFoundError
-from natsstream.kv.buckets.comparing import bucket_change
 from natsstream.kv.buckets.config import BucketConfig
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.buckets.status import BucketStatus
 from natsstream.kv.doors.part import Part
-from natsstream.kv.refusals import bucket_not_found
 from natsstream.streams.diff import ConfigChange
 from natsstream.streams.stream import Stream
+from natsstream.streams.views.comparing import view_change
 
 
 class Upkeep(Part):
@@ -23,7 +22,7 @@ class Upkeep(Part):
     @property
     def change(self) -> ConfigChange:
         """What the call that gave the bucket has done: made it, changed fields, or nothing."""
-        return bucket_change(self._stream.change)
+        return view_change(BUCKET, self._stream.change)
 
     @property
     def stream(self) -> Stream:
@@ -40,7 +39,5 @@ class Upkeep(Part):
         Cost: one round trip to the stream's leader.
         Source: ADR-8; nats.go jetstream/kv.go Status.
         """
-        try:
+        with BUCKET.told(self.name):
             return BucketStatus.from_stream(await self._stream.info())
-        except StreamNotFoundError as error:
-            raise bucket_not_found(self.name, error) from error

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from typing import Literal
 
-from natsstream.arguments import check_bool, check_int
-from natsstream.errors import ConfigError
+from natsstream.arguments import check_bool, check_choice, check_int
+from natsstream.errors import CodecError, ConfigError
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.doors.part import Part
 from natsstream.kv.entry import Entry, entry_of, operation_of
 from natsstream.kv.listing import KeysOnce
-from natsstream.kv.watch import Watch, told_of_bucket
+from natsstream.kv.watch import Watch
 from natsstream.streams.latest.latest import Latest
 from natsstream.streams.message import Message
 from natsstream.streams.reading.starts import SEQUENCE_MAX, TIME_NS_MAX
@@ -85,7 +87,9 @@ class Watching(Part):
         )
         return Watch(latest, self._place, ignore_deletes=ignore_deletes, meta_only=meta_only)
 
-    async def keys(self, *filters: str) -> AsyncGenerator[str]:
+    async def keys(
+        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
+    ) -> AsyncGenerator[str]:
         """Yield the keys that have a value, each once, in the order of their newest revisions.
 
         A key that has one from the beginning to the end of the loop is among them; one that is
@@ -94,18 +98,25 @@ class Watching(Part):
 
         Args:
             filters: As for `watch`.
+            on_unreadable: What becomes of a key that is not of the bucket's codec's form, as none
+                of the application's is.
 
         Raises:
             KeyNameError: A filter is not legal; nothing was sent.
+            ConfigError: `on_unreadable` has no legal value; nothing was sent.
             BucketNotFoundError: There is no such bucket.
             TransportError: The server did not come back in time.
-            CodecError: A key is not of the bucket's codec's form.
+            CodecError: A key is not of the bucket's codec's form, and `on_unreadable` is "raise".
 
         Cost: the headers of each key's newest entry, and no values. Memory: the 16 MiB of `watch`,
         and 8 bytes a key; 80 where others write meanwhile. One consumer, deleted when the loop ends
         or is left; on a replicated bucket a few before it, until one comes to the leader.
         """
-        async with aclosing(self._newest_values(filters, headers_only=True)) as batches:
+        check_choice(on_unreadable, "on_unreadable", ("raise", "leave_out"))
+        values = self._newest_values(
+            filters, headers_only=True, leaves_out=on_unreadable == "leave_out"
+        )
+        async with aclosing(values) as batches:
             async for batch in batches:
                 for key, _ in batch:
                     yield key
@@ -155,17 +166,20 @@ class Watching(Part):
                 yield entry
 
     async def _newest_values(
-        self, filters: Sequence[str], *, headers_only: bool = False
+        self, filters: Sequence[str], *, headers_only: bool = False, leaves_out: bool = False
     ) -> AsyncGenerator[list[tuple[str, Message]]]:
         """Yield keys with their newest values as they arrive together, each key once.
 
         The newest value is that of the beginning, or one that was written meanwhile.
+        `leaves_out` leaves out keys that can not be decoded.
         """
         latest = self._newest(filters, headers_only=headers_only)
         async with _batches_of(latest, self.name) as batches:
             once = KeysOnce(latest.horizon)
             async for batch in batches:
                 values = [each for each in batch if operation_of(each) == "PUT"]
+                if leaves_out:
+                    values = [each for each in values if self._is_readable(each)]
                 if not values:
                     continue
                 names = [self._place.key_of(each.subject) for each in values]
@@ -177,6 +191,13 @@ class Watching(Part):
             filters=self._subjects(filters), headers_only=headers_only, consistent=True
         )
 
+    def _is_readable(self, message: Message) -> bool:
+        try:
+            self._place.key_of(message.subject)
+        except CodecError:
+            return False
+        return True
+
     def _subjects(self, filters: Sequence[str]) -> list[str]:
         if not filters:
             # Not through the codec, which may take no wildcards.
@@ -187,6 +208,6 @@ class Watching(Part):
 @asynccontextmanager
 async def _batches_of(latest: Latest, bucket: str) -> AsyncGenerator[AsyncGenerator[list[Message]]]:
     """Open a read, and yield what was there as it arrives together."""
-    with told_of_bucket(bucket):
+    with BUCKET.told(bucket):
         async with latest, aclosing(latest.batches(until_caught_up=True)) as batches:
             yield batches

@@ -169,6 +169,8 @@ class LockKey:
         if unsure_before_ns is None:
             self._unsure_ns = now_ns()
         task = self._request = asyncio.create_task(request)
+        # Who is cancelled twice, here and in `give_back`, never hears how it ends.
+        task.add_done_callback(_take_error)
         done, _ = await asyncio.wait([task], timeout=limit)
         self._request = None
         if not done:
@@ -225,6 +227,12 @@ class LockKey:
     async def _purge(self, revision: int) -> None:
         # The marker wakes those who wait, and goes by itself: no rubbish stays of many locks.
         await self.bucket.purge(self.name, revision=revision, ttl=self.terms.ttl_s)
+
+
+def _take_error(task: asyncio.Task[int]) -> None:
+    """Look at how a request ended, so that the loop does not tell of an error that nobody reads."""
+    if not task.cancelled():
+        task.exception()
 
 
 def is_passing(error: NatsStreamError) -> bool:

@@ -59,6 +59,7 @@ class TypedCachedKeyValue(Generic[T]):
 
         Raises:
             ValueDecodeError: The value is none of the format; it has key and revision.
+            CodecError: It is not of the bucket's codec's form.
             NatsStreamError: What a plain mirror raises.
 
         Cost: a look into a dictionary, and decoding the value.
@@ -75,7 +76,7 @@ class TypedCachedKeyValue(Generic[T]):
 
         Cost: decoding all values.
         """
-        return [(key, decoded(entry, self.format)) for key, entry in self.plain.items()]
+        return [(key, decoded(entry, self.format)) for key, entry in self.plain.all_items()]
 
     def __contains__(self, key: object) -> bool:
         return key in self.plain
@@ -110,7 +111,7 @@ class TypedCachedKeyValue(Generic[T]):
 
         An entry that can not be read comes too, with its `error` set.
         """
-        return self._changes(self.plain.changes())
+        return self._changes(self.plain.all_changes())
 
     async def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
         """Store a value, wait until it is here, and return its revision.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, cast
 
-from natsstream.errors import UsageError, ValueDecodeError
-from natsstream.kv.entry import Entry, Operation
+from natsstream.errors import CodecError, UsageError, ValueDecodeError
+from natsstream.kv.entry import Entry, Operation, UnreadableEntry
 from natsstream.kv.typed.formats import T, ValueFormat
 
 
@@ -24,12 +24,13 @@ class TypedEntry(Generic[T]):
     Attributes:
         plain: The entry with the stored bytes.
         decoded: The object; None for a marker and for a value that can not be read.
-        error: Why the value can not be read; None where it can.
+        error: Why the value can not be read; None where it can. In mirrors it is a CodecError where
+            the bucket's codec can not decode the value.
     """
 
     plain: Entry
     decoded: T | None = None
-    error: ValueDecodeError | None = None
+    error: ValueDecodeError | CodecError | None = None
 
     @property
     def value(self) -> T:
@@ -37,6 +38,7 @@ class TypedEntry(Generic[T]):
 
         Raises:
             ValueDecodeError: The stored bytes are none of the format.
+            CodecError: They are not of the bucket's codec's form.
             UsageError: The entry is a marker; look at `is_deleted` first.
         """
         if self.error is not None:
@@ -98,6 +100,8 @@ def decoded(entry: Entry, form: ValueFormat[T]) -> TypedEntry[T]:
     """Return an entry with its value as an object, or with the reason why there is none."""
     if entry.is_deleted:
         return TypedEntry(entry)
+    if isinstance(entry, UnreadableEntry):
+        return TypedEntry(entry, None, entry.error)
     try:
         return TypedEntry(entry, form.from_entry(entry))
     except ValueDecodeError as error:
@@ -106,7 +110,7 @@ def decoded(entry: Entry, form: ValueFormat[T]) -> TypedEntry[T]:
 
 def readable(entry: TypedEntry[T], *, raises: bool = True) -> TypedEntry[T]:
     """Return an entry, or raise why its value can not be read where that is wanted."""
-    error: ValueDecodeError | None = entry.error
+    error = entry.error
     if raises and error is not None:
         raise error.with_traceback(None)
     return entry

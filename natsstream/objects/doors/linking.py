@@ -11,10 +11,10 @@ from natsstream.errors import (
 )
 from natsstream.objects.doors.part import Part
 from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
+from natsstream.objects.kind import STORE
 from natsstream.objects.metas import Held, Metas
 from natsstream.objects.names import check_bucket_name, check_object_name, new_nuid
 from natsstream.objects.place import Place
-from natsstream.objects.refusals import told_of_store
 
 
 class Linking(Part):
@@ -49,7 +49,7 @@ class Linking(Part):
         metas = self._metas
         if bucket != self.name:
             place = Place(bucket)
-            with told_of_store(bucket):
+            with STORE.told(bucket):
                 metas = Metas(self._js, await self._js.streams.get(place.stream), place)
         held = await metas.read(wanted)
         if held.error is not None:
@@ -88,7 +88,7 @@ class Linking(Part):
         """
         self._named(name, "the link's name")
         check_bucket_name(bucket)
-        with told_of_store(bucket):
+        with STORE.told(bucket):
             await self._js.streams.get(Place(bucket).stream)
         return await self._store_link(name, ObjectLink(bucket))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from natsstream.objects.config import ObjectBucketConfig, store_change
+from natsstream.objects.config import ObjectBucketConfig
+from natsstream.objects.kind import STORE
 from natsstream.objects.metas import Metas
 from natsstream.objects.names import check_object_name
 from natsstream.objects.place import Place
 from natsstream.streams.diff import ConfigChange
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+from natsstream.streams.views.comparing import view_change
 
 
 class Part:
@@ -22,7 +24,7 @@ class Part:
         self.name: str = place.bucket
         self.stream: Stream = stream
         self.config: ObjectBucketConfig = ObjectBucketConfig.from_stream(stream.cached.config)
-        self.change: ConfigChange = store_change(stream.change)
+        self.change: ConfigChange = view_change(STORE, stream.change)
 
     def _named(self, name: object, what: str = "the object's name") -> str:
         """Return the name of an object, or raise ObjectNameError."""

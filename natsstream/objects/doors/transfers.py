@@ -20,10 +20,10 @@ from natsstream.objects.doors.part import Part
 from natsstream.objects.downloading import Download
 from natsstream.objects.following import Found, find_object
 from natsstream.objects.info import ObjectInfo
+from natsstream.objects.kind import STORE
 from natsstream.objects.orphans import pointed_subjects
 from natsstream.objects.putting import RETRY_FOR_S, ObjectPut
 from natsstream.objects.reader import ObjectReader
-from natsstream.objects.refusals import told_of_store
 from natsstream.streams.chunks.sources import Source, check_source
 from natsstream.streams.chunks.sweeping import SILENCE_S, SweepReport
 from natsstream.streams.chunks.value import CHUNK_BYTES, Progress
@@ -102,7 +102,7 @@ class Transfers(Part):
             retry_for=check_seconds(retry_for, "retry_for", may_be_zero=True),
             progress=progress,
         )
-        with told_of_store(self.name):
+        with STORE.told(self.name):
             return await put.run(source)
 
     async def put_file(
@@ -283,13 +283,13 @@ class Transfers(Part):
         async def pointed() -> set[str]:
             return await pointed_subjects(self._metas)
 
-        with told_of_store(self.name):
+        with STORE.told(self.name):
             return await self._stream.chunks.sweep(
                 self._place.chunk_filter, pointed, older_than=older_than, dry_run=dry_run
             )
 
     async def _find(self, name: str) -> Found | None:
-        with told_of_store(self.name):
+        with STORE.told(self.name):
             return await find_object(self._js, self._metas, name)
 
 

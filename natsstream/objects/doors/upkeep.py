@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from natsstream.objects.doors.part import Part
-from natsstream.objects.refusals import told_of_store
+from natsstream.objects.kind import STORE
 from natsstream.objects.status import ObjectStoreStatus
 
 
@@ -20,7 +20,7 @@ class Upkeep(Part):
         Cost: one round trip to the stream's leader.
         Source: nats.go jetstream/object.go Status.
         """
-        with told_of_store(self.name):
+        with STORE.told(self.name):
             return ObjectStoreStatus.from_stream(await self._stream.info())
 
     async def seal(self) -> ObjectStoreStatus:
@@ -39,5 +39,5 @@ class Upkeep(Part):
         Cost: two round trips.
         Source: nats.go jetstream/object.go Seal.
         """
-        with told_of_store(self.name):
+        with STORE.told(self.name):
             return ObjectStoreStatus.from_stream(await self._stream.seal())

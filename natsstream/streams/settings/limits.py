@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import ClassVar, cast
 
 from natsstream.arguments import check_int
+from natsstream.streams.settings.plain_fields import check_duration
 from natsstream.streams.settings.setting import Reader, Setting
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -54,6 +55,6 @@ class ConsumerLimits(Setting):
             ConfigError: One of them can not.
         """
         if self.inactive_threshold is not None:
-            duration_ns(self.inactive_threshold)
+            check_duration(self.inactive_threshold, "consumer_limits.inactive_threshold")
         if self.max_ack_pending is not None:
             check_int(self.max_ack_pending, "consumer_limits.max_ack_pending", minimum=-1)

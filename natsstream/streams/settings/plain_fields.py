@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import cast
 
-from natsstream.arguments import check_bool, check_choice, check_int, check_text, described
+from natsstream.arguments import check_bool, check_choice, check_int, check_utf8, described
 from natsstream.errors import ConfigError
-from natsstream.units import duration_ns
+from natsstream.units import DURATION_NS_MAX, duration_ns
 
 DURATIONS = ("max_age", "duplicate_window", "subject_delete_marker_ttl")
 """Fields that are seconds or a timedelta here, and nanoseconds in the server's JSON."""
@@ -67,7 +67,7 @@ def check_plain_fields(values: Mapping[str, object], of: str) -> None:
         if value is None:
             continue
         if name == "description":
-            check_text(value, what)
+            check_utf8(value, what)
         elif name == "replicas":
             check_int(value, what, minimum=1, maximum=_REPLICAS_MAX)
         elif name == "metadata":
@@ -79,7 +79,7 @@ def check_plain_fields(values: Mapping[str, object], of: str) -> None:
         elif name in _SWITCHES:
             check_bool(value, what)
         elif name in DURATIONS:
-            _check_duration(value, what)
+            check_duration(value, what)
 
 
 def check_mapping(value: object, what: str) -> Mapping[object, object]:
@@ -93,16 +93,27 @@ def check_mapping(value: object, what: str) -> Mapping[object, object]:
     return cast("Mapping[object, object]", value)
 
 
-def _check_duration(value: object, what: str) -> None:
+def check_duration(value: object, what: str) -> None:
+    """Refuse what a server can not keep as a duration.
+
+    Raises:
+        ConfigError: It is neither seconds nor a timedelta, negative, or longer than 292 years.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
         raise ConfigError(f"{what} is {described(value)}", hint="give seconds, or a timedelta")
     try:
-        duration_ns(value)
+        nanoseconds = duration_ns(value)
     except ConfigError as error:
         raise ConfigError(f"{what}: {error.message}", hint=error.hint) from error
+    if nanoseconds > DURATION_NS_MAX:
+        shown = described(value, with_type=False)
+        raise ConfigError(
+            f"{what}: duration {shown} is longer than 292 years",
+            hint="servers count nanoseconds in 64 bits; 0 is no limit",
+        )
 
 
 def _check_metadata(value: object, what: str) -> None:
     for key, item in check_mapping(value, what).items():
-        check_text(key, f"a key of {what}")
-        check_text(item, f"{what}, key {key!r}")
+        check_utf8(key, f"a key of {what}")
+        check_utf8(item, f"{what}, key {key!r}")

@@ -12,6 +12,7 @@ import pytest_asyncio
 from natsstream.errors import ConfigError, LockHeldError, LockLostError, UsageError
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
+from tests.support.locks import LONG_TTL_S, give_back_patiently, renew_soon
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,8 +24,9 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest_asyncio.fixture
-async def kv(js: JetStream, stream_name: str) -> KeyValue:
-    """A bucket that can keep locks."""
+async def kv(js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch) -> KeyValue:
+    """A bucket that can keep locks, on a server that may be slow to take them back."""
+    give_back_patiently(monkeypatch)
     return await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
 
 
@@ -37,7 +39,7 @@ async def test_one_candidate_leads_until_it_resigns(kv: KeyValue) -> None:
         assert leader is not None
         assert (leader.candidate, leader.revision) == ("one", term.token)
         with pytest.raises(LockHeldError, match="one"):
-            async with two.lead(timeout=0.2):
+            async with two.lead(timeout=1):
                 pass
         assert not two.is_leader
         await one.resign()
@@ -48,8 +50,12 @@ async def test_one_candidate_leads_until_it_resigns(kv: KeyValue) -> None:
     assert await one.leader() is None
 
 
-async def test_observers_see_each_leader_and_no_renewals(kv: KeyValue) -> None:
-    one, two = kv.election("e", candidate="one", ttl=3), kv.election("e", candidate="two", ttl=3)
+async def test_observers_see_each_leader_and_no_renewals(
+    kv: KeyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renew_soon(monkeypatch)
+    one = kv.election("e", candidate="one", ttl=LONG_TTL_S)
+    two = kv.election("e", candidate="two", ttl=LONG_TTL_S)
     seen: list[str | None] = []
 
     async def observe(changes: AsyncIterator[Leader]) -> None:
@@ -81,16 +87,21 @@ async def test_observers_see_each_leader_and_no_renewals(kv: KeyValue) -> None:
 
 
 async def test_a_leader_that_is_gone_is_replaced(kv: KeyValue) -> None:
-    gone = await kv.create("e", b'{"holder": "gone", "claim_id": "x", "ttl": 1}', ttl=1)
+    words = b'{"holder": "gone", "claim_id": "x", "ttl": 1}'
+    seen = await kv.create("e", words)
     election = kv.election("e", candidate="next")
     leader = await election.leader()
     assert leader is not None
     assert leader.candidate == "gone"
+    gone = await kv.update("e", words, revision=seen, ttl=1)  # From here on its time counts.
     async with election.lead(timeout=20) as term:
         assert term.token > gone
 
 
-async def test_work_is_cancelled_with_the_leadership_and_begun_anew(kv: KeyValue) -> None:
+async def test_work_is_cancelled_with_the_leadership_and_begun_anew(
+    kv: KeyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renew_soon(monkeypatch)
     tokens: list[int] = []
 
     async def work(term: Lock) -> None:
@@ -99,7 +110,7 @@ async def test_work_is_cancelled_with_the_leadership_and_begun_anew(kv: KeyValue
             await kv.delete("e")
             await asyncio.sleep(30)
 
-    await kv.election("e", ttl=3).run(work)
+    await kv.election("e", ttl=LONG_TTL_S).run(work)
     assert len(tokens) == 2
     assert tokens[1] > tokens[0]
 
@@ -132,10 +143,14 @@ async def test_a_candidate_campaigns_once_at_a_time(kv: KeyValue) -> None:
 
 
 async def test_a_leader_outlives_a_change_of_the_streams_leader(
-    cluster_js: JetStream, nats_cluster: NatsCluster, stream_name: str
+    cluster_js: JetStream,
+    nats_cluster: NatsCluster,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    give_back_patiently(monkeypatch)
     kv = await cluster_js.kv.ensure(stream_name, limit_marker_ttl=1, replicas=3)
-    one, two = kv.election("e", candidate="one", ttl=30), kv.election("e", candidate="two")
+    one, two = kv.election("e", candidate="one", ttl=60), kv.election("e", candidate="two")
     async with one.lead() as term:
         await step_down(cluster_js, nats_cluster, kv.stream.name)
 

@@ -11,10 +11,9 @@ import pytest
 from natsstream import connect
 from natsstream.errors import BucketNotFoundError
 from natsstream.streams.reading import session
-from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers
 from tests.support.streams import connection_of
-from tests.support.watches import consumer_count, has_no_consumers, names, told
+from tests.support.watches import names, no_consumers_stay, told
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -112,7 +111,7 @@ async def test_each_key_comes_once_while_others_write(
     left = {f"k{number}" for number in range(30)}
     assert len(found) == len(set(found))
     assert set(found) == (left - {"k28"} if deletes else left)
-    assert await consumer_count(kv) == 0
+    await no_consumers_stay(kv)
 
 
 async def test_entries_come_once_while_others_write(
@@ -179,21 +178,21 @@ async def test_listing_goes_on_when_its_consumer_is_deleted(
         **{f"k{number}": b"%d" % number for number in range(30) if number != 4},
         "k3": b"second", "k29": b"new",
     }  # fmt: skip
-    assert await consumer_count(kv) == 0
+    await no_consumers_stay(kv)
 
 
 async def test_forty_listings_leave_no_consumer(server: NatsServer, stream_name: str) -> None:
     async with connect(server.url, name=stream_name) as js:
         kv = await filled(js, stream_name, 100)
         # With its answer, what the publisher has left behind is gone from the server too.
-        assert await consumer_count(kv) == 0
+        await no_consumers_stay(kv)
         tasks = len(asyncio.all_tasks())
         before = connection_of(server, stream_name)["subscriptions"]
 
         for _ in range(40):
             assert len(await names(kv)) == 100
 
-        assert await consumer_count(kv) == 0
+        await no_consumers_stay(kv)
         assert connection_of(server, stream_name)["subscriptions"] == before
         assert len(asyncio.all_tasks()) == tasks
 
@@ -208,7 +207,7 @@ async def test_listings_that_are_left_leave_no_consumer(js: JetStream, stream_na
     async for _ in kv.history(">"):
         break
 
-    await eventually_async(lambda: has_no_consumers(kv))
+    await no_consumers_stay(kv)
 
 
 async def test_many_keys_are_all_listed(

@@ -11,22 +11,33 @@ import pytest_asyncio
 
 from natsstream.errors import LockLostError
 from tests.support.eventually import eventually_async
+from tests.support.locks import give_back_patiently
 
 if TYPE_CHECKING:
     from natsstream import JetStream, KeyValue, Lock
 
 pytestmark = pytest.mark.asyncio
 
+# The largest margin of the shortest ttl: so long a lock is believed in without a renewal.
+MARGIN_S = 0.5
+BELIEF_S = 0.5
+
 
 @pytest_asyncio.fixture
-async def kv(js: JetStream, stream_name: str) -> KeyValue:
-    """A bucket that can keep locks."""
+async def kv(js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch) -> KeyValue:
+    """A bucket that can keep locks, on a server that may be slow to take them back."""
+    give_back_patiently(monkeypatch)
     return await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
 
 
-def outlive(lock: Lock) -> None:
-    """Block the event loop until the lock's time is over, so that nobody could have told of it."""
-    time.sleep(lock.remaining + 0.01)
+def brief(kv: KeyValue) -> Lock:
+    """Describe a lock whose time is soon over, on a loop that stands still."""
+    return kv.lock("l", ttl=1, margin=MARGIN_S)
+
+
+def outlive() -> None:
+    """Block the event loop until a brief lock's time is over, so that nobody could tell of it."""
+    time.sleep(BELIEF_S + 0.01)
 
 
 def is_clean() -> bool:
@@ -99,8 +110,8 @@ async def test_a_timeout_around_the_block_ends_it_and_frees_the_lock(kv: KeyValu
 
 async def test_a_block_that_only_looked_at_the_loss_is_cancelled_by_it(kv: KeyValue) -> None:
     async def hold() -> None:
-        async with kv.lock("l", ttl=1) as lock:
-            outlive(lock)
+        async with brief(kv) as lock:
+            outlive()
             assert not lock.is_held
             await asyncio.sleep(30)
 
@@ -113,8 +124,8 @@ async def test_a_block_that_was_told_by_an_error_can_tidy_up(kv: KeyValue) -> No
     tidied: list[str] = []
 
     async def hold() -> None:
-        async with kv.lock("l", ttl=1) as lock:
-            outlive(lock)
+        async with brief(kv) as lock:
+            outlive()
             with pytest.raises(LockLostError):
                 lock.check()
             await asyncio.sleep(0.01)
@@ -128,8 +139,8 @@ async def test_a_block_that_was_told_by_an_error_can_tidy_up(kv: KeyValue) -> No
 
 async def test_an_error_of_the_block_stays_when_the_loss_cancels_its_end(kv: KeyValue) -> None:
     async def hold() -> None:
-        async with kv.lock("l", ttl=1) as lock:
-            outlive(lock)
+        async with brief(kv) as lock:
+            outlive()
             assert not lock.is_held
             raise ZeroDivisionError
 
@@ -142,12 +153,12 @@ async def test_a_cancel_from_outside_goes_before_the_loss(kv: KeyValue) -> None:
     has_ended = asyncio.Event()
 
     async def hold() -> None:
-        async with kv.lock("l", ttl=1) as lock:
+        async with brief(kv):
             has_ended.set()
             try:
                 await asyncio.sleep(30)
             finally:
-                outlive(lock)
+                outlive()
 
     task = asyncio.create_task(hold())
     await has_ended.wait()

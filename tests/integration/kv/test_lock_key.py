@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from natsstream.kv.locks.leases import Claim, make_terms
 from natsstream.kv.locks.lock_key import LockKey
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from natsstream import JetStream, KeyValue
 
 pytestmark = pytest.mark.asyncio
@@ -85,3 +89,39 @@ async def test_a_key_that_another_holds_is_neither_renewed_nor_given_back(kv: Ke
     entry = await kv.get("l", consistent=True)
     assert entry is not None
     assert b"thief" in entry.value
+
+
+async def test_a_claim_that_is_left_twice_lets_the_loop_complain_of_nothing(
+    kv: KeyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left while it is asked for, and while it is taken back: nobody hears how its request ends."""
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    await kv.put("l", b"another's")
+    create, are_gone = kv.create, asyncio.Event()
+
+    async def refused_late(name: str, value: bytes, *, ttl: int) -> int:
+        await are_gone.wait()
+        return await create(name, value, ttl=ttl)
+
+    monkeypatch.setattr(kv, "create", refused_late)
+    key, before = key_of(kv, "a"), asyncio.all_tasks()
+
+    await begin_and_leave(key.take(LIMIT_S))
+    await begin_and_leave(key.give_back(None))
+
+    others = asyncio.all_tasks() - before
+    assert len(others) == 1
+    are_gone.set()
+    await asyncio.wait(others)
+    del key, others
+    gc.collect()
+    assert told == []
+
+
+async def begin_and_leave(call: Coroutine[object, object, object]) -> None:
+    """Cancel a call in its first wait."""
+    task = asyncio.create_task(call)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])

@@ -15,7 +15,9 @@ from natsstream.errors import (
     LockHeldError,
     RequestTimeoutError,
 )
+from natsstream.kv.locks import lock_key
 from tests.support.eventually import eventually_async
+from tests.support.locks import LONG_TTL_S, give_back_patiently, renew_soon
 
 if TYPE_CHECKING:
     from natsstream import JetStream, KeyValue
@@ -28,8 +30,9 @@ TURNS_MAX = 500
 
 
 @pytest_asyncio.fixture
-async def kv(js: JetStream, stream_name: str) -> KeyValue:
-    """A bucket that can keep locks."""
+async def kv(js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch) -> KeyValue:
+    """A bucket that can keep locks, on a server that may be slow to take them back."""
+    give_back_patiently(monkeypatch)
     return await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
 
 
@@ -74,9 +77,10 @@ async def test_two_locks_of_one_name_in_one_process_exclude_each_other(kv: KeyVa
     assert await kv.get("l", consistent=True) is None
 
 
-async def test_locks_work_behind_codecs(kv: KeyValue) -> None:
+async def test_locks_work_behind_codecs(kv: KeyValue, monkeypatch: pytest.MonkeyPatch) -> None:
+    renew_soon(monkeypatch)
     coded = kv.with_codec(keys=ns.Base64Keys(), values=ns.Base64Values())
-    async with coded.lock("nächtliche Läufe > *", ttl=3, holder="ich") as lock:
+    async with coded.lock("nächtliche Läufe > *", ttl=LONG_TTL_S, holder="ich") as lock:
         first = lock.revision
 
         async def is_renewed() -> bool:
@@ -85,7 +89,7 @@ async def test_locks_work_behind_codecs(kv: KeyValue) -> None:
         await eventually_async(is_renewed, within_s=20)
         await lock.put("ein Ergebnis", b"42")
         with pytest.raises(LockHeldError, match="ich"):
-            async with coded.lock("nächtliche Läufe > *", timeout=0.3):
+            async with coded.lock("nächtliche Läufe > *", timeout=1):
                 pass
         leader = await coded.election("nächtliche Läufe > *").leader()
         assert leader is not None
@@ -105,17 +109,20 @@ async def test_what_others_wrote_without_the_codec_is_said_to_be_in_the_way(kv: 
     await has_waiters(kv, 0)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [b"[" * 200_000, b'{"ttl": 1e400}', b'{"ttl": 1' + b"0" * 4_000 + b"}", b"\xff" * 99],
-    ids=["deep", "endless", "long", "no text"],
-)
-async def test_strange_words_in_the_key_are_another_s_lock(kv: KeyValue, value: bytes) -> None:
-    await kv.put("l", value)
-    with pytest.raises(LockHeldError) as caught:
-        async with kv.lock("l", timeout=0.2):
-            pass
-    assert len(caught.value.holder) <= 1_024
+async def test_strange_words_in_the_key_are_another_s_lock(kv: KeyValue) -> None:
+    async def wait(key: str, value: bytes) -> None:
+        await kv.put(key, value)
+        with pytest.raises(LockHeldError) as caught:
+            async with kv.lock(key, timeout=1):
+                pass
+        assert caught.value.name == key
+        assert len(caught.value.holder) <= 1_024
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(wait("deep", b"[" * 200_000))
+        group.create_task(wait("endless", b'{"ttl": 1e400}'))
+        group.create_task(wait("long", b'{"ttl": 1' + b"0" * 4_000 + b"}"))
+        group.create_task(wait("no-text", b"\xff" * 99))
 
 
 async def test_a_bucket_that_is_deleted_ends_the_wait(js: JetStream, kv: KeyValue) -> None:
@@ -132,8 +139,9 @@ async def test_a_bucket_that_is_deleted_ends_the_wait(js: JetStream, kv: KeyValu
 
 
 async def test_a_server_that_does_not_answer_is_not_taken_for_a_holder(
-    fresh_server: NatsServer,
+    fresh_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lock_key, "_CLEAN_UP_S", 0.1)  # It would wait 2 s for nothing.
     async with ns.connect(fresh_server.url, reconnect_timeout=60) as js:
         kv = await js.kv.create("locks", limit_marker_ttl=1)
         await asyncio.to_thread(fresh_server.pause)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from natsstream import JetStream, connect
+from natsstream import JetStream
 from natsstream.errors import (
     ConfigError,
     KeyExistsError,
@@ -16,7 +16,7 @@ from natsstream.errors import (
     WrongRevisionError,
 )
 from natsstream.kv.doors import writes
-from tests.support.clusters import connect_to, wait_for_leaders
+from tests.support.buckets import bucket_on
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from natsstream import PubAck
     from natsstream.kv.bucket import KeyValue
-    from natsstream.testing import NatsCluster, NatsNode
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,19 +33,11 @@ async def kv(
     request: pytest.FixtureRequest, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[KeyValue]:
     """A bucket with the server's markers: on the shared server, then on three replicas."""
-    if request.param == "R1":
-        server: NatsNode = request.getfixturevalue("server")
-        connection, replicas = connect(server.url), 1
-    else:
-        cluster: NatsCluster = request.getfixturevalue("nats_cluster")
-        connection, replicas = connect_to(cluster), 3
-    async with connection as js:
-        if replicas > 1:
-            wait_for_leaders(js, monkeypatch)
-        yield await js.kv.ensure(
-            stream_name, limit_marker_ttl=1, storage="memory", replicas=replicas, history=5
-        )
-        await js.kv.delete(stream_name)
+    place: str = request.param
+    async with bucket_on(
+        place, stream_name, request, monkeypatch, limit_marker_ttl=1, history=5
+    ) as bucket:
+        yield bucket
 
 
 async def test_absent_key_is_none(kv: KeyValue) -> None:

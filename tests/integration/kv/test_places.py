@@ -358,8 +358,9 @@ async def test_key_that_expires_at_the_origin_is_gone_from_the_mirror(
 ) -> None:
     origin = await js.kv.create(stream_name, limit_marker_ttl=60)
     mirror = await js.kv.create(f"{stream_name}_copy", mirror=stream_name)
-    await mirror.create("a", b"1", ttl=1)
+    first = await mirror.create("a", b"1")
     await arrives(mirror, "a", b"1")
+    await mirror.update("a", b"1", revision=first, ttl=1)  # From here on its time counts.
 
     async def is_gone() -> bool:
         return await mirror.get("a") is None

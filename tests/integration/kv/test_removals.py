@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from natsstream import JetStream, connect
+from natsstream import JetStream
 from natsstream.errors import (
     BucketNotFoundError,
     ConfigError,
@@ -17,7 +17,7 @@ from natsstream.errors import (
     RequestTimeoutError,
 )
 from natsstream.streams.stream import Stream
-from tests.support.clusters import connect_to, wait_for_leaders
+from tests.support.buckets import bucket_on
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from natsstream import PubAck
     from natsstream.kv.bucket import KeyValue
-    from natsstream.testing import NatsCluster, NatsNode
 
 pytestmark = pytest.mark.asyncio
 
@@ -35,17 +34,9 @@ async def kv(
     request: pytest.FixtureRequest, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[KeyValue]:
     """A bucket: on the shared server, then on three replicas."""
-    if request.param == "R1":
-        server: NatsNode = request.getfixturevalue("server")
-        connection, replicas = connect(server.url), 1
-    else:
-        cluster: NatsCluster = request.getfixturevalue("nats_cluster")
-        connection, replicas = connect_to(cluster), 3
-    async with connection as js:
-        if replicas > 1:
-            wait_for_leaders(js, monkeypatch)
-        yield await js.kv.ensure(stream_name, storage="memory", replicas=replicas, history=5)
-        await js.kv.delete(stream_name)
+    place: str = request.param
+    async with bucket_on(place, stream_name, request, monkeypatch, history=5) as kv:
+        yield kv
 
 
 async def told(kv: KeyValue) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ import pytest
 import natsstream as ns
 from natsstream import blocking
 from natsstream.errors import LockHeldError, ValueDecodeError
+from tests.support.locks import give_back_patiently
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,10 @@ def test_changes_of_a_mirror_without_async(kv: blocking.KeyValue) -> None:
             mirror.get("b")
 
 
-def test_locks_and_elections_without_async(kv: blocking.KeyValue) -> None:
+def test_locks_and_elections_without_async(
+    kv: blocking.KeyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give_back_patiently(monkeypatch)
     with kv.lock("l") as lock:
         assert lock.is_held
         assert lock.put("k", b"v") > lock.token

@@ -17,7 +17,15 @@ from natsstream.errors import (
 from natsstream.streams.latest.wanted import FILTERS_MAX
 from natsstream.streams.reading import session
 from tests.support.eventually import eventually_async
-from tests.support.watches import consumer_count, fold, has_no_consumers, initial, names, take, told
+from tests.support.watches import (
+    consumer_count,
+    fold,
+    initial,
+    names,
+    no_consumers_stay,
+    take,
+    told,
+)
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -150,14 +158,16 @@ async def test_meta_only_leaves_out_the_values(js: JetStream, stream_name: str) 
 async def test_expired_keys_are_told_as_purged(js: JetStream, stream_name: str) -> None:
     """The marker is the server's own; the watch that begins later has it as well."""
     kv = await bucket(js, stream_name, limit_marker_ttl=60)
-    await kv.create("lease", b"1", ttl=1)
 
     async with kv.watch() as watch:
-        entries = [*await initial(watch), *await take(watch, 1)]
+        before = await initial(watch)
+        await kv.create("lease", b"1", ttl=1)  # It lives while it is watched, however slowly.
+        entries = await take(watch, 2)
     async with kv.watch() as watch, kv.watch(ignore_deletes=True) as values:
         again = await initial(watch)
         left = await initial(values)
 
+    assert before == []
     assert told(entries) == [("lease", "PUT", b"1"), ("lease", "PURGE", b"")]
     assert told(again) == [("lease", "PURGE", b"")]
     assert left == []
@@ -233,7 +243,7 @@ async def test_deleted_bucket_ends_the_watch(js: JetStream, stream_name: str) ->
     async with kv.watch() as watch:
         await initial(watch)
         waiting = asyncio.ensure_future(anext(watch))
-        await eventually_async(lambda: is_followed(kv))
+        await eventually_async(lambda: is_followed(kv), within_s=30)
         await js.kv.delete(stream_name)
         with pytest.raises(BucketNotFoundError):
             await waiting
@@ -265,7 +275,7 @@ async def test_bucket_that_was_made_again_is_another_one(js: JetStream, stream_n
     with pytest.raises(StreamRecreatedError, match="has come to 0, not to 2"):
         async with kv.watch(resume_after=place):
             pass
-    assert await has_no_consumers(kv)
+    await no_consumers_stay(kv)
 
 
 @pytest.mark.parametrize(

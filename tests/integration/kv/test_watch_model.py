@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.errors import ConsumerNotFoundError
 from natsstream.streams.reading import session
 from tests.support.ordered import delete_consumers
-from tests.support.watches import consumer_count, fold
+from tests.support.watches import fold, no_consumers_stay
 
 if TYPE_CHECKING:
     from natsstream import Entry, JetStream
@@ -55,9 +53,7 @@ async def write(kv: KeyValue, js: JetStream, chance: random.Random) -> None:
             case "purge":
                 await kv.purge(key)
             case _:
-                # A watch that has just ended deletes its own.
-                with suppress(ConsumerNotFoundError):
-                    await delete_consumers(js, kv.stream.name)
+                await delete_consumers(js, kv.stream.name)
         if chance.random() < 0.1:
             await asyncio.sleep(0.002)
     await kv.put(END, b"")
@@ -125,4 +121,4 @@ async def test_watches_add_up_to_the_bucket(
         assert set(revisions) >= {
             each.revision for each in kept if each.key in wanted and each.revision > first + 6
         }
-    assert await consumer_count(kv) == 0
+    await no_consumers_stay(kv)

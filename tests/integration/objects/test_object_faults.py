@@ -49,7 +49,7 @@ async def test_a_put_of_bytes_goes_on_when_the_server_was_killed(
         task = asyncio.create_task(box.put("a", BIG, progress=tell))
         await is_killed.wait()
         await asyncio.to_thread(fresh_server.kill)
-        await asyncio.to_thread(fresh_server.start)
+        await asyncio.to_thread(fresh_server.start, deadline_s=30)
         await task
 
         assert await box.get("a") == BIG
@@ -81,7 +81,7 @@ async def test_a_put_of_a_stream_ends_whole_or_the_old_object_stays(
         task = asyncio.create_task(box.put("a", source()))
         await has_begun.wait()
         await asyncio.to_thread(fresh_server.kill)
-        await asyncio.to_thread(fresh_server.start)
+        await asyncio.to_thread(fresh_server.start, deadline_s=30)
         go_on.set()
         expected = BIG
         try:
@@ -132,5 +132,5 @@ async def test_puts_while_leaders_change_are_whole(nats_cluster: NatsCluster) ->
             pointed, chunks = await objects_and_chunks(js, box)
             return pointed == chunks and len(pointed) == 3
 
-        await eventually_async(is_swept, within_s=20)
+        await eventually_async(is_swept)
         await js.objects.delete("faults-put")

@@ -43,7 +43,7 @@ async def test_create_over_another_store_says_what_differs(js: JetStream, stream
     with pytest.raises(BucketExistsError) as caught:
         await js.objects.create(stream_name, ttl=60)
 
-    assert caught.value.differences == {"max_bytes": (5_000, -1), "ttl": (None, 60)}
+    assert caught.value.differences == {"max_bytes": (5_000, -1), "ttl": (0, 60)}
     assert caught.value.err_code == 10058
 
 

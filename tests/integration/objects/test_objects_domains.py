@@ -11,7 +11,7 @@ from natsstream import connect
 from natsstream.errors import WrongStreamError
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.place import domain_of
-from tests.support.leaves import start_hub, start_leaf
+from tests.support.leaves import start_hub, start_leaf, wait_for_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +30,7 @@ def leaf() -> Iterator[NatsServer]:
 
 async def test_a_store_is_used_through_a_domain_and_a_namesake_is_told(leaf: NatsServer) -> None:
     async with connect(leaf.url, domain="hub") as hub_js, connect(leaf.url) as leaf_js:
+        await wait_for_link(hub_js)
         box = await hub_js.objects.create("files")
         await box.put("a", b"xyz")
         await box.rename("a", "b")

@@ -33,7 +33,7 @@ async def test_objects_are_forgotten_after_the_ttl(js: JetStream, stream_name: s
         assert set(data) <= {b"xyz", None}
         return data == [None, None] and not names and not (await box.status()).messages
 
-    await eventually_async(is_empty, within_s=20)
+    await eventually_async(is_empty)
     assert await box.info("a", include_deleted=True) is None
     await box.put("a", b"new")
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.errors import ObjectNotFoundError
+from natsstream.objects.place import Place
+from tests.support.eventually import eventually_async
+from tests.support.streams import connections_of
 
 if TYPE_CHECKING:
     from natsstream import JetStream, ObjectStore
@@ -22,7 +25,7 @@ import asyncio, sys
 import natsstream as ns
 
 async def main():
-    async with ns.connect(sys.argv[1]) as js:
+    async with ns.connect(sys.argv[1], name=sys.argv[2]) as js:
         box = await js.objects.get(sys.argv[2])
         [name] = [name async for name in box.names()]
         while True:
@@ -62,6 +65,17 @@ async def rename_for_ever(box: ObjectStore, has_begun: asyncio.Event) -> None:
         name = new
 
 
+async def arrive(js: JetStream, server: NatsNode, box: ObjectStore) -> None:
+    """Wait until the store has taken all that was sent by whoever was killed or cancelled."""
+
+    async def is_gone() -> bool:
+        return not connections_of(server, box.name)
+
+    await eventually_async(is_gone)
+    # A stream takes what it was sent in one row.
+    await js.publish(Place(box.name).chunk_subject("last"), b"")
+
+
 async def check(box: ObjectStore) -> None:
     """Check that the object is there under one name, and that the other one is free."""
     [name] = [name async for name in box.names()]
@@ -78,10 +92,13 @@ async def test_no_kill_loses_the_object(js: JetStream, server: NatsNode, stream_
 
     await kill_amid_renames(server.url, stream_name, moment)
 
+    await arrive(js, server, box)
     await check(box)
 
 
-async def test_no_cancelled_rename_loses_the_object(js: JetStream, stream_name: str) -> None:
+async def test_no_cancelled_rename_loses_the_object(
+    js: JetStream, server: NatsNode, stream_name: str
+) -> None:
     # Each is cut at another one of its waits.
     box = await js.objects.create(stream_name, storage="memory")
     await box.put("a", DATA)
@@ -95,4 +112,5 @@ async def test_no_cancelled_rename_loses_the_object(js: JetStream, stream_name: 
         renaming.cancel()
         with pytest.raises(asyncio.CancelledError):
             await renaming
+        await arrive(js, server, box)
         await check(box)

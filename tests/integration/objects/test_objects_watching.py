@@ -112,7 +112,7 @@ async def test_no_listing_leaves_a_consumer(js: JetStream, box: ObjectStore) -> 
     async def is_free() -> bool:
         return await consumers(js, box) == 0
 
-    await eventually_async(is_free, within_s=20)
+    await eventually_async(is_free)
 
 
 async def test_a_watch_tells_what_is_there_then_what_comes(box: ObjectStore) -> None:

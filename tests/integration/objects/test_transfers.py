@@ -19,6 +19,9 @@ from natsstream.errors import (
     StreamFullError,
     StreamSealedError,
 )
+from natsstream.objects.doors.transfers import (
+    _READS_MAX,  # pyright: ignore[reportPrivateUsage] - To stay below it.
+)
 from tests.support.chunked import Slow, held, some_bytes
 from tests.support.eventually import eventually_async
 
@@ -34,6 +37,8 @@ pytestmark = pytest.mark.asyncio
 
 DATA = some_bytes(300_001)
 OTHER = some_bytes(200_002, seed=2)
+# A reader that has taken one piece has at most 24 MiB of it.
+LARGE = some_bytes(1 << 20) * 32
 
 
 @pytest_asyncio.fixture
@@ -183,7 +188,7 @@ async def test_of_puts_at_the_same_time_one_wins_and_nothing_else_remains(
 
 async def test_a_reader_of_a_replaced_object_is_told(box: ObjectStore) -> None:
     for replace in (lambda: box.put("a", OTHER), lambda: box.delete("a")):
-        await box.put("a", some_bytes(40 << 20), chunk_size=1 << 20)
+        await box.put("a", LARGE, chunk_size=1 << 20)
         async with box.open("a") as reader:
             await anext(reader)
             await replace()
@@ -194,7 +199,7 @@ async def test_a_reader_of_a_replaced_object_is_told(box: ObjectStore) -> None:
 async def test_a_reader_of_a_deleted_store_is_told_of_the_store(
     js: JetStream, box: ObjectStore
 ) -> None:
-    await box.put("a", some_bytes(40 << 20), chunk_size=1 << 20)
+    await box.put("a", LARGE, chunk_size=1 << 20)
     async with box.open("a") as reader:
         await anext(reader)
         await js.objects.delete(box.name)
@@ -203,26 +208,17 @@ async def test_a_reader_of_a_deleted_store_is_told_of_the_store(
 
 
 async def test_get_reads_again_what_is_replaced_meanwhile(box: ObjectStore) -> None:
-    values = {some_bytes(400_000, seed=number) for number in range(3)}
-    await box.put("a", next(iter(values)))
-    is_done = False
+    """A put can end one attempt of a read, and there are more attempts than puts."""
+    values = [some_bytes(400_000, seed=number) for number in range(_READS_MAX - 1)]
+    await box.put("a", values[0])
 
     async def replace() -> None:
-        nonlocal is_done
-        for _ in range(5):
-            for value in values:
-                await box.put("a", value)
-        is_done = True
+        for value in values:
+            await box.put("a", value)
 
-    async def read() -> int:
-        reads = 0
-        while not is_done:
-            assert await box.get("a") in values
-            reads += 1
-        return reads
-
-    _, reads = await asyncio.gather(replace(), read())
-    assert reads > 0
+    for _ in range(4):
+        got, _ = await asyncio.gather(box.get("a"), replace())
+        assert got in values
 
 
 async def test_damage_is_told_as_damage(box: ObjectStore, stream: Stream) -> None:

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from natsstream import BucketConfig, Placement, Republish, StreamConfig, StreamSource
 from natsstream.errors import BucketNameError, ConfigError
-from natsstream.kv.buckets.comparing import differences
-from natsstream.kv.buckets.config import bucket_config
-from natsstream.kv.buckets.conventions import is_bucket
+from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.streams.settings.mapping import SubjectTransform
 from natsstream.streams.settings.source import ExternalStream
 
@@ -158,6 +156,9 @@ def test_names_alone_are_taken_as_mirror_and_sources() -> None:
         {"history": "5"},
         {"ttl": -1},
         {"ttl": "1h"},
+        {"ttl": 1e30},
+        {"ttl": timedelta.max},
+        {"limit_marker_ttl": 1e30},
         {"max_bytes": -2},
         {"max_value_size": 1.5},
         {"storage": "disk"},
@@ -165,6 +166,8 @@ def test_names_alone_are_taken_as_mirror_and_sources() -> None:
         {"compression": "s2"},
         {"metadata": ["a"]},
         {"description": 5},
+        {"description": "\ud800"},
+        {"metadata": {"a": "\ud800"}},
         {"limit_marker_ttl": 0.5},
         {"limit_marker_ttl": "x"},
         {"mirror": 5},
@@ -190,7 +193,7 @@ def test_values_that_can_not_work_are_refused_by_the_bucket_s_own_words(
     fields: dict[str, Any],
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        bucket_config("b", fields)
+        BucketConfig.of("b", fields)
 
     assert str(next(iter(fields))) in str(refused.value)
 
@@ -208,7 +211,7 @@ def test_name_that_some_client_refuses_is_refused(name: Any) -> None:
 
 def test_config_and_keywords_together_are_refused() -> None:
     with pytest.raises(ConfigError, match="not both"):
-        bucket_config(BucketConfig(name="b"), {"history": 5})
+        BucketConfig.of(BucketConfig(name="b"), {"history": 5})
 
 
 def test_changes_have_only_what_is_given_and_the_window_follows_a_new_ttl() -> None:
@@ -311,7 +314,7 @@ def test_differences_speak_of_the_bucket_and_not_of_what_follows() -> None:
     wanted = BucketConfig(name="b", history=5, ttl=30, compression=True)
     held = BucketConfig(name="b", limit_marker_ttl=9, metadata={"a": "b", "_nats.level": "5"})
 
-    found = differences(wanted.to_stream(), held.to_stream())
+    found = wanted.differences(held.to_stream())
 
     assert found == {
         "history": (1, 5),
@@ -325,7 +328,7 @@ def test_differences_speak_of_the_bucket_and_not_of_what_follows() -> None:
 def test_bucket_is_known_by_its_name_and_its_history() -> None:
     def known(**fields: Any) -> bool:
         given: dict[str, Any] = {"name": "KV_b", "max_msgs_per_subject": 1, **fields}
-        return is_bucket(StreamConfig(**given))
+        return BUCKET.is_one(StreamConfig(**given))
 
     assert known()
     assert not known(name="b")

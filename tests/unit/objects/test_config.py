@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from natsstream.errors import BucketNameError, ConfigError
-from natsstream.objects.config import ObjectBucketConfig, differences, is_store, store_config
+from natsstream.objects.config import ObjectBucketConfig
+from natsstream.objects.kind import STORE
 from natsstream.streams.config import StreamConfig
 
 GIVEN: list[dict[str, Any]] = [
@@ -43,7 +44,7 @@ def test_there_and_back_nothing_is_lost(fields: dict[str, Any]) -> None:
     back = ObjectBucketConfig.from_stream(stream)
 
     assert back.to_stream().to_json() == stream.to_json()
-    assert differences(config, stream) == {}
+    assert config.differences(stream) == {}
 
 
 def test_what_was_not_given_is_no_change() -> None:
@@ -64,10 +65,19 @@ def test_ids_are_remembered_no_longer_than_objects() -> None:
     assert window(0) is None
 
 
+def test_the_server_s_own_metadata_and_a_mirror_s_window_are_nobody_s_wish() -> None:
+    held = ObjectBucketConfig(name="files", metadata={"a": "b"}).to_stream()
+    held = held.with_json({"metadata": {"a": "b", "_nats.level": "1"}})
+    mirror = held.with_json({"mirror": {"name": "OBJ_origin"}, "subjects": []})
+
+    assert ObjectBucketConfig.from_stream(held).metadata == {"a": "b"}
+    assert ObjectBucketConfig(name="files", ttl=5).to_changes(mirror).duplicate_window is None
+
+
 def test_differences_have_the_names_of_a_store() -> None:
     held = ObjectBucketConfig(name="files", ttl=5, compression=True).to_stream()
 
-    assert differences(ObjectBucketConfig(name="files", max_bytes=7), held) == {
+    assert ObjectBucketConfig(name="files", max_bytes=7).differences(held) == {
         "compression": (True, None),
         "max_bytes": (-1, 7),
         "ttl": (5, None),
@@ -75,9 +85,9 @@ def test_differences_have_the_names_of_a_store() -> None:
 
 
 def test_a_stream_is_a_store_by_what_it_captures() -> None:
-    assert is_store(ObjectBucketConfig(name="files").to_stream())
-    assert not is_store(StreamConfig(name="OBJ_files", subjects=["a"]))
-    assert not is_store(StreamConfig(name="files", subjects=["$O.files.C.>", "$O.files.M.>"]))
+    assert STORE.is_one(ObjectBucketConfig(name="files").to_stream())
+    assert not STORE.is_one(StreamConfig(name="OBJ_files", subjects=["a"]))
+    assert not STORE.is_one(StreamConfig(name="files", subjects=["$O.files.C.>", "$O.files.M.>"]))
 
 
 @pytest.mark.parametrize(
@@ -87,6 +97,8 @@ def test_a_stream_is_a_store_by_what_it_captures() -> None:
         {"max_bytes": "5"},
         {"ttl": -1},
         {"ttl": "60"},
+        {"ttl": True},
+        {"ttl": 1e30},
         {"description": "\ud800"},
         {"metadata": {"a": "\ud800"}},
         {"compression": 1},
@@ -97,17 +109,22 @@ def test_a_stream_is_a_store_by_what_it_captures() -> None:
         {"extra": {"max_age": 5}},
         {"extra": {"num_replicas": 5}},
         {"extra": {"subjects": []}},
+        {"extra": {"name": "x"}},
+        {"extra": {5: "x"}},
+        {"extra": {"allow_atomic": object()}},
         {"extra": 5},
     ],
 )
 def test_what_can_not_be_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError) as refused:
         ObjectBucketConfig(name="files", **fields)
+
+    assert str(next(iter(fields))) in str(refused.value)
 
 
 def test_a_misspelt_field_is_told() -> None:
     with pytest.raises(ConfigError) as caught:
-        store_config("files", {"max_byte": 5})
+        ObjectBucketConfig.of("files", {"max_byte": 5})
 
     assert "max_bytes" in caught.value.hint
 
@@ -115,8 +132,8 @@ def test_a_misspelt_field_is_told() -> None:
 def test_a_configuration_is_given_one_way() -> None:
     config = ObjectBucketConfig(name="files")
 
-    assert store_config(config, {}) is config
+    assert ObjectBucketConfig.of(config, {}) is config
     with pytest.raises(ConfigError):
-        store_config(config, {"ttl": 5})
+        ObjectBucketConfig.of(config, {"ttl": 5})
     with pytest.raises(BucketNameError):
-        store_config("a.b", {})
+        ObjectBucketConfig.of("a.b", {})

@@ -1,0 +1,1 @@
+"""What views of a stream share: buckets and object stores, told by their own names."""

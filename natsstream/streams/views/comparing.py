@@ -1,0 +1,101 @@
+"""How two configurations of a view's stream differ, by the view's own names.
+
+What lives here: what was done to a bucket or an object store, and what is other than asked for.
+What must not: how streams are compared (`streams/diff.py`).
+
+Law: what follows from another field, as the duplicate window does from the ttl, is not told beside
+it as a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from natsstream.streams.config import StreamConfig, json_name, user_metadata
+from natsstream.streams.diff import ConfigChange, FieldChange, stream_changed
+from natsstream.streams.settings.setting import meaning
+from natsstream.streams.views.kind import Kind
+from natsstream.units import NS_PER_SECOND, duration_ns
+
+_WINDOW_NS = 120 * NS_PER_SECOND
+
+
+def view_change(kind: Kind, change: ConfigChange) -> ConfigChange:
+    """Return what was done to a stream, by the names of what it holds."""
+    named = tuple(
+        FieldChange(*_as_view(kind, each.name, each.before, each.after), each.refusal)
+        for each in change.fields
+        # What every one has is no news of a new one.
+        if change.action != "created" or each.name in kind.names
+    )
+    return ConfigChange(kind.name_of(change.name), change.action, named)
+
+
+def differences(
+    kind: Kind, wanted: StreamConfig, held: StreamConfig
+) -> dict[str, tuple[object, object]]:
+    """Return the fields in which a stream is other than that of a new thing of the kind.
+
+    Args:
+        kind: What the stream holds.
+        wanted: The stream of the new one.
+        held: The stream as the server has it.
+
+    Returns:
+        Name to the server's value and the wanted one.
+    """
+    body = held.to_json()
+    # What the server has and a new one leaves out differs too, as far as it says something.
+    unsaid = {
+        name: getattr(held, name, held.extra.get(name))
+        for name in set(held.given()) - set(wanted.given())
+        if meaning(body.get(json_name(name))) != meaning(kind.filled_in.get(name))
+        and name not in ("duplicate_window", "metadata")
+    }
+    found = {each.name: (each.before, each.after) for each in stream_changed(wanted, body).fields}
+    found |= {name: (value, None) for name, value in unsaid.items()}
+    if "max_age" in found or wanted.mirror is not None:
+        # It follows from the former, and servers drop a mirror's.
+        found.pop("duplicate_window", None)
+    if "subject_delete_marker_ttl" in found:
+        found.pop("allow_msg_ttl", None)
+    if wanted.metadata is None and user_metadata(held.metadata or {}):
+        found["metadata"] = (user_metadata(held.metadata or {}), None)
+    named = (_as_view(kind, name, *values) for name, values in found.items())
+    return {name: (before, after) for name, before, after in named}
+
+
+def beyond(kind: Kind, usual: Mapping[str, object], config: StreamConfig) -> dict[str, object]:
+    """Return the stream's fields that are other than those of a new thing of the kind.
+
+    Args:
+        kind: What the stream holds.
+        usual: What every client sends beyond the fields of the kind, by the server's names.
+        config: The stream.
+    """
+    own = {*map(json_name, kind.names), "name", *kind.own}
+    filled_in = dict(kind.filled_in)
+    if config.mirror is None:
+        filled_in["duplicate_window"] = window_ns(duration_ns(config.max_age or 0))
+    else:
+        own.add("duplicate_window")  # Clusters drop it, single servers when they start again.
+    held, usual = {**filled_in, **config.to_json()}, {**filled_in, **usual}
+    return {
+        name: held.get(name, False)
+        for name in (*held, *(set(usual) - set(held)))
+        if name not in own and meaning(held.get(name)) != meaning(usual.get(name))
+    }
+
+
+def window_ns(ttl_ns: int) -> int:
+    """Return the duplicate window: two minutes, and never longer than what is kept.
+
+    Servers refuse to remember ids for longer than messages.
+    """
+    return min(ttl_ns or _WINDOW_NS, _WINDOW_NS)
+
+
+def _as_view(kind: Kind, name: str, before: object, after: object) -> tuple[str, object, object]:
+    if name == "compression":
+        before, after = (None if each is None else each != "none" for each in (before, after))
+    return kind.names.get(name, name), before, after

@@ -1,0 +1,211 @@
+"""What the configurations of views share: a thing's fields as those of its stream, and back.
+
+What lives here: `ViewConfig`. What must not: what one kind alone has, and what differs
+(`comparing.py`).
+
+Law: what is made is what nats.go makes, field by field, so that anybody's create over it is
+idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any, ClassVar, Literal, Self, cast
+
+from natsstream.arguments import check_bool, check_int, check_names, check_text
+from natsstream.errors import ConfigError
+from natsstream.streams.config import StreamConfig, json_name, user_metadata
+from natsstream.streams.settings.placement import Placement
+from natsstream.streams.settings.plain_fields import check_duration
+from natsstream.streams.views.comparing import beyond, differences, window_ns
+from natsstream.streams.views.kind import Kind
+from natsstream.units import NS_PER_SECOND, duration_ns
+
+Duration = float | timedelta
+
+_EXTRA_HINT = "give {field of the stream: value}, with the server's names and JSON's values"
+# The stream's fields of which 0 is no limit, as -1 is.
+_LIMITS = ("max_bytes", "max_msg_size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewConfig(ABC):
+    """What a view keeps, for how long, and where; the classes of each kind say more.
+
+    None in a field means the default where one is made, and "as it is" where one is changed.
+
+    Attributes:
+        name: Letters, digits, `-` and `_`.
+        description: At most 4 KiB.
+        ttl: Seconds after which a record is forgotten; 0, the default, is never.
+        max_bytes: Bytes of all, beyond which writes are refused; -1, the default, is no limit.
+        storage: "file" (default) or "memory".
+        replicas: 1 to 5; default 1.
+        placement: Cluster and tags.
+        compression: True compresses on disk (2.10).
+        metadata: Free text by key; `_nats.` keys belong to the server.
+        extra: Fields of the stream, by the server's names, that are other than every client's.
+    """
+
+    name: str
+    description: str | None = None
+    ttl: Duration | None = None
+    max_bytes: int | None = None
+    storage: Literal["file", "memory"] | None = None
+    replicas: int | None = None
+    placement: Placement | None = None
+    compression: bool | None = None
+    metadata: Mapping[str, str] | None = None
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    kind: ClassVar[Kind]
+
+    def __post_init__(self) -> None:
+        kind = self.kind
+        kind.check_name(self.name)
+        of = f"of {kind.noun} {self.name}"
+        self._check_own(of)
+        if self.max_bytes is not None:
+            check_int(self.max_bytes, f"max_bytes {of}", minimum=-1)
+        if self.compression is not None:
+            check_bool(self.compression, f"compression {of}")
+        if self.ttl is not None:
+            check_duration(self.ttl, f"ttl {of}")
+        _check_extra(kind, self.extra, of)
+        # The stream's own rules find the rest, and make its parts of mappings.
+        stream = self.to_stream()
+        for name in ("placement", "republish"):
+            if name in kind.fields:
+                object.__setattr__(self, name, getattr(stream, name))
+
+    @classmethod
+    def of(cls, config: Self | str, given: dict[str, Any]) -> Self:
+        """Return a configuration that was given as itself, or as a name and keywords.
+
+        Raises:
+            ConfigError: It was given both ways, or a field is unknown or has no legal value.
+            BucketNameError: No client would take the name.
+        """
+        if isinstance(config, cls):
+            if given:
+                article = "an" if cls.__name__[0] in "AEIOU" else "a"
+                raise ConfigError(f"give {article} {cls.__name__} or keywords, not both")
+            return config
+        known = [item.name for item in fields(cls) if item.name != "name"]
+        hint = f"see {cls.__name__}; other fields of the stream go into extra={{...}}"
+        check_names(given, known, f"{cls.kind.noun} field", hint=hint)
+        return cls(name=cast("str", config), **given)
+
+    @abstractmethod
+    def to_stream(self) -> StreamConfig:
+        """Return the stream of a new one: all that nats.go sends.
+
+        Cost: no request.
+        """
+
+    def to_changes(self, held: StreamConfig) -> StreamConfig:
+        """Return only what is given here, as changes of the stream that there is.
+
+        Args:
+            held: The stream as it is.
+
+        Cost: no request.
+        """
+        return self._stream(self._changed(held))
+
+    @classmethod
+    def from_stream(cls, config: StreamConfig) -> Self:
+        """Return the configuration of one that exists; nothing is checked.
+
+        Args:
+            config: Its stream's.
+
+        Cost: no request.
+        """
+        kind = cls.kind
+        known = {name: getattr(config, theirs) for name, theirs in kind.fields.items()}
+        known["name"] = kind.name_of(config.name)
+        if config.compression is not None:
+            known["compression"] = config.compression != "none"
+        known["metadata"] = user_metadata(config.metadata or {}) or None
+        known["extra"] = beyond(kind, cls._usual(config), config)
+        made = object.__new__(cls)
+        for name, value in known.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def differences(self, held: StreamConfig) -> dict[str, tuple[object, object]]:
+        """Return the fields in which what exists is other than a new one, by their names here.
+
+        Args:
+            held: The stream as the server has it.
+
+        Returns:
+            Name to the server's value and the wanted one.
+        """
+        return differences(self.kind, self.to_stream(), held)
+
+    @classmethod
+    @abstractmethod
+    def _usual(cls, config: StreamConfig) -> dict[str, object]:
+        """Return what every client sends beyond these fields, by the server's names."""
+
+    def _check_own(self, of: str) -> None:
+        """Refuse values of fields that this kind alone has."""
+        del of
+
+    def _value(self, name: str, value: object) -> object:
+        """Return the stream's value of a field that this kind alone has."""
+        del name
+        return value
+
+    def _given(self, unless: ViewConfig | None = None) -> dict[str, object]:
+        """Return what is set here and not in the other one, by the stream's Python names."""
+        given: dict[str, object] = {"name": self.kind.stream_of(self.name)}
+        for name, theirs in self.kind.fields.items():
+            value = getattr(self, name)
+            if value is None or (unless is not None and value == getattr(unless, name)):
+                continue
+            if name == "compression":
+                given[theirs] = "s2" if value else "none"
+            elif theirs in _LIMITS:
+                given[theirs] = value or -1
+            else:
+                given[theirs] = self._value(name, value)
+        return given
+
+    def _changed(self, held: StreamConfig) -> dict[str, object]:
+        """Return what is given here and other than it is, by the stream's Python names."""
+        # What is said as the server says it stays, also where no client of views made it.
+        body = self._given(unless=type(self).from_stream(held))
+        # A mirror's window means nothing, but a server that has one compares it with the ttl.
+        has_window = held.mirror is None or bool(held.duplicate_window)
+        if has_window and "max_age" in body:
+            ttl_ns = duration_ns(self.ttl or 0)
+            if ttl_ns != duration_ns(held.max_age or 0):
+                body["duplicate_window"] = window_ns(ttl_ns) / NS_PER_SECOND
+        return body
+
+    def _stream(self, body: Mapping[str, object]) -> StreamConfig:
+        config = StreamConfig(**cast("dict[str, Any]", body))
+        return config.with_json(self.extra)
+
+
+def _check_extra(kind: Kind, extra: object, of: str) -> None:
+    if not isinstance(extra, Mapping):
+        raise ConfigError(f"extra {of} is no mapping", hint=_EXTRA_HINT)
+    ours = {json_name(theirs): name for theirs, name in kind.names.items()} | {"name": "name"}
+    for name in cast("Mapping[object, object]", extra):
+        text = check_text(name, f"a name in extra {of}")
+        if text in ours or text in kind.names or text in kind.own:
+            mine = ours.get(text) or kind.names.get(text)
+            way = f"give {mine} instead" if mine else "leave it out"
+            raise ConfigError(f"extra {of} has {text}", hint=way)
+    try:
+        json.dumps(dict(cast("Mapping[str, object]", extra)), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"extra {of} is no JSON: {error}", hint=_EXTRA_HINT) from error

@@ -1,0 +1,127 @@
+"""Makes, finds and deletes views of one kind, for `js.kv` and `js.objects`.
+
+What lives here: how a view's configuration comes to its stream. What must not: the doors
+themselves, and what one kind alone asks for.
+
+Law: a view that another client made is opened as it is, and no call changes a field of it that was
+not given.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Generic, TypeVar, cast
+
+from natsstream.errors import BucketNotFoundError, StreamExistsError
+from natsstream.streams.config import StreamConfig
+from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
+from natsstream.streams.info import StreamInfo
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+from natsstream.streams.views.comparing import view_change
+from natsstream.streams.views.config import ViewConfig
+from natsstream.streams.views.kind import Kind
+
+ConfigT = TypeVar("ConfigT", bound=ViewConfig)
+ViewT = TypeVar("ViewT")
+
+
+class ViewManager(ABC, Generic[ConfigT, ViewT]):
+    """The views of one kind in an account.
+
+    Args:
+        js: Where they are.
+        configs: The class of their configurations.
+    """
+
+    def __init__(self, js: JetStreamContext, configs: type[ConfigT]) -> None:
+        self._js = js
+        self._configs: type[ConfigT] = configs
+        self._kind: Kind = configs.kind
+
+    async def _create(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+        wanted = self._configs.of(config, fields)
+        await self._check_new(wanted)
+        try:
+            stream = await self._js.streams.create(wanted.to_stream())
+        except StreamExistsError as error:
+            stream = await self._existing(wanted, error)
+        return await self._open(stream)
+
+    async def _update(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+        wanted = self._configs.of(config, fields)
+        return await self._changed(await self._stream(wanted.name), wanted)
+
+    async def _ensure(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+        wanted = self._configs.of(config, fields)
+        try:
+            stream = await self._stream(wanted.name)
+        except BucketNotFoundError:
+            await self._check_new(wanted)
+            try:
+                return await self._open(await self._js.streams.create(wanted.to_stream()))
+            except StreamExistsError:  # Somebody else was faster, with another configuration.
+                stream = await self._stream(wanted.name)
+        return await self._changed(stream, wanted)
+
+    async def _diff(self, config: ConfigT | str, fields: dict[str, Any]) -> ConfigChange:
+        wanted = self._configs.of(config, fields)
+        try:
+            held = (await self._stream(wanted.name)).cached
+        except BucketNotFoundError:
+            return view_change(self._kind, stream_created(wanted.to_stream()))
+        return view_change(self._kind, _changes(wanted, held))
+
+    async def _get(self, name: str) -> ViewT:
+        return await self._open(await self._stream(name))
+
+    async def _delete(self, name: str) -> None:
+        with self._kind.told(name):
+            await (await self._stream(name)).delete()
+
+    async def _names(self, subject: str | None = None) -> AsyncIterator[str]:
+        async for name in self._js.streams.names(subject=subject):
+            if self._kind.is_named(name):
+                yield self._kind.name_of(name)
+
+    async def _stream(self, name: str) -> Stream:
+        """Return the stream of a view that exists."""
+        with self._kind.told(name):
+            stream = await self._js.streams.get(self._kind.stream_of(name))
+        self._kind.check(stream.cached.config)
+        return stream
+
+    async def _changed(self, stream: Stream, wanted: ConfigT) -> ViewT:
+        if _changes(wanted, stream.cached):
+            changes = wanted.to_changes(stream.cached.config)
+            await self._check_change(wanted, stream.cached.config, changes)
+            with self._kind.told(wanted.name):
+                stream = await self._js.streams.update(changes)
+        return await self._open(stream)
+
+    @abstractmethod
+    async def _open(self, stream: Stream) -> ViewT:
+        """Return the view of a stream that is one."""
+
+    async def _check_new(self, wanted: ConfigT) -> None:
+        """Refuse what would do harm if it were made."""
+
+    async def _check_change(
+        self, wanted: ConfigT, held: StreamConfig, changes: StreamConfig
+    ) -> None:
+        """Refuse a change that would do harm."""
+
+    async def _existing(self, wanted: ConfigT, error: StreamExistsError) -> Stream:
+        """Return what is there with another configuration, where that is good enough."""
+        held = (await self._stream(wanted.name)).cached.config
+        raise self._kind.exists(wanted.name, wanted.differences(held), error) from error
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._js.url}>"
+
+
+def _changes(wanted: ViewConfig, held: StreamInfo) -> ConfigChange:
+    """Return what a configuration changes of a stream."""
+    body = cast("Mapping[str, object]", held.raw["config"])
+    return stream_changed(wanted.to_changes(held.config), body)
