@@ -272,6 +272,17 @@ class Client:
         """
         await self._outlet.drain(self.options.request_timeout)
 
+    def when_flushed(self, then: Callable[[], None]) -> bool:
+        """Call back when the server has handled all that was written, or the connection broke.
+
+        What it has sent until then was handed over before. Nobody waits; a server that stands still
+        lets it take as long as the connection lasts.
+
+        Returns:
+            False when there is no server to ask: nothing is called.
+        """
+        return self._outlet.when_flushed(then)
+
     async def flush(self, timeout: float) -> None:
         """Wait until the server has handled all that was written.
 
@@ -336,10 +347,12 @@ class Client:
             except NoRespondersError:
                 if retries <= 0 or deadline - now() <= RETRY_WAIT_S:
                     raise
+                await asyncio.sleep(RETRY_WAIT_S)
+                if now() >= deadline:  # A busy loop woke up late: nothing more may be sent.
+                    raise
             else:
                 return frame
             retries -= 1
-            await asyncio.sleep(RETRY_WAIT_S)
 
     async def _ask(
         self,

@@ -110,6 +110,8 @@ def tls_context(options: ConnectOptions) -> ssl.SSLContext:
         raise ConfigError(
             f"ca: {options.ca} holds no certificates", detail=_reason(error), hint="give a PEM file"
         ) from None
+    # Some builds of Python leave it to the system's OpenSSL, which may allow older ones.
+    context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     if options.cert is None:
         return context
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -127,6 +127,7 @@ class LanedClient(NatsPyClient):
         try:
             # A server of a large cluster greets with more than asyncio's limit for a line.
             mine._transport._io_reader._limit = LINE_BYTES_MAX
+            mine._transport.readline = _past_pings(mine._transport)
             await super()._process_connect_init()
             self.transport = install_lane(self, *self._natsstream)
         except (OSError, NatsPyError, TimeoutError) as error:
@@ -290,6 +291,22 @@ def install_lane(nats: Any, parser: FrameParser, host: Host) -> asyncio.Transpor
     lane = FastLane(parser, behind(transport), host.on_broken, host.on_heard)
     lane.install(transport, early)
     return transport
+
+
+def _past_pings(transport: Any) -> Callable[[], Awaitable[bytes]]:
+    """Return a transport's `readline` that answers the server's pings by itself.
+
+    nats-server pings two seconds after CONNECT, also one whose own PING it has not read yet because
+    one of the two stood still. nats-py would take that line for the end of the handshake.
+    """
+    read: Callable[[], Awaitable[bytes]] = transport.readline
+
+    async def readline() -> bytes:
+        while (line := await read()) == b"PING\r\n":
+            transport.write(b"PONG\r\n")
+        return line
+
+    return readline
 
 
 def abort_transport(streams: object) -> None:

@@ -174,6 +174,22 @@ class Outlet:
         finally:
             self._flushes.discard(done)
 
+    def when_flushed(self, then: Callable[[], None]) -> bool:
+        """Call back, once, where `flush` would return or raise; see `Client.when_flushed`."""
+        if not self.has_server:
+            return False
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._flushes.add(done)
+
+        def end(_: asyncio.Future[None]) -> None:
+            self._flushes.discard(done)
+            done.exception()  # Looked at: a break is an end as well.
+            then()
+
+        done.add_done_callback(end)
+        self.ping(lambda: None if done.done() else done.set_result(None))
+        return True
+
     def lose(self) -> None:
         """End the flushes under way: the connection broke."""
         for flush in self._flushes:

@@ -204,6 +204,7 @@ class Api:
         timeout = self.client.options.request_timeout if timeout is None else timeout
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
+        told: NatsStreamError | None = None
         while True:
             left = deadline - loop.time()
             try:
@@ -212,8 +213,12 @@ class Api:
             except (TransportError, ServerError) as error:
                 # A timeout has used the deadline up; the others may be over in a moment.
                 left = deadline - loop.time() - _RETRY_WAIT_S
+                if told is not None and isinstance(error, RequestTimeoutError):
+                    # The last attempt had what the others left; what they were told says more.
+                    raise told from error
                 if not error.retryable or isinstance(error, RequestTimeoutError) or left <= 0:
                     raise
+                told = error
             await asyncio.sleep(_RETRY_WAIT_S)
 
     async def _ask(

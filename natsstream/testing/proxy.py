@@ -185,7 +185,7 @@ class FaultProxy:
         """Reset all connections, close the listener and end the thread; stopping twice is fine.
 
         Raises:
-            NatsStreamError: The thread does not end within 10 s.
+            NatsStreamError: The thread does not end within 30 s.
         """
         self._at_exit.disarm()
         if self._thread.is_running:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 PULSES_MAX = 100_000
-JOIN_WAIT_S = 10.0
+JOIN_WAIT_S = 30.0
 
 
 class Pulses:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
 
 # SIGKILL ends a process at once, except where it waits for a disk that does not answer.
-KILL_WAIT_S = 10.0
+KILL_WAIT_S = 30.0
 PORT_WAIT_S = 0.1
 PORT_ATTEMPTS = 10
 ERROR_LOG_LINES = 20
@@ -189,7 +189,7 @@ class NatsServer:
         """
         return version_of(find_nats_server(self._binary))
 
-    def start(self, *, deadline_s: float = 10.0) -> Self:
+    def start(self, *, deadline_s: float = 30.0) -> Self:
         """Start the server and return it when it answers clients; a running one stays as it is.
 
         A server that an earlier, killed owner left running on the same folder is ended first.
@@ -315,7 +315,7 @@ class NatsServer:
         process = self._running()
         return Pulses(process, paused_s=paused_s, running_s=running_s, count=count, seed=seed)
 
-    def restart(self, *, deadline_s: float = 10.0) -> Self:
+    def restart(self, *, deadline_s: float = 30.0) -> Self:
         """End the server in good order and start it on the same data and port.
 
         Args:

@@ -29,6 +29,7 @@ from scripts.chaos_runs.leftovers import (
     compare_belongings,
     compare_memory,
     count_belongings,
+    patience,
     resident_bytes,
 )
 from scripts.chaos_runs.letters import HEADER, SUBJECT_PREFIX
@@ -112,9 +113,7 @@ async def carry_out(
         await work(result, findings)
     except Exception:  # noqa: BLE001 - Whatever it is, the result tells it with its steps.
         findings.add("crash", traceback.format_exc())
-    # Callbacks of what was closed last may be a turn behind.
-    await asyncio.sleep(_LOOK_S)
-    compare_belongings(before, count_belongings(), findings)
+    await compare_belongings(before, findings)
     result.seconds = time.monotonic() - started
     result.findings = [str(each) for each in findings.kept]
     if findings.count > len(findings.kept):
@@ -191,24 +190,32 @@ class _Run:
             if self._plan.traces_memory:
                 tracemalloc.start()
             await self._rounds(faults)
-            is_finished = await self._end_work(js)
-            await check_subscriptions(self._site, subscriptions, self._findings)
-            await crew.hands.judge(js, wanted_of(crew.books) if is_finished else None)
-            await crew.hands.delete(js)
-            await check_consumers(
-                js,
-                STREAM,
-                self._healed_ns,
-                self._load,
-                waits_for_orphans=self._plan.waits_for_orphans,
-            )
-            self._compare_memory()
-            await self._check_content(js)
+            with patience():
+                # From now on nobody leaves a read without the server's answer.
+                self._healed_ns = time.time_ns()
+                await self._end(js, subscriptions)
         finally:
             await faults.end()
             await crew.abandon()
             await crew.disconnect()
             self._note(faults)
+
+    async def _end(self, js: JetStream, subscriptions: dict[str, int]) -> None:
+        """Let all come to its end, and prove it."""
+        crew = self._crew
+        is_finished = await self._end_work(js)
+        await check_subscriptions(self._site, subscriptions, self._findings)
+        await crew.hands.judge(js, wanted_of(crew.books) if is_finished else None)
+        await crew.hands.delete(js)
+        await check_consumers(
+            js,
+            STREAM,
+            self._healed_ns,
+            self._load,
+            waits_for_orphans=self._plan.waits_for_orphans,
+        )
+        self._compare_memory()
+        await self._check_content(js)
 
     async def _rounds(self, faults: Faults) -> None:
         plan, site = self._plan, self._site
@@ -223,8 +230,6 @@ class _Run:
             await faults.run(made)
             await site.call(lambda: site.heal([STREAM]))
             await self._check_progress(f"after round {number}")
-            # Not earlier: a server that goes on works off what was asked of it in the fault.
-            self._healed_ns = time.time_ns()
             self._note_memory(is_first=number == 1)
             acked = sum(book.ends["acked"] for book in self._crew.books)
             self._tell(f"  healed; {acked:,} acknowledged, {self._findings.count} findings")

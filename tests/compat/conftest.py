@@ -27,7 +27,7 @@ def versioned(request: pytest.FixtureRequest) -> Iterator[NatsServer]:
 @pytest_asyncio.fixture
 async def js(versioned: NatsServer) -> AsyncIterator[JetStream]:
     """A connection to the server of one version."""
-    async with connect(versioned.url) as js:
+    async with connect(versioned.url, request_timeout=30) as js:
         yield js
 
 

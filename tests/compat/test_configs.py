@@ -71,7 +71,7 @@ CONSUMER_VALUES: dict[str, dict[str, object]] = {
 async def ask(js: JetStream, action: str, body: dict[str, object]) -> dict[str, object]:
     """Return the whole answer to a raw request, errors too."""
     client = js._client  # pyright: ignore[reportPrivateUsage]
-    frame = await client.request(f"$JS.API.{action}", json.dumps(body).encode(), timeout=5)
+    frame = await client.request(f"$JS.API.{action}", json.dumps(body).encode(), timeout=30)
     return cast("dict[str, object]", json.loads(frame[3]))
 
 

@@ -39,5 +39,5 @@ async def test_a_lock_is_held_and_its_guarded_writes_are_fenced(
         with pytest.raises(WrongRevisionError):
             await kv.put_guarded("k", b"late", guard="l", revision=zombie)
     dead = await kv.create("l2", b"a dead holder's", ttl=1)
-    async with kv.election("l2").lead(timeout=20) as term:
+    async with kv.election("l2").lead(timeout=40) as term:
         assert term.token > dead

@@ -11,7 +11,7 @@ from natsstream.errors import StreamSealedError
 if TYPE_CHECKING:
     from natsstream import JetStream
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.needs_versions]
 
 
 async def test_object_stores_do_the_same_everywhere(js: JetStream, stream_name: str) -> None:

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "pages"
 URL_ON_PAGES = "nats://127.0.0.1:4222"
-# A Spark session takes about 10 s to start, and the first query in it as much again.
-SNIPPET_TIMEOUT_S = 120.0
-PAGE_TIMEOUT_S = 300.0
+# Only a hang may reach them: a Spark session takes about 10 s to start, the first query in it as
+# much again, and both five times as long on a machine that is busy with other tests.
+SNIPPET_TIMEOUT_S = 240.0
+PAGE_TIMEOUT_S = 900.0
 
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)(?P<attributes>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$",

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 @pytest_asyncio.fixture
 async def js(server: NatsNode, stream_name: str) -> AsyncIterator[JetStream]:
     """A connection of the test's own name to the server that the whole run shares."""
-    async with connect(server.url, name=stream_name) as js:
+    async with connect(server.url, name=stream_name, request_timeout=30) as js:
         yield js
 
 
 @pytest_asyncio.fixture
 async def fresh_js(fresh_server: NatsServer) -> AsyncIterator[JetStream]:
     """A connection to the server of this test alone."""
-    async with connect(fresh_server.url) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         yield js
 
 

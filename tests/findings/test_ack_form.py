@@ -44,8 +44,8 @@ async def test_new_ack_form_leaves_the_connection_working(application: Any) -> N
             await publish(js, "S.0", b"new")
             found += await take(tail, 1)
 
-        await application.flush(5)
-        answer = await application.request("$JS.API.INFO", b"", timeout=5)
+        await application.flush(30)
+        answer = await application.request("$JS.API.INFO", b"", timeout=30)
         listed = [message.sequence async for message in stream.read()]
 
     assert [message.sequence for message in found] == list(range(1, 502)) == listed
@@ -57,14 +57,14 @@ async def test_new_ack_form_leaves_the_connection_working(application: Any) -> N
 
 async def test_keys_of_a_bucket_are_read_with_the_new_ack_form(application: Any) -> None:
     """What `kv.keys()` of nats-py times out on: the last message of each subject, then the end."""
-    bucket = await application.jetstream().create_key_value(bucket="settings")
+    bucket = await application.jetstream(timeout=30).create_key_value(bucket="settings")
     for key in ("a", "b", "c", "a"):
         await bucket.put(key, b"x")
 
     async with connect(application.connected_url.geturl()) as js:
         stream = await js.streams.get("KV_settings")
         async with (
-            asyncio.timeout(10),
+            asyncio.timeout(30),
             stream.ordered(deliver_policy="last_per_subject") as tail,
         ):
             keys = [message.subject.split(".")[-1] async for message in tail.initial()]

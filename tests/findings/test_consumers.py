@@ -45,7 +45,7 @@ async def test_fetch_ends_at_once_when_its_consumer_is_deleted(
     async def waits() -> bool:
         return (await consumer.info()).num_waiting == 1
 
-    await eventually_async(waits, within_s=20)
+    await eventually_async(waits)
     await stream.consumers.delete("c")
     async with asyncio.timeout(LONG_S / 3):
         done = await asyncio.gather(fetch, return_exceptions=True)
@@ -82,8 +82,8 @@ async def test_configuration_that_was_read_is_written_back_whole(
     held = written.cached.config
     assert {name: getattr(held, name) for name in LIMITS} == LIMITS
     assert [each.name for each in written.change.fields] == ["description"]
-    theirs = (await nats_py.jetstream().consumer_info(stream_name, "c")).config
-    await nats_py.jetstream().add_consumer(stream_name, theirs)
+    theirs = (await nats_py.jetstream(timeout=30).consumer_info(stream_name, "c")).config
+    await nats_py.jetstream(timeout=30).add_consumer(stream_name, theirs)
     left = (await stream.consumers.get("c")).cached.config
     erased = [name for name in LIMITS if getattr(left, name) != LIMITS[name]]
     record_testsuite_property("finding 10: nats-py erased", ", ".join(erased) or "nothing")
@@ -103,7 +103,7 @@ async def test_create_does_not_change_a_live_consumer(
 
     assert (await stream.consumers.get("c")).cached.config.ack_wait == 5
     theirs = NatsPyConfig(durable_name="c", ack_wait=99)
-    await nats_py.jetstream().add_consumer(stream_name, theirs)
+    await nats_py.jetstream(timeout=30).add_consumer(stream_name, theirs)
     now = (await stream.consumers.get("c")).cached.config.ack_wait
     record_testsuite_property("finding 11: nats-py's create made ack_wait", now)
 

@@ -101,7 +101,7 @@ async def stranger(js: JetStream, answer: bytes) -> AsyncGenerator[None]:
 @pytest.mark.parametrize("answer", [b"", b"pong", b"{}", b"[]", b"\xff", b'{"error":{}}'])
 async def test_stranger_on_the_api_is_a_protocol_error(answer: bytes) -> None:
     with NatsServer(jetstream=False) as server:
-        async with connect(server.url, request_timeout=5) as js, stranger(js, answer):
+        async with connect(server.url, request_timeout=30) as js, stranger(js, answer):
             with pytest.raises(NatsStreamError) as caught:
                 await js.streams.get("S")
 

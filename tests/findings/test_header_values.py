@@ -63,7 +63,7 @@ async def test_headers_arrive_whole_by_every_way(
     assert found[-1].headers.all("Tag") == ("one", "two", "", "one")
     assert found[-1].headers["Text"] == "é, 日本語 and 😀"
 
-    theirs = await nats_py.jetstream().get_msg(stream_name, 1, direct=False)
+    theirs = await nats_py.jetstream(timeout=30).get_msg(stream_name, 1, direct=False)
     record_testsuite_property("finding 23: nats-py reads", repr(theirs.headers))
 
 

@@ -67,7 +67,7 @@ async def test_bucket_of_nats_py_is_used_and_left_as_it_is(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
     """Its fields are others, and `create` says which; `ensure` asks for none of them."""
-    theirs = await nats_py.jetstream().create_key_value(bucket=stream_name, history=3)
+    theirs = await nats_py.jetstream(timeout=30).create_key_value(bucket=stream_name, history=3)
     await theirs.put("k", b"v")
     before = await stored_config(await js.streams.get(f"KV_{stream_name}"))
 

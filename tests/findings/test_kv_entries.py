@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.errors import KeyExistsError, WrongLastSequenceError
-from tests.support.clusters import connect_to
+from tests.support.clusters import connect_to, wait_for_leaders
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def wait_for_marker(bucket: KeyValue, key: str) -> None:
         found = await bucket.stream.get(last_by_subject=f"$KV.{bucket.name}.{key}")
         return found is not None and "Nats-Marker-Reason" in found.headers
 
-    await eventually_async(is_gone, within_s=20)
+    await eventually_async(is_gone)
 
 
 async def test_expired_key_has_no_value_and_is_created_again_at_once(
@@ -105,8 +105,9 @@ async def test_every_conflict_has_one_type(js: JetStream, stream_name: str) -> N
 
 
 async def test_every_conflict_has_one_type_on_a_cluster(
-    nats_cluster: NatsCluster, stream_name: str
+    nats_cluster: NatsCluster, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server answers with another code than a single one."""
     async with connect_to(nats_cluster) as js:
+        wait_for_leaders(js, monkeypatch)
         await conflicts(await js.kv.create(stream_name, replicas=3))

@@ -149,12 +149,12 @@ async def test_forty_calls_on_a_bucket_leave_nothing(
     async def is_clean() -> bool:
         return await consumer_count(bucket.stream) == 0 and asyncio.all_tasks() <= tasks
 
-    await eventually_async(is_clean, within_s=20)
+    await eventually_async(is_clean)
 
 
 async def test_bucket_is_watched_with_the_new_ack_form() -> None:
     with NatsServer(config=NEW_FORM) as server:
-        async with connect(server.url) as js, asyncio.timeout(20):
+        async with connect(server.url) as js, asyncio.timeout(30):
             bucket = await filled(js, "settings")
             async with bucket.watch() as watch:
                 initial = [entry.revision async for entry in watch.initial()]

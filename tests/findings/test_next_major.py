@@ -41,8 +41,8 @@ async def calling_itself(version: str, server: NatsServer) -> AsyncGenerator[str
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             try:
-                while data := await reader.read(1 << 16):
-                    writer.write(data.replace(old, new))
+                async for line in reader:  # Whole ones, however they arrive.
+                    writer.write(line.replace(old, new))
                     await writer.drain()
             finally:
                 writer.close()
@@ -57,7 +57,7 @@ async def calling_itself(version: str, server: NatsServer) -> AsyncGenerator[str
     async with front:
         yield f"nats://127.0.0.1:{front.sockets[0].getsockname()[1]}"
         # The client has closed its side, and each side's end is passed on to the other.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await asyncio.gather(*pumps)
 
 

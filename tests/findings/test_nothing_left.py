@@ -7,8 +7,6 @@ of them for five minutes. 27: tasks of its push subscriptions outlive `nc.close(
 from __future__ import annotations
 
 import asyncio
-import json
-import urllib.request
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,7 +15,7 @@ import pytest
 from natsstream import NatsStreamError, connect
 from tests.support.eventually import eventually_async
 from tests.support.ordered import take_sequences
-from tests.support.streams import consumer_count, fill
+from tests.support.streams import connections_of, consumer_count, fill
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -78,14 +76,6 @@ async def by_leaving_a_range(stream: Stream) -> None:
                 break
 
 
-def connections_of(server: NatsServer, name: str) -> list[dict[str, Any]]:
-    """Return what the server says of the open connections with a client name."""
-    url = f"{server.monitor_url}/connz"
-    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own server.
-        connections = cast("list[dict[str, Any]]", json.load(answer)["connections"])
-    return [each for each in connections if each.get("name") == name]
-
-
 def subscriptions_of(server: NatsServer, name: str) -> int:
     """Return how many subscriptions the connection with a client name has."""
     (connection,) = connections_of(server, name)
@@ -110,7 +100,7 @@ async def test_forty_readers_leave_no_consumer(
     async def is_clean() -> bool:
         return await consumer_count(stream) == 0 and asyncio.all_tasks() <= tasks
 
-    await eventually_async(is_clean, within_s=20)
+    await eventually_async(is_clean)
     await js.core.flush()
     assert subscriptions_of(server, stream_name) == subscriptions
 
@@ -138,7 +128,7 @@ async def test_closed_connection_leaves_nothing_of_what_was_open(
 
         await js.close()
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             ends = await asyncio.gather(*waiting, return_exceptions=True)
         assert [end for end in ends if not isinstance(end, NatsStreamError | None)] == []
         await tail.close()
@@ -146,12 +136,12 @@ async def test_closed_connection_leaves_nothing_of_what_was_open(
         async def is_gone() -> bool:
             return not connections_of(server, stream_name)
 
-        await eventually_async(is_gone, within_s=20)
+        await eventually_async(is_gone)
 
     async def is_clean() -> bool:
         return asyncio.all_tasks() <= before
 
-    await eventually_async(is_clean, within_s=20)
+    await eventually_async(is_clean)
 
 
 async def events_until_the_end(js: JetStream) -> None:

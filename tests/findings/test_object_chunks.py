@@ -34,7 +34,7 @@ LIMIT_S = 30.0
 
 async def stored(js: JetStream, nats_py: Any, name: str) -> tuple[ObjectStore, list[int], str]:
     """Return a store with an object of nats-py, the sequences of its chunks, and their subject."""
-    theirs = await nats_py.jetstream().create_object_store(name)
+    theirs = await nats_py.jetstream(timeout=30).create_object_store(name)
     info = await theirs.put("o", DATA)
     box = await js.objects.get(name)
     stream = await js.streams.get(f"OBJ_{name}")

@@ -59,7 +59,7 @@ async def test_metadata_survives_every_change(js: JetStream, stream_name: str) -
 async def test_object_deleted_by_nats_py_is_gone_and_its_name_is_free(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
-    theirs = await nats_py.jetstream().create_object_store(stream_name)
+    theirs = await nats_py.jetstream(timeout=30).create_object_store(stream_name)
     await theirs.put("o", b"data")
     await theirs.put("other", b"data")
     await theirs.delete("o")
@@ -92,13 +92,13 @@ async def test_our_deletion_is_read_by_everybody(
     meta = await stored_meta(js, stream_name, "o")
     assert meta.get("mtime") != ""
     assert meta["deleted"] is True
-    theirs = await nats_py.jetstream().object_store(stream_name)
+    theirs = await nats_py.jetstream(timeout=30).object_store(stream_name)
     await theirs.put("o", b"again")
     assert await box.get("o") == b"again"
 
 
 async def test_headers_of_nats_py_are_read(js: JetStream, nats_py: Any, stream_name: str) -> None:
-    theirs = await nats_py.jetstream().create_object_store(stream_name)
+    theirs = await nats_py.jetstream(timeout=30).create_object_store(stream_name)
     await theirs.put("o", b"data", meta=ObjectMeta(headers={"A": "1"}))
     assert (await stored_meta(js, stream_name, "o"))["headers"] == {"A": "1"}
     box = await js.objects.get(stream_name)
@@ -132,7 +132,7 @@ async def test_unreadable_object_is_told_and_hides_no_other(
 async def test_object_is_renamed_and_refuses_a_name_that_is_taken(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
-    theirs = await nats_py.jetstream().create_object_store(stream_name)
+    theirs = await nats_py.jetstream(timeout=30).create_object_store(stream_name)
     await theirs.put("old", b"data")
     await theirs.put("taken", b"other")
     box = await js.objects.get(stream_name)

@@ -7,22 +7,21 @@ request that forgets the prefix is denied.
 
 from __future__ import annotations
 
-import json
-import urllib.request
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pytest
-import pytest_asyncio
 
 from natsstream import Expect, connect
-from natsstream.errors import NoRespondersError
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.leaves import leaf_port, wait_for_link
 from tests.support.ordered import take_sequences
 from tests.support.streams import consumer_count
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncGenerator, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from natsstream import JetStream, Stream
 
@@ -56,34 +55,17 @@ accounts {
 """
 
 
-@pytest.fixture
-def leaf() -> Iterator[NatsServer]:
-    """A leaf node of a server whose JetStream is the domain `hub`."""
-    with NatsServer(config=HUB) as hub:
-        with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=5) as answer:  # noqa: S310 - our own server.
-            port = json.load(answer)["leaf"]["port"]
-        with NatsServer(config=LEAF % port) as server:
-            yield server
+@asynccontextmanager
+async def by_domain() -> AsyncGenerator[JetStream]:
+    """The hub's JetStream over a leaf node."""
+    with NatsServer(config=HUB) as hub, NatsServer(config=LEAF % leaf_port(hub)) as leaf:
+        async with connect(leaf.url, user="u", password="p", domain="hub") as js:  # noqa: S106 - a test's own.
+            await wait_for_link(js)
+            yield js
 
 
-@pytest_asyncio.fixture
-async def by_domain(leaf: NatsServer) -> AsyncIterator[JetStream]:
-    """The hub's JetStream over the leaf node."""
-    async with connect(leaf.url, user="u", password="p", domain="hub") as js:  # noqa: S106 - a test's own.
-
-        async def is_linked() -> bool:
-            try:
-                await js.account()
-            except NoRespondersError:
-                return False
-            return True
-
-        await eventually_async(is_linked, within_s=20)
-        yield js
-
-
-@pytest_asyncio.fixture
-async def by_import() -> AsyncIterator[JetStream]:
+@asynccontextmanager
+async def by_import() -> AsyncGenerator[JetStream]:
     """JetStream of another account, imported under a prefix."""
     with NatsServer(config=IMPORT) as server:
         async with connect(
@@ -95,20 +77,20 @@ async def by_import() -> AsyncIterator[JetStream]:
             yield js
 
 
-@pytest.mark.parametrize("way", ["by_domain", "by_import"])
+@pytest.mark.parametrize("way", [by_domain, by_import], ids=lambda f: f.__name__)
 async def test_every_request_goes_under_the_prefix(
-    by_domain: JetStream, by_import: JetStream, way: str
+    way: Callable[[], AbstractAsyncContextManager[JetStream]],
 ) -> None:
-    far = by_domain if way == "by_domain" else by_import
-    events = far.events()
+    async with way() as far:
+        events = far.events()
 
-    stream = await manage(far)
-    await write(far, stream)
-    await read(stream)
-    await far.core.flush()
+        stream = await manage(far)
+        await write(far, stream)
+        await read(stream)
+        await far.core.flush()
 
-    await events.close()
-    assert [event async for event in events] == []
+        await events.close()
+        assert [event async for event in events] == []
 
 
 async def manage(js: JetStream) -> Stream:
@@ -158,4 +140,4 @@ async def read(stream: Stream) -> None:
     async def has_no_consumer() -> bool:
         return await consumer_count(stream) == 0
 
-    await eventually_async(has_no_consumer, within_s=20)
+    await eventually_async(has_no_consumer)

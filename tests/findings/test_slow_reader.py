@@ -63,7 +63,7 @@ async def read_with_nats_py(client: Any, stream: str) -> list[int]:
         await may_go.wait()
         found.append(message.metadata.sequence.stream)
 
-    subscription = await client.jetstream().subscribe(
+    subscription = await client.jetstream(timeout=30).subscribe(
         f"{stream}.>", cb=take_slowly, ordered_consumer=True, pending_msgs_limit=50
     )
 
@@ -71,14 +71,14 @@ async def read_with_nats_py(client: Any, stream: str) -> list[int]:
         return subscription.pending_msgs >= 50 or subscription._received >= COUNT
 
     try:
-        await eventually_async(is_overrun, within_s=20)
-        await client.flush(10)
+        await eventually_async(is_overrun)
+        await client.flush(30)
         may_go.set()
 
         async def is_read() -> bool:
             return subscription.pending_msgs == 0
 
-        await eventually_async(is_read, within_s=20)
+        await eventually_async(is_read)
     finally:
         await subscription.unsubscribe()
     return found

@@ -71,7 +71,7 @@ async def by_next(js: JetStream, stream: Stream) -> int:
     """Take what is published meanwhile one by one, each with a deadline."""
     async with js.core.subscribe(f"{stream.name}_core") as messages:
         await publish_all(js, stream)
-        return sum([await messages.next(5) is not None for _ in range(COUNT)])
+        return sum([await messages.next(30) is not None for _ in range(COUNT)])
 
 
 async def publish_all(js: JetStream, stream: Stream) -> None:

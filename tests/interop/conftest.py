@@ -23,19 +23,22 @@ from tests.interop.clients.nats_py import PyBuckets, PyObjects
 from tests.interop.clients.ours import Ours
 from tests.interop.clients.ours_kv import OurBuckets
 from tests.interop.clients.ours_objects import OurObjects
+from tests.interop.replicas import settled
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from _pytest.mark import ParameterSet
 
-    from natsstream.testing import NatsServer
+    from natsstream.testing import NatsCluster, NatsServer
     from tests.interop.clients.client import Client
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.objects import ObjectClient
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tools"
 TOOLS = {"needs_go": "nats-cli", "needs_node": "nats-js"}
+# For each answer of the server to nats-py; its own are 2 and 5 s.
+TIMEOUT_S = 30
 
 # Where each tool is, or why it could not be made.
 _MADE = pytest.StashKey[dict[str, Path | str]]()
@@ -118,6 +121,18 @@ def server(request: pytest.FixtureRequest, replicas: int, server: NatsServer) ->
     return cast("NatsServer", request.getfixturevalue("nats_cluster").node("n1"))
 
 
+@pytest.fixture
+def settle(request: pytest.FixtureRequest, replicas: int) -> Callable[[str], Awaitable[None]]:
+    """What waits until all replicas of a stream hold the same; on one server it does nothing."""
+
+    async def settle(stream: str) -> None:
+        if replicas > 1:
+            cluster = cast("NatsCluster", request.getfixturevalue("nats_cluster"))
+            await settled(cluster.servers, stream)
+
+    return settle
+
+
 @pytest_asyncio.fixture
 async def ours(server: NatsServer) -> AsyncIterator[Ours]:
     """natsstream on the server of the run."""
@@ -152,9 +167,9 @@ def reader(request: pytest.FixtureRequest) -> Client:
 @pytest_asyncio.fixture
 async def nats_py(server: NatsServer) -> AsyncIterator[Any]:
     """nats-py's JetStream context on the server of the run; it leaves its types open."""
-    client = await cast("Any", nats).connect(server.url)
+    client = await cast("Any", nats).connect(server.url, connect_timeout=TIMEOUT_S)
     try:
-        yield client.jetstream()
+        yield client.jetstream(timeout=TIMEOUT_S)
     finally:
         await client.close()
 

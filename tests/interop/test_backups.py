@@ -44,7 +44,7 @@ async def readers_gone(stream: Stream) -> None:
     async def is_one() -> bool:
         return await consumer_count(stream) == 1
 
-    await eventually_async(is_one, within_s=20)
+    await eventually_async(is_one, within_s=30)
 
 
 async def filled(js: JetStream, name: str) -> Stream:

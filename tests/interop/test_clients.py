@@ -69,7 +69,8 @@ async def test_call_of_nats_js_that_takes_too_long_ends(nats_js: NatsJs, stream_
     handle = await nats_js.call("subscribe", subject=stream_name)
 
     with pytest.raises(TimeoutError):
-        await nats_js.call("take", handle=handle, count=1, timeout_ms=300, timeout_s=0.05)
+        # Its own time is long, so that its answer can not come together with the deadline here.
+        await nats_js.call("take", handle=handle, count=1, timeout_ms=60_000, timeout_s=0.05)
 
     assert await nats_js.take(handle, 1, within_s=0.01) == []
     await nats_js.drop(handle)
@@ -110,11 +111,15 @@ async def test_handle_gives_its_consumer_back(
     await ours.create({"name": stream_name, "subjects": [f"{stream_name}.>"]})
     stream = await ours.js.streams.get(stream_name)
     handle = await nats_js.call("ordered", stream=stream_name, options={})
-    assert (await stream.info()).state.consumer_count == 1
+
+    async def is_used() -> bool:
+        return (await stream.info()).state.consumer_count == 1
+
+    assert await eventually_async(is_used, within_s=30)
 
     await nats_js.drop(handle)
 
     async def is_free() -> bool:
         return (await stream.info()).state.consumer_count == 0
 
-    assert await eventually_async(is_free, within_s=20)
+    assert await eventually_async(is_free, within_s=30)

@@ -16,6 +16,8 @@ from tests.interop.replicas import holds
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.ours import Ours
 
@@ -44,6 +46,7 @@ async def test_expired_key_is_gone_for_every_client_and_can_be_created_at_once(
     py_buckets: KvClient,
     stream_name: str,
     replicas: int,
+    settle: Callable[[str], Awaitable[None]],
 ) -> None:
     options = BucketOptions(name=stream_name, marker_ttl_s=60, replicas=replicas)
     readers = {"ours": our_buckets, "cli": cli_buckets, "js": js_buckets}
@@ -69,6 +72,7 @@ async def test_expired_key_is_gone_for_every_client_and_can_be_created_at_once(
             assert {each.operation for each in seen} == {"PURGE"}
 
     await holds(check, replicas=replicas)
+    await settle(f"KV_{stream_name}")
     for key in keys:
         await readers[key.partition(".")[2]].create(stream_name, key, b"new")
     assert await our_buckets.keys(stream_name) == keys

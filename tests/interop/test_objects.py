@@ -17,6 +17,8 @@ from tests.interop.pairs import pairs
 from tests.interop.replicas import holds
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from tests.interop.clients.nats_cli import NatsCli
     from tests.interop.clients.nats_cli_objects import CliObjects
     from tests.interop.clients.objects import NamingClient, ObjectClient
@@ -108,9 +110,12 @@ async def test_object_is_replaced_deleted_and_put_again_by_every_client(
     object_reader: ObjectClient,
     stream_name: str,
     replicas: int,
+    settle: Callable[[str], Awaitable[None]],
 ) -> None:
     await object_writer.create_store(StoreOptions(name=stream_name, replicas=replicas))
     await object_writer.put(stream_name, "o", b"first" * CHUNK)
+    # nats.go and nats.js look for the chunks that have to go on any replica.
+    await settle(f"OBJ_{stream_name}")
     await object_reader.put(stream_name, "o", b"second")
 
     async def expect(content: bytes | None) -> None:
@@ -119,8 +124,10 @@ async def test_object_is_replaced_deleted_and_put_again_by_every_client(
             assert await client.names(stream_name) == ([] if content is None else ["o"])
 
     await holds(lambda: expect(b"second"), replicas=replicas)
+    await settle(f"OBJ_{stream_name}")
     await object_writer.delete(stream_name, "o")
     await holds(lambda: expect(None), replicas=replicas)
+    await settle(f"OBJ_{stream_name}")
     await object_reader.put(stream_name, "o", b"third")
     await holds(lambda: expect(b"third"), replicas=replicas)
 

@@ -79,7 +79,7 @@ async def test_live_ordered_consumer_follows_what_another_client_writes(
     stored = [each for each in range(1, COUNT + 1) if each not in DELETED]
     found: list[int] = []
 
-    async with asyncio.timeout(20), stream.ordered() as tail:
+    async with asyncio.timeout(30), stream.ordered() as tail:
         async for message in tail:
             found.append(message.sequence)
             if message.sequence in {COUNT, COUNT + 1}:
@@ -99,7 +99,7 @@ async def test_live_ordered_consumers_of_us_and_of_nats_js_see_the_same(
     handle = await nats_js.call("ordered", stream=stream_name, options={})
     total = COUNT - len(DELETED) + COUNT
 
-    async with asyncio.timeout(20), stream.ordered() as tail:
+    async with asyncio.timeout(30), stream.ordered() as tail:
         await fill(ours.js, stream_name, COUNT, start=COUNT)
         found = [await anext(tail) for _ in range(total)]
 

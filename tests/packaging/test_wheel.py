@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 BUILD_TIMEOUT_S = 300.0
-RUN_TIMEOUT_S = 50.0
+RUN_TIMEOUT_S = 120.0
 
 # Stores and reads a message, and tells which of the optional packages came in with that.
 ROUND_TRIP = """

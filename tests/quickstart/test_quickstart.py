@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -28,10 +29,13 @@ Event: TypeAlias = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 ROWS = 20_000
-BATCH_ROWS = 2_500
-# Publishing takes more than a second, so that a kill a few milliseconds later hits it.
+# 80 batches, each of which takes Spark some tenths of a second: a kill that comes seconds late,
+# because this process got no CPU, hits one all the same.
+BATCH_ROWS = 250
 MANY_ROWS = 80_000
 END_WAIT_S = 30.0
+# Three starts of Spark, each 10 s on a quiet machine; only a hang may reach it.
+RUNS_TIMEOUT_S = 600
 
 
 @pytest.fixture
@@ -44,23 +48,44 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
         pass
 
 
+def narrow_pipe() -> tuple[int, int]:
+    """Return the ends of a pipe that holds one line: who writes waits for who reads.
+
+    A run is so no more than two lines ahead of its test, however late this process gets a CPU: what
+    it publishes is told twenty times a second, and takes much longer than that.
+    """
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_DIRECT)
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    return reading, writing
+
+
 class Run:
     """One run of the command, in a process group of its own, read event by event."""
 
-    def __init__(self, folder: Folder, rows: int, *, batch_rows: int = MANY_ROWS) -> None:
+    def __init__(
+        self, folder: Folder, rows: int, *, batch_rows: int = MANY_ROWS, waits: bool = False
+    ) -> None:
+        """Start the command.
+
+        Args:
+            folder: Its data folder.
+            rows: How many rows it takes.
+            batch_rows: How many of them Spark commits at once.
+            waits: It does not go on before its events are read. Not for Spark: Java writes too.
+        """
         self.errors = folder.path.with_suffix(".stderr")
         command = [sys.executable, "-m", "scripts.flights", "--progress", "jsonl"]
         command += ["--dir", str(folder.path), "--rows", str(rows)]
         command += ["--batch-rows", str(batch_rows)]
-        with self.errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
+        reading, writing = narrow_pipe() if waits else os.pipe()
+        try:
+            with self.errors.open("wb") as errors:
+                self.process = subprocess.Popen(
+                    command, cwd=ROOT, stdout=writing, stderr=errors, start_new_session=True
+                )
+        finally:
+            os.close(writing)
+        self._stdout = open(reading, encoding="utf-8")  # noqa: SIM115 - closed by `__exit__`.
 
     def __enter__(self) -> Self:
         return self
@@ -71,9 +96,11 @@ class Run:
         self.process.wait(END_WAIT_S)
         self._stdout.close()
 
-    @property
-    def _stdout(self) -> Any:  # A text file; always there, since it was asked for.
-        return self.process.stdout
+    def wait(self) -> int:
+        """Wait until the run ends by itself, hearing it out; returns its exit code."""
+        for _ in self.events():
+            pass
+        return self.process.wait(END_WAIT_S)
 
     def events(self) -> Iterator[Event]:
         """Yield events as they come, until the process ends."""
@@ -127,11 +154,11 @@ def server_pid(folder: Folder) -> int:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(RUNS_TIMEOUT_S)
 def test_killed_while_publishing_it_completes_and_a_third_run_does_nothing(
     folder: Folder,
 ) -> None:
-    with Run(folder, MANY_ROWS) as killed:
+    with Run(folder, MANY_ROWS, waits=True) as killed:
         killed.until(is_publishing)
         killed.process.kill()
         killed.process.wait(END_WAIT_S)
@@ -157,7 +184,7 @@ def test_killed_while_publishing_it_completes_and_a_third_run_does_nothing(
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(RUNS_TIMEOUT_S)
 def test_killed_twice_while_ingesting_it_completes(folder: Folder) -> None:
     with Run(folder, ROWS, batch_rows=BATCH_ROWS) as killed:
         killed.until(is_batch_done)
@@ -173,7 +200,8 @@ def test_killed_twice_while_ingesting_it_completes(folder: Folder) -> None:
     # The last word is ours, whatever Spark's own threads have to say.
     assert told.rpartition("scripts/quickstart: ")[2].startswith("Spark's Java process ended")
 
-    with Run(folder, ROWS, batch_rows=BATCH_ROWS) as last:
+    # What is left is one batch.
+    with Run(folder, ROWS) as last:
         done = last.complete()
 
     assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
@@ -189,11 +217,11 @@ def test_killed_twice_while_ingesting_it_completes(folder: Folder) -> None:
 def test_stopped_by_a_signal_it_ends_the_server_and_keeps_the_store(
     folder: Folder, end_signal: signal.Signals
 ) -> None:
-    with Run(folder, MANY_ROWS) as stopped:
+    with Run(folder, MANY_ROWS, waits=True) as stopped:
         stopped.until(is_publishing)
         stopped.process.send_signal(end_signal)
 
-        assert stopped.process.wait(END_WAIT_S) == 128 + end_signal
+        assert stopped.wait() == 128 + end_signal
     assert stopped.errors.read_text().endswith("stopped; the same command goes on from here\n")
     assert has_exited(server_pid(folder))
     with Run(folder, MANY_ROWS) as again:

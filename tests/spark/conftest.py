@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
     from natsstream.testing import NatsServer
 
-TIMEOUT_S = 180
-"""The first query of a session takes ten seconds on a quiet machine."""
+TIMEOUT_S = 600
+"""Only a hang may reach it: the first query takes ten seconds on a quiet machine."""
 
 ACK_EACH = 500
+# For each answer of the server to nats-py; its own are 2 and 5 s.
+ANSWER_S = 30
 
 # nats-py's client; its options have no types.
 Act: TypeAlias = "Callable[[Any], Awaitable[object]]"
@@ -54,7 +56,7 @@ class Feeder:
     def create(self, name: str, **config: Any) -> None:
         """Make a stream that captures `name.>`; fields of nats-py's StreamConfig may be given."""
         self._run(
-            lambda client: client.jetstream().add_stream(
+            lambda client: client.jetstream(timeout=ANSWER_S).add_stream(
                 StreamConfig(name=name, subjects=[f"{name}.>"], **config)
             )
         )
@@ -68,7 +70,7 @@ class Feeder:
         """Publish one message on each subject, in order; returns when the last is stored."""
 
         async def publish(client: Any) -> None:
-            context, listed = client.jetstream(), list(subjects)
+            context, listed = client.jetstream(timeout=ANSWER_S), list(subjects)
             for index, subject in enumerate(listed):
                 told = headers(index)
                 extra = None if told is None else dict(told)
@@ -85,23 +87,23 @@ class Feeder:
 
         async def delete(client: Any) -> None:
             for sequence in sequences:
-                await client.jetstream().delete_msg(name, sequence)
+                await client.jetstream(timeout=ANSWER_S).delete_msg(name, sequence)
 
         self._run(delete)
 
     def purge(self, name: str, *, before: int | None = None) -> None:
         """Remove every message, or those before a sequence."""
-        self._run(lambda client: client.jetstream().purge_stream(name, seq=before))
+        self._run(lambda client: client.jetstream(timeout=ANSWER_S).purge_stream(name, seq=before))
 
     def drop(self, name: str) -> None:
         """Delete the stream."""
-        self._run(lambda client: client.jetstream().delete_stream(name))
+        self._run(lambda client: client.jetstream(timeout=ANSWER_S).delete_stream(name))
 
     def _run(self, act: Act) -> None:
         library: Any = nats
 
         async def run() -> None:
-            client: Any = await library.connect(self._url)
+            client: Any = await library.connect(self._url, connect_timeout=ANSWER_S)
             try:
                 await act(client)
             finally:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
-QUERY_WITHIN_S = 90
+QUERY_WITHIN_S = 240
 
 AWAY_S = 1.5
 """Longer than a request waits, so that hooks fail, and much less than `reconnectTimeout`."""

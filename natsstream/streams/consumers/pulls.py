@@ -61,8 +61,8 @@ class Pulls(ConsumerPart):
                 two and a half heartbeats where the wait has any.
             PermissionDeniedError: This user may not pull from it.
             ConnectionLostError: The connection, or the consumer's leader, did not come back.
-            RequestTimeoutError: A second after `timeout` the server has not said that there is
-                nothing.
+            RequestTimeoutError: The server says nothing, not even that there is nothing; told one
+                to three seconds after `timeout`.
 
         Cost: one round trip. `consume` is many times faster for more than a few.
         Source: ADR-37; nats.go jetstream/consumer.go Next.

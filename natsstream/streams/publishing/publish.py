@@ -68,9 +68,11 @@ async def publish(
             if retry_attempts <= 0 or loop.time() + retry_wait >= deadline:
                 raise no_stream(subject) from error
             retry_attempts -= 1
+            await asyncio.sleep(retry_wait)
+            if loop.time() >= deadline:  # A busy loop woke up late: nothing more may be sent.
+                raise no_stream(subject) from error
         except RequestTimeoutError as error:
             raise _no_ack_in_time(subject, wait_s) from error
-        await asyncio.sleep(retry_wait)
 
 
 async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadline: float) -> None:

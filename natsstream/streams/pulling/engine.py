@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from natsstream._wire.refusals import denied_error
-from natsstream.errors import NatsStreamError
+from natsstream.errors import NatsStreamError, RequestTimeoutError
 from natsstream.streams.delivery.delivered import DeliveredMessage
 from natsstream.streams.delivery.event_stream import EventStream
 from natsstream.streams.delivery.events import (
@@ -54,8 +54,6 @@ SILENT_HEARTBEATS = 2.5
 _BUSY_S = 0.02
 _BUSY_MAX_S = 0.25
 _FLUSH_TIMEOUT_S = 1.0
-# An end that is cancelled waits for nothing; what is on its way is given back until then.
-_STRAGGLERS_S = 0.25
 _CROWDED_WAIT_S = 0.25
 
 
@@ -153,12 +151,12 @@ class Engine:
             return
         self.is_ended = True
         self._mending.end()
-        linger_s = _STRAGGLERS_S
+        # An end that is cancelled waits for nothing; what is on its way is given back.
+        lingers = True
         try:
-            await self._withdraw()
-            linger_s = 0.0
+            lingers = not await self._withdraw()
         finally:
-            self._close(linger_s)
+            self._close(lingers=lingers)
 
     async def stop(self) -> None:
         """End now, and give back what was not handed out."""
@@ -173,23 +171,29 @@ class Engine:
         try:
             await self.drain()
         finally:
-            self._close(_STRAGGLERS_S)
+            self._close(lingers=True)
             rest += [message for run, _ in self._runs for message in run]
             self._runs.clear()
             self._flow.waiting = 0
             give_back(self.settling, rest)
 
-    async def _withdraw(self) -> None:
+    async def _withdraw(self) -> bool:
+        """Ask for no more; False when the server, which is there, has not said that it heard it."""
         lane, until = self._lane, self._loop.time() + _BUSY_MAX_S
         while lane.left and self._loop.time() < until:
             if lane.delivered_at <= self._loop.time() - _BUSY_S:
                 break
             await asyncio.sleep(_BUSY_S / 4)
         lane.stop()
-        with suppress(NatsStreamError):  # Without a server there is nothing under way.
+        try:
             await self.settling.source.api.client.flush(_FLUSH_TIMEOUT_S)
+        except RequestTimeoutError:
+            return False
+        except NatsStreamError:  # Without a server there is nothing under way.
+            pass
+        return True
 
-    def _close(self, linger_s: float = 0.0) -> None:
+    def _close(self, *, lingers: bool = False) -> None:
         """Free everything here and on the server, without waiting; closing twice is fine."""
         if self._closed.is_set():
             return
@@ -201,7 +205,10 @@ class Engine:
             if timer is not None:
                 timer.cancel()
         self._tick = self._retry = None
-        self._lane.close(linger_s)
+        if lingers:
+            self._lane.linger()
+        else:
+            self._lane.close()
         self.events.close()
         self._closed.set()
         self._wake.set()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _RETRY_WAIT_S = 0.1
 _SHORTEST_PULL_S = 0.005
+_LAST_LOOK_S = 0.05
 
 
 class Fetcher:
@@ -248,13 +249,14 @@ class _Call:
             if await box.wait(max(left_s, 0.001)):
                 return True
             if box.lane.left and (options.no_wait or self._left_s() <= -GRACE_S):
-                raise await self._silence()
+                await self._look_into_silence(box)
             return True
         quiet_s = box.lane.heard_at + silence_s - self._loop.time()
         if await box.wait(max(min(left_s, quiet_s), 0.001)):
             return True
         if self._left_s() <= -GRACE_S:
-            raise await self._silence()
+            await self._look_into_silence(box)
+            return True
         if box.lane.left and box.lane.heard_at + silence_s <= self._loop.time():
             box.lane.forget()
             info = await self._check_exists()
@@ -262,16 +264,22 @@ class _Call:
                 raise crowded_error(self._source)
         return True
 
-    async def _silence(self) -> NatsStreamError:
-        """Return why the server says nothing, not even that there is nothing.
+    async def _look_into_silence(self, box: Mailbox) -> None:
+        """Find out why the server says nothing, not even that there is nothing.
+
+        Returns when it has said something after all: it, or this process, has stood still.
 
         Raises:
             ConsumerDeletedError: Behind a leaf node nobody else tells that there is no consumer.
+            NatsStreamError: It is there and says nothing.
         """
         info = await self._check_exists()
         if info is not None and is_crowded(info):
-            return crowded_error(self._source)
-        return RequestTimeoutError(
+            raise crowded_error(self._source)
+        # An answer to this, and to the pull, may be on its way, or here and not read yet.
+        if await box.wait(GRACE_S if info is not None else _LAST_LOOK_S):
+            return
+        raise RequestTimeoutError(
             f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",
             hint="is the server paused or overloaded? Has the stream a leader?",
             retryable=True,

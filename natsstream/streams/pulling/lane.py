@@ -32,6 +32,8 @@ OnStatus = Callable[[PullStatus], None]
 
 # Far more than are open at once: older ones were filled, which the server does not tell.
 _KEPT_MAX = 64
+# A server that answers no ping for so long has lost what it had sent, or is lost itself.
+_LINGER_MAX_S = 30.0
 # These end all pulls that the consumer has of this client.
 _BREAKS = frozenset({End.MOVED, End.DELETED, End.WRONG_PIN, End.LIMIT})
 
@@ -81,6 +83,7 @@ class Lane:
         self._number = 0
         self._pulls: dict[bytes, _Pull] = {}
         self._subscription: Subscription | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self._time = asyncio.get_running_loop().time
         source = settling.source
         self._subject = source.api.subject(subjects.consumer_next(source.stream, source.consumer))
@@ -155,16 +158,34 @@ class Lane:
         if self._subscription is not None:
             self._subscription.stop()
 
-    def close(self, linger_s: float = 0.0) -> None:
-        """End the subscription here and on the server; closing twice is fine.
+    def linger(self, on_end: Callable[[], None] | None = None) -> None:
+        """Withdraw the open pulls, and close when the server has no more on its way.
+
+        Its PONG tells, however long it or this process stands still; nobody waits for it. When the
+        connection breaks first, there is nothing on its way any more.
 
         Args:
-            linger_s: Seconds in which what is on its way is still taken.
+            on_end: Called then, once; without it the lane is closed.
         """
-        if linger_s:
-            self.stop()
-            asyncio.get_running_loop().call_later(linger_s, self.close)
-            return
+        self.stop()
+        end = on_end or self.close
+        if self._client.when_flushed(lambda: self._end_linger(end)):
+            loop = asyncio.get_running_loop()
+            self._lingering = loop.call_later(_LINGER_MAX_S, self._end_linger, end)
+        else:
+            end()
+
+    def _end_linger(self, end: Callable[[], None]) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
+            end()
+
+    def close(self) -> None:
+        """End the subscription here and on the server; closing twice is fine."""
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
         self.forget()
         if self._subscription is not None:
             self._subscription.close()

@@ -27,8 +27,6 @@ LINGER_S = 0.1
 # While messages still arrive, withdrawing would lose those on their way: wait for a short silence.
 _BUSY_S = 0.02
 _LINGER_MAX_S = 1.0
-# What was on its way when the pull was withdrawn is given back until then.
-_STRAGGLERS_S = 0.25
 SPARE_S = 2.0
 """How long an unused subscription is kept."""
 
@@ -129,10 +127,10 @@ class Mailboxes:
             return
         self._left.remove(box)
         was_open = box.lane.left > 0
-        box.lane.stop()
         self._give_back(box)
         if was_open:
-            loop.call_later(_STRAGGLERS_S, self._drop, box)
+            # What was on its way when the pull was withdrawn is given back.
+            box.lane.linger(lambda: self._drop(box))
         else:
             self._drop(box)
         self._unwatch_if_idle()

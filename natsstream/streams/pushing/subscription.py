@@ -149,9 +149,11 @@ class PushMessages:
 
     async def _find_free(self) -> PushState:
         """Return the consumer's state once nobody else reads it, or share it in a group."""
-        deadline = asyncio.get_running_loop().time() + _FREE_WAIT_S
+        now, deadline = asyncio.get_running_loop().time, 0.0
         while (held := await self._source.look()).is_bound and not self._source.group:
-            if asyncio.get_running_loop().time() >= deadline:
+            # From the first answer on: a slow server tells late of what has been free for long.
+            deadline = deadline or now() + _FREE_WAIT_S
+            if now() >= deadline:
                 raise ConflictError(
                     f"{self._source.consumer.what} is read by somebody else already",
                     hint="readers share a consumer that has a deliver_group; one that has just "

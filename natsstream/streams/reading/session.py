@@ -216,7 +216,9 @@ class ReadSession(Generic[Item]):
                 async with asyncio.timeout(max(SILENCE_MAX_S - self._silent_s, 0)):
                     await self._wake
             except TimeoutError:
-                raise SessionBrokenError("two heartbeats missed", "heartbeats") from None
+                # Where the loop was busy for that long, what came meanwhile was read first.
+                if self._wake.cancelled():
+                    raise SessionBrokenError("two heartbeats missed", "heartbeats") from None
             finally:
                 # A reader with little patience comes again and again: its waits add up.
                 if self._wake.cancelled():

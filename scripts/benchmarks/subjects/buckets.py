@@ -1,6 +1,7 @@
 """Key-value buckets: `python -m scripts.benchmarks.subjects.buckets NAME URL BUCKET COUNT`.
 
-NAME is a client and a deed, such as `ours get`. The bucket is there, with what is read in it.
+NAME is a client and a deed, such as `ours get`. The bucket is there, with what is read in it. Of
+each watched entry key, value and revision are looked at: some clients read them only then.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ async def our_watch(url: str, bucket: str, count: int) -> Figure:
         watch, seen = Stopwatch(), 0
         watch.start()
         async with kv.watch(include_history=True) as updates:
-            async for _ in updates:
-                seen += 1
+            async for entry in updates:
+                seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
                 if seen == count:
                     break
         return watch.stop(seen)
@@ -130,8 +131,8 @@ async def nats_py_watch(url: str, bucket: str, count: int) -> Figure:
         watch, seen = Stopwatch(), 0
         watch.start()
         updates = await kv.watchall(include_history=True)
-        async for _ in updates:
-            seen += 1
+        async for entry in updates:
+            seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
             if seen == count:
                 break
         figure = watch.stop(seen)
@@ -186,8 +187,8 @@ async def natsrpy_watch(url: str, bucket: str, count: int) -> Figure:
     async def deed(kv: Any) -> Figure:
         watch, seen = Stopwatch(), 0
         watch.start()
-        async for _ in await kv.watch_all(from_revision=1):
-            seen += 1
+        async for entry in await kv.watch_all(from_revision=1):
+            seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
             if seen == count:
                 break
         return watch.stop(seen)

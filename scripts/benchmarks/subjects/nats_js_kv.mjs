@@ -45,8 +45,9 @@ const deeds = {
 
   async watch(kv) {
     let seen = 0;
-    for await (const _ of await kv.watch({ include: "history" })) {
-      seen += 1;
+    for await (const entry of await kv.watch({ include: "history" })) {
+      // They are read from the message only when they are asked for.
+      if (entry.key && entry.value.length && entry.revision > 0) seen += 1;
       if (seen === count) break;
     }
     return seen;

@@ -20,6 +20,7 @@ from scripts.chaos_runs.leftovers import (
     check_consumers,
     check_subscriptions,
     compare_memory,
+    patience,
     resident_bytes,
 )
 from scripts.chaos_runs.load import Load
@@ -92,7 +93,7 @@ class _Run:
             site.end_thread()
 
     async def _work(self, js: JetStream, admin: JetStream) -> None:
-        crew, load = self._crew, self._load
+        crew = self._crew
         await crew.create(js)
         faults = Faults(
             self._site,
@@ -107,27 +108,37 @@ class _Run:
             subscriptions = await self._site.call(self._site.subscriptions)
             crew.begin(clients)
             await self._rounds(faults)
-            await crew.end_writing()
-            self._tell("reading all again")
-            await judge_buckets(js, crew, load)
-            await crew.end_reading()
-            await judge_lock(js, crew, load)
-            await judge_store(js, crew, load)
-            await check_subscriptions(self._site, subscriptions, self._findings)
-            for stream in STREAMS:
-                await check_consumers(
-                    js,
-                    stream,
-                    self._healed_ns,
-                    load,
-                    waits_for_orphans=self._plan.waits_for_orphans,
-                )
-            self._note_memory()
+            with patience():
+                # From now on nobody leaves a read without the server's answer. Not earlier: one
+                # that goes on works off what was asked of it in the fault, and of two requests that
+                # it has it may do the deletion before the creation.
+                self._healed_ns = time.time_ns()
+                await self._end(js, subscriptions)
         finally:
             await faults.end()
             await crew.abandon()
             await crew.disconnect()
             self._note(faults)
+
+    async def _end(self, js: JetStream, subscriptions: dict[str, int]) -> None:
+        """Let all come to its end, and prove it."""
+        crew, load = self._crew, self._load
+        await crew.end_writing()
+        self._tell("reading all again")
+        await judge_buckets(js, crew, load)
+        await crew.end_reading()
+        await judge_lock(js, crew, load)
+        await judge_store(js, crew, load)
+        await check_subscriptions(self._site, subscriptions, self._findings)
+        for stream in STREAMS:
+            await check_consumers(
+                js,
+                stream,
+                self._healed_ns,
+                load,
+                waits_for_orphans=self._plan.waits_for_orphans,
+            )
+        self._note_memory()
 
     def _note_kill(self) -> None:
         self._load.note_kill()
@@ -148,9 +159,6 @@ class _Run:
             await faults.run(made)
             await site.call(lambda: site.heal(STREAMS))
             await self._check_progress(f"after round {number}")
-            # Not earlier: a server that goes on works off what was asked of it in the fault, and of
-            # two requests that it has it may do the deletion before the creation.
-            self._healed_ns = time.time_ns()
             self._note_memory(is_first=number == 1)
             done = sum(self._crew.progress().values())
             self._tell(f"  healed; {done:,} done, {self._findings.count} findings")

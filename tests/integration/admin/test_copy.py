@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,12 +18,13 @@ from natsstream.errors import (
     SubjectOverlapError,
     UnsupportedServerError,
 )
+from natsstream.streams import copying
 from natsstream.testing import NatsServer, server_binary
-from tests.support.eventually import eventually_async
 from tests.support.streams import delete_message, fill, purge
 
 if TYPE_CHECKING:
-    from natsstream import JetStream, Stream
+    from natsstream import JetStream, Stream, StreamInfo
+    from natsstream.streams.api import Api
 
 pytestmark = pytest.mark.asyncio
 
@@ -183,21 +185,31 @@ async def test_stream_of_the_copys_name_stays_as_it_is(js: JetStream, stream_nam
 
 
 async def test_copy_that_is_late_or_cancelled_leaves_nothing(
-    js: JetStream, stream_name: str
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(js, stream_name, 2_000, size=10_000)
+    """The mirror always looks as it does in the beginning, so the copy does not come to its end."""
+    await fill(js, stream_name, 10)
     fields: dict[str, Any] = {"messages": True, "subjects": [f"{stream_name}_c.>"]}
+    read = copying.read_stream
+    is_begun = asyncio.Event()
+
+    async def as_empty(api: Api, name: str) -> StreamInfo:
+        info = await read(api, name)
+        if name != f"{stream_name}_c":
+            return info
+        is_begun.set()
+        return replace(info, state=replace(info.state, messages=0, last_seq=0))
+
+    monkeypatch.setattr(copying, "read_stream", as_empty)
 
     with pytest.raises(RequestTimeoutError, match="deleted again"):
-        await js.streams.copy(stream_name, f"{stream_name}_c", timeout=0.001, **fields)
+        await js.streams.copy(stream_name, f"{stream_name}_c", timeout=0.1, **fields)
     with pytest.raises(StreamNotFoundError):
         await js.streams.get(f"{stream_name}_c")
 
-    async def is_begun() -> bool:
-        return f"{stream_name}_c" in [name async for name in js.streams.names()]
-
+    is_begun.clear()
     task = asyncio.ensure_future(js.streams.copy(stream_name, f"{stream_name}_c", **fields))
-    await eventually_async(is_begun)
+    await is_begun.wait()
     # A second time while it clears up: what it made has to go all the same.
     task.cancel()
     await asyncio.sleep(0)

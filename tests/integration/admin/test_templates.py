@@ -132,7 +132,7 @@ async def test_publisher_makes_streams_and_loses_nothing(js: JetStream, stream_n
 async def test_publisher_that_retries_makes_the_stream(js: JetStream, stream_name: str) -> None:
     js.streams.template(f"{stream_name}.*", name=f"{stream_name}_{{1}}")
 
-    async with js.publisher(retry_for=5) as publisher:
+    async with js.publisher(retry_for=30) as publisher:
         future = await publisher.send(f"{stream_name}.a", b"")
         assert (await future).stream == f"{stream_name}_a"
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 async def take(events: Advisories, count: int) -> list[advisories.Advisory]:
@@ -59,13 +59,17 @@ async def pull(js: JetStream, stream: str, consumer: str) -> Any:
 
 async def test_life_of_a_stream_is_told(js: JetStream, stream_name: str, tmp_path: Path) -> None:
     async with js.advisories(stream=stream_name) as events:
+        # Each is waited for: a server tells of a backup's end when it has answered already.
         stream = await fill(js, stream_name, 2)
+        found = await take(events, 1)
         await js.streams.update(stream_name, max_msgs=10)
+        found += await take(events, 1)
         await stream.backup(tmp_path / "backup")
+        found += await take(events, 2)
         await stream.delete()
+        found += await take(events, 1)
         await js.streams.restore(tmp_path / "backup")
-
-        found = await take(events, 7)
+        found += await take(events, 2)
 
     assert [each.kind for each in found] == [
         "stream_created",
@@ -93,9 +97,10 @@ async def test_fate_of_messages_is_told(js: JetStream, stream_name: str) -> None
         for answer in (b"-NAK", b"+TERM too old", b"+ACK"):
             message = await pull(js, stream_name, "c")
             await message.respond(answer)
+        told = await take(events, 5)  # Before the consumer goes, and with it what it would tell.
         await change(js, f"CONSUMER.PAUSE.{stream_name}.c", {"pause_until": "2100-01-01T00:00:00Z"})
         await change(js, f"CONSUMER.DELETE.{stream_name}.c", {})
-        found = {each.kind: each for each in await take(events, 7)}
+        found = {each.kind: each for each in [*told, *await take(events, 2)]}
 
     assert set(found) == {
         "consumer_created",
@@ -221,7 +226,7 @@ async def test_reader_survives_a_restart_and_says_that_something_may_be_missing(
         fresh_server.start()
 
         (gap,) = await take(events, 1)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await js.streams.get(stream_name)
         await js.streams.delete(stream_name)
         (deleted,) = await take(events, 1)
@@ -279,8 +284,11 @@ async def test_leaders_of_a_cluster_are_told(nats_cluster: NatsCluster, stream_n
         leader = await stream.step_down()
         assert isinstance(first, advisories.LeaderElected)
         assert first.leader
-        found = await take(events, 1)
-        assert [getattr(each, "leader", "") for each in found] == [leader]
+        told = ""
+        while told != leader:  # An election more is no harm.
+            (found,) = await take(events, 1)
+            assert isinstance(found, advisories.LeaderElected)
+            told = found.leader
         await stream.consumers.create("worker")
         (elected,) = await take(of_consumers, 1)
         assert isinstance(elected, advisories.LeaderElected)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import urllib.request
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -48,7 +49,7 @@ accounts {
 def start_leaf(servers: ExitStack) -> NatsServer:
     """Start a hub whose domain is `hub`; return a leaf node of it with JetStream of its own."""
     hub = servers.enter_context(NatsServer(config=HUB))
-    with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=5) as answer:  # noqa: S310 - our own server.
+    with urllib.request.urlopen(f"{hub.monitor_url}/varz", timeout=30) as answer:  # noqa: S310 - our own server.
         port = cast("dict[str, Any]", json.load(answer))["leaf"]["port"]
     remote = f'leafnodes {{ remotes: [{{ url: "nats-leaf://127.0.0.1:{port}" }}] }}'
     config = f"jetstream {{ domain: leaf }}\n{remote}"
@@ -56,8 +57,13 @@ def start_leaf(servers: ExitStack) -> NatsServer:
 
 
 @pytest_asyncio.fixture(params=["domain", "api_prefix"])
-async def way(request: pytest.FixtureRequest) -> AsyncIterator[tuple[JetStream, FaultProxy]]:
-    """JetStream of another server or account than the connection's, and a proxy before it."""
+async def way(
+    request: pytest.FixtureRequest,
+) -> AsyncIterator[tuple[JetStream, FaultProxy, JetStream]]:
+    """JetStream of another server or account than the connection's, and a proxy before it.
+
+    The second connection goes the same way without the proxy.
+    """
     with ExitStack() as servers:
         if request.param == "domain":
             near = start_leaf(servers)
@@ -75,8 +81,9 @@ async def way(request: pytest.FixtureRequest) -> AsyncIterator[tuple[JetStream, 
             )
         async with AsyncExitStack() as stack:
             js = await stack.enter_async_context(connect(options))
+            near_js = await stack.enter_async_context(connect(replace(options, servers=near.url)))
             await eventually_async(lambda: answers(js, prefix))
-            yield js, proxy
+            yield js, proxy, near_js
 
 
 async def answers(js: JetStream, prefix: str) -> bool:
@@ -88,14 +95,19 @@ async def answers(js: JetStream, prefix: str) -> bool:
     return True
 
 
-async def lose_answer(stream: Stream, proxy: FaultProxy) -> int:
+async def lose_answer(stream: Stream, proxy: FaultProxy, near: Stream) -> int:
     """Commit a batch whose answer does not come; return the sequence that is found out."""
+
+    async def is_stored() -> bool:
+        return (await near.info()).state.last_seq == 4
+
     async with stream.batch() as tx:
         await tx.add("orders.a", b"3")
         await tx.add("orders.b", b"4")
         proxy.stall(direction="to_client")
         with pytest.raises(RequestTimeoutError):
-            await tx.commit(timeout=0.3)
+            await tx.commit(timeout=0.1)
+        await eventually_async(is_stored)  # A reset would take along what has not arrived yet.
         proxy.reset()
         proxy.heal()
     ack = await tx.outcome()
@@ -103,17 +115,17 @@ async def lose_answer(stream: Stream, proxy: FaultProxy) -> int:
 
 
 async def test_batches_of_both_kinds_go_to_another_domain_or_account(
-    way: tuple[JetStream, FaultProxy],
+    way: tuple[JetStream, FaultProxy, JetStream],
 ) -> None:
-    js, proxy = way
+    js, proxy, near_js = way
     stream = await js.streams.create(
         "ORDERS", subjects=["orders.>"], allow_atomic=True, allow_batched=True
     )
     async with stream.batch() as tx:
         await tx.add("orders.a", b"1")
         ack = await tx.commit("orders.b", b"2")
-    found = await lose_answer(stream, proxy)
-    async with asyncio.timeout(20), stream.ingest() as fast:
+    found = await lose_answer(stream, proxy, await near_js.streams.get("ORDERS"))
+    async with asyncio.timeout(30), stream.ingest() as fast:
         await fast.send_many(("orders.c", b"%d" % n) for n in range(5, 2_001))
         report = await fast.close()
 

@@ -21,6 +21,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongStreamError,
 )
+from natsstream.streams.batches import fast_sending
 from natsstream.testing import NatsServer
 from natsstream.testing.versions import server_binary
 
@@ -345,7 +346,7 @@ async def test_streams_that_take_no_fast_batches_are_refused(
 
 
 async def test_answers_that_somebody_forges_change_nothing(js: JetStream, stream: Stream) -> None:
-    async with stream.ingest(ack_timeout=5) as fast:
+    async with stream.ingest(ack_timeout=30) as fast:
         await fast.send(f"{stream.name}.a", b"0")
         sending = fast._sending  # pyright: ignore[reportPrivateUsage]
         assert sending is not None
@@ -371,11 +372,14 @@ async def test_older_servers_are_refused_before_anything_is_sent(stream_name: st
 
 
 async def test_a_stream_that_is_deleted_in_the_middle_is_told(
-    js: JetStream, stream: Stream
+    js: JetStream, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with stream.ingest(ack_timeout=1.5) as fast:
+    async with stream.ingest(ack_timeout=30) as fast:
         await fast.send(f"{stream.name}.a", b"0")
         await js.streams.delete(stream.name)
+        # Nobody is there to answer, so there is nothing to wait for.
+        monkeypatch.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(fast_sending, "PING_AFTER_S", 0.1)
         with pytest.raises((BatchBrokenError, RequestTimeoutError)):
             await send_until_refused(fast, f"{stream.name}.a")
         report = await fast.close()

@@ -9,8 +9,10 @@ import pytest
 
 from natsstream import IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConnectionClosedError, RequestTimeoutError
+from natsstream.streams.batches import fast_sending
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
+from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -34,24 +36,26 @@ async def ingest_and_disturb(
     subject: str,
     disturb: Callable[[], Awaitable[object]],
     *,
-    total: int = TOTAL,
+    breaks_min: int = 0,
 ) -> int:
-    """Send numbers, and do something in the middle; resume after breaks; return the breaks."""
+    """Send numbers, and do something in the middle; resume after breaks; return the breaks.
+
+    It goes on until that is done, however long it takes, and until there were so many breaks.
+    """
     breaks, number = 0, 0
     disturbing: asyncio.Task[object] | None = None
-    while number < total:
-        if number >= total // 4 and disturbing is None:
+    while disturbing is None or not disturbing.done() or number < TOTAL or breaks < breaks_min:
+        if number >= TOTAL // 4 and disturbing is None:
             disturbing = asyncio.ensure_future(disturb())
         try:
             # The payload is what the message's number will be.
-            last = min(number + 100, total)
-            await fast.send_many((subject, b"%d" % n) for n in range(number + 1, last + 1))
+            run = range(number + 1, number + 101)
+            await fast.send_many((subject, b"%d" % n) for n in run)
         except (BatchBrokenError, RequestTimeoutError):
             breaks += 1
             assert breaks < 50
             await fast.resume()
         number = fast.report.sent
-    assert disturbing is not None
     await disturbing
     return breaks
 
@@ -63,9 +67,10 @@ async def send_numbers(fast: FastIngest, subject: str) -> None:
 
 
 async def ingest_and_stall(stream: Stream, proxy: FaultProxy) -> None:
-    async with asyncio.timeout(0.3), stream.ingest() as fast:
+    async with asyncio.timeout(None) as deadline, stream.ingest() as fast:
         await fast.send(f"{stream.name}.a", b"1")
         proxy.stall()
+        deadline.reschedule(asyncio.get_running_loop().time() + 0.1)
         await send_numbers(fast, f"{stream.name}.a")
 
 
@@ -86,12 +91,17 @@ async def check_truth(stream: Stream, report: IngestReport) -> None:
 async def test_a_cut_connection_leaves_a_true_report(
     stream: Stream, proxy: FaultProxy, on_gap: str
 ) -> None:
-    async def cut() -> None:
-        proxy.cut()
-        await asyncio.sleep(0.05)
-        proxy.heal()
-
     async with connect(proxy.url) as js:
+        client = js._client  # pyright: ignore[reportPrivateUsage]
+
+        async def is_apart() -> bool:
+            return not client.is_connected
+
+        async def cut() -> None:
+            proxy.cut()
+            await eventually_async(is_apart)
+            proxy.heal()
+
         opened = await js.streams.get(stream.name)
         # One of the two choices.
         async with opened.ingest(on_gap=on_gap) as fast:  # pyright: ignore[reportArgumentType]
@@ -125,10 +135,10 @@ async def test_a_server_that_is_killed_leaves_what_it_had_not_acked_unknown(
         await asyncio.to_thread(fresh_server.kill)
         await asyncio.to_thread(fresh_server.start)
 
-    async with connect(fresh_server.url, request_timeout=10) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, allow_batched=True)
         async with stream.ingest() as fast:
-            breaks = await ingest_and_disturb(fast, stream_name, kill)
+            breaks = await ingest_and_disturb(fast, stream_name, kill, breaks_min=1)
             report = await fast.close()
         await check_truth(stream, report)
 
@@ -137,15 +147,18 @@ async def test_a_server_that_is_killed_leaves_what_it_had_not_acked_unknown(
 
 
 async def test_messages_that_a_killed_server_had_stored_and_not_acked_are_unknown(
-    fresh_server: NatsServer, stream_name: str
+    fresh_server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connect(fresh_server.url, request_timeout=10) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, allow_batched=True)
-        async with stream.ingest() as fast:
-            for n in range(1, 101):
-                await fast.send(stream_name, b"%d" % n)
-            await js.core.flush()
-            await asyncio.to_thread(fresh_server.kill)
+        # A ping would be answered with an ack.
+        async with stream.ingest(idle_timeout=180, ack_timeout=30) as fast:
+            with monkeypatch.context() as silent:
+                silent.setattr(fast_sending, "PING_AFTER_S", 60.0)
+                for n in range(1, 101):
+                    await fast.send(stream_name, b"%d" % n)
+                await js.core.flush()
+                await asyncio.to_thread(fresh_server.kill)
             await asyncio.to_thread(fresh_server.start)
             report = await fast.close()
         await check_truth(stream, report)
@@ -155,15 +168,18 @@ async def test_messages_that_a_killed_server_had_stored_and_not_acked_are_unknow
 
 
 async def test_a_stalled_server_is_told_and_the_report_stays_true(
-    stream: Stream, proxy: FaultProxy
+    stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with connect(proxy.url) as js:
         opened = await js.streams.get(stream.name)
-        async with opened.ingest(ack_timeout=1) as fast:
+        async with opened.ingest(ack_timeout=30) as fast:
             await fast.send(f"{stream.name}.a", b"1")
             proxy.stall()
-            with pytest.raises(RequestTimeoutError, match="nothing was acked"):
-                await send_numbers(fast, f"{stream.name}.a")
+            with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
+                hasty.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+                hasty.setattr(fast_sending, "PING_AFTER_S", 0.1)
+                with pytest.raises(RequestTimeoutError, match="nothing was acked"):
+                    await send_numbers(fast, f"{stream.name}.a")
             proxy.heal()
             report = await fast.close()
 
@@ -171,16 +187,22 @@ async def test_a_stalled_server_is_told_and_the_report_stays_true(
 
 
 async def test_an_answer_that_is_lost_at_the_end_is_asked_for_again(
-    stream: Stream, proxy: FaultProxy
+    stream: Stream, proxy: FaultProxy, js: JetStream
 ) -> None:
-    async with connect(proxy.url) as js:
-        opened = await js.streams.get(stream.name)
-        async with opened.ingest(ack_timeout=3) as fast:
+    async with connect(proxy.url) as through:
+        opened = await through.streams.get(stream.name)
+        async with opened.ingest(ack_timeout=30) as fast:
             for n in range(1, 11):
                 await fast.send(f"{stream.name}.a", b"%d" % n)
-            proxy.stall(direction="to_client")
-            closing = asyncio.create_task(fast.close())
-            await asyncio.sleep(0.2)
+            sending = fast._sending  # pyright: ignore[reportPrivateUsage]
+            assert sending is not None
+            prefix = sending._prefix  # pyright: ignore[reportPrivateUsage]
+            async with js.core.subscribe(f"{prefix}>") as answers:
+                await js.core.flush()
+                proxy.stall(direction="to_client")
+                closing = asyncio.create_task(fast.close())
+                while (answer := await answers.next(30)) and b'"batch"' not in answer.data:
+                    pass
             proxy.reset()
             proxy.heal()
             report = await closing
@@ -197,7 +219,7 @@ async def test_an_idle_batch_is_kept_alive(stream: Stream, js: JetStream) -> Non
         assert sending is not None
         prefix = sending._prefix  # pyright: ignore[reportPrivateUsage]
         async with js.core.subscribe(f"{prefix}1.4.$FI") as pings:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 async for ping in pings:
                     assert b'"type":"ack"' in ping.data
                     break
@@ -245,7 +267,7 @@ async def test_a_change_of_leaders_leaves_a_true_report(
         await step_down(cluster_js, nats_cluster, stream.name)
 
     # One of the two choices.
-    async with stream.ingest(on_gap=on_gap) as fast:  # pyright: ignore[reportArgumentType]
+    async with stream.ingest(on_gap=on_gap, ack_timeout=30) as fast:  # pyright: ignore[reportArgumentType]
         await ingest_and_disturb(fast, stream_name, move)
         report = await fast.close()
 
@@ -253,6 +275,7 @@ async def test_a_change_of_leaders_leaves_a_true_report(
     await check_truth(stream, report)
 
 
+@pytest.mark.timeout(120)
 async def test_a_killed_leader_leaves_a_true_report(
     nats_cluster_fresh: NatsCluster, stream_name: str
 ) -> None:
@@ -268,6 +291,7 @@ async def test_a_killed_leader_leaves_a_true_report(
         async with stream.ingest() as fast:
             await ingest_and_disturb(fast, stream_name, kill)
             report = await fast.close()
+        await asyncio.to_thread(cluster.wait_until_ready)  # Who chooses a leader answers nobody.
         await check_truth(stream, report)
 
     assert report.stored > TOTAL // 2

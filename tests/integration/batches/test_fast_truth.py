@@ -12,6 +12,7 @@ from natsstream.errors import BatchBrokenError, ConfigError, PermissionDeniedErr
 from natsstream.streams.batches import fast_sending
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.loops import turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,18 +76,21 @@ async def has(js: JetStream, stream: str, messages: int) -> bool:
 
 
 async def test_what_was_not_written_before_resume_is_never_written(
-    stream: Stream, proxy: FaultProxy
+    stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = f"{stream.name}.a"
     async with connect(proxy.url) as js:
         opened = await js.streams.get(stream.name)
-        async with opened.ingest(ack_timeout=0.5) as fast:
+        async with opened.ingest(ack_timeout=30) as fast:
             await fast.send(subject, b"1")
             proxy.cut()
             await eventually_async(lambda: is_apart(js))
             for number in range(2, 12):
                 await fast.send(subject, b"%d" % number)
-            await fast.resume()
+            with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
+                hasty.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+                hasty.setattr(fast_sending, "PING_AFTER_S", 0.1)
+                await fast.resume()
             before = fast.report
             proxy.heal()
             await eventually_async(lambda: is_on_connection(js, 2))
@@ -129,11 +133,11 @@ async def fill_and_break(fast: FastIngest, subject: str, proxy: FaultProxy) -> N
     while sending.room > 0:
         await fast.send(subject, b"lost")
     waiting = asyncio.create_task(fast.send(subject, b"x"))
-    await asyncio.sleep(0.05)
+    await turn()  # All is written, and the task waits.
     proxy.reset()
     proxy.heal()
     with pytest.raises(BatchBrokenError):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             await waiting
 
 

@@ -21,7 +21,8 @@ from natsstream.errors import (
 )
 from natsstream.streams.batches.outcome import Lost, find_outcome
 from natsstream.testing import FaultProxy
-from tests.support.clusters import step_down
+from tests.support.clusters import connect_to, step_down
+from tests.support.eventually import eventually_async
 from tests.support.streams import purge
 
 if TYPE_CHECKING:
@@ -55,10 +56,16 @@ async def go_on(tx: AtomicBatch, stream: Stream) -> None:
     await tx.commit()
 
 
-async def lose_answer(tx: AtomicBatch, proxy: FaultProxy) -> None:
+async def lose_answer(tx: AtomicBatch, proxy: FaultProxy, stream: Stream) -> None:
+    """Commit a batch that is stored and never answered; `stream` goes another way."""
+
+    async def is_stored() -> bool:
+        return await messages_of(stream) == tx.count
+
     proxy.stall(direction="to_client")
     with pytest.raises(RequestTimeoutError, match="may be stored or not"):
-        await tx.commit(timeout=0.3)
+        await tx.commit(timeout=0.1)
+    await eventually_async(is_stored)  # A reset would take along what has not arrived yet.
     proxy.reset()
     proxy.heal()
 
@@ -67,7 +74,7 @@ async def test_a_commit_whose_answer_is_lost_is_found(stream: Stream, proxy: Fau
     async with connect(proxy.url) as js:
         async with (await js.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
             with pytest.raises(ConfigError, match="unknown"):
                 await tx.commit()
         ack = await tx.outcome()
@@ -83,7 +90,7 @@ async def test_it_is_found_behind_messages_of_others(
     async with connect(proxy.url) as through:
         async with (await through.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
         async with js.publisher() as publisher:
             for _ in range(500):
                 await publisher.send(f"{stream.name}.2", b"another's")
@@ -99,7 +106,7 @@ async def test_it_is_found_where_its_last_message_was_removed(
     async with connect(proxy.url) as through:
         async with (await through.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
         await stream.publish(f"{stream.name}.2", b"another's")
         await purge(js, stream.name, filter=f"{stream.name}.2")
         ack = await tx.outcome()
@@ -116,7 +123,7 @@ async def test_a_commit_that_did_not_arrive_is_not_stored(
             await fill(tx, stream)
             proxy.stall(direction="to_server")
             with pytest.raises(RequestTimeoutError):
-                await tx.commit(timeout=0.3)
+                await tx.commit(timeout=0.1)
             proxy.reset()
             proxy.heal()
         assert await tx.outcome() is None
@@ -132,11 +139,11 @@ async def test_what_was_told_as_not_stored_is_not_stored_later(
         async with opened.batch() as tx:
             await fill(tx, stream)
             proxy.stall(direction="to_server")
-            committing = asyncio.create_task(tx.commit(timeout=20))
+            committing = asyncio.create_task(tx.commit(timeout=50))
             while tx._state != "committing":  # pyright: ignore[reportPrivateUsage]
                 await asyncio.sleep(0)
             lost = Lost(stream.cached, tx.batch_id, 3, f"{stream.name}.0", f"{stream.name}.2")
-            told = await find_outcome(js._api, lost, 10)  # pyright: ignore[reportPrivateUsage]
+            told = await find_outcome(js._api, lost, 30)  # pyright: ignore[reportPrivateUsage]
             proxy.heal()
             with pytest.raises(BatchIncompleteError):
                 await committing
@@ -153,12 +160,12 @@ async def test_a_commit_of_one_message_that_comes_late_is_not_stored_either(
         async with opened.batch() as tx:
             await tx.add(f"{stream.name}.0", b"x")
             proxy.stall(direction="to_server")
-            committing = asyncio.create_task(tx.commit(timeout=20))
+            committing = asyncio.create_task(tx.commit(timeout=50))
             while tx._state != "committing":  # pyright: ignore[reportPrivateUsage]
                 await asyncio.sleep(0)
             subject = f"{stream.name}.0"
             lost = Lost(stream.cached, tx.batch_id, 1, subject, subject)
-            told = await find_outcome(js._api, lost, 10)  # pyright: ignore[reportPrivateUsage]
+            told = await find_outcome(js._api, lost, 30)  # pyright: ignore[reportPrivateUsage]
             proxy.heal()
             with pytest.raises(BatchIncompleteError):
                 await committing
@@ -175,7 +182,7 @@ async def test_a_batch_that_the_stream_never_answered_can_not_be_told(
     lost = Lost(stream.cached, "never", 1, subject, subject, is_known=False)
 
     with pytest.raises(BatchOutcomeUnknownError, match="when it arrives"):
-        await find_outcome(js._api, lost, 10)  # pyright: ignore[reportPrivateUsage]
+        await find_outcome(js._api, lost, 30)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_it_can_not_be_told_where_messages_were_removed(
@@ -184,7 +191,7 @@ async def test_it_can_not_be_told_where_messages_were_removed(
     async with connect(proxy.url) as through:
         async with (await through.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
         await purge(js, stream.name)
         with pytest.raises(BatchOutcomeUnknownError, match="removed"):
             await tx.outcome()
@@ -196,7 +203,7 @@ async def test_others_messages_behind_it_do_not_stand_for_those_that_were_remove
     async with connect(proxy.url) as through:
         async with (await through.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
         await purge(js, stream.name)
         for _ in range(5):
             await stream.publish(f"{stream.name}.2", b"another's")
@@ -215,7 +222,7 @@ async def test_messages_that_were_removed_before_it_do_not_count(
             await fill(tx, stream)
             proxy.stall(direction="to_server")
             with pytest.raises(RequestTimeoutError):
-                await tx.commit(timeout=0.3)
+                await tx.commit(timeout=0.1)
             proxy.reset()
             proxy.heal()
         assert await tx.outcome() is None
@@ -227,7 +234,7 @@ async def test_a_stream_that_was_made_anew_can_not_tell(
     async with connect(proxy.url) as through:
         async with (await through.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
-            await lose_answer(tx, proxy)
+            await lose_answer(tx, proxy, stream)
         await js.streams.delete(stream.name)
         await js.streams.ensure(stream.name, subjects=[f"{stream.name}.>"], allow_atomic=True)
         with pytest.raises(BatchOutcomeUnknownError, match="made again"):
@@ -322,19 +329,19 @@ async def test_a_lost_answer_is_found_out_on_a_replicated_stream(
 ) -> None:
     stream = await cluster_js.streams.ensure(stream_name, **fields)  # pyright: ignore[reportArgumentType]
     with FaultProxy(nats_cluster.servers[0].port) as proxy:
-        async with connect(proxy.url, request_timeout=10) as js:
+        async with connect(proxy.url, request_timeout=30) as js:
             opened = await js.streams.get(stream.name)
             async with opened.batch() as stored:
                 await fill(stored, stream)
-                await lose_answer(stored, proxy)
+                await lose_answer(stored, proxy, stream)
             found = await stored.outcome()
         # Another connection: that one has found its way past the proxy.
-        async with connect(proxy.url, request_timeout=10) as js:
+        async with connect(proxy.url, request_timeout=30) as js:
             async with (await js.streams.get(stream.name)).batch() as dropped:
                 await fill(dropped, stream)
                 proxy.stall(direction="to_server")
                 with pytest.raises(RequestTimeoutError):
-                    await dropped.commit(timeout=0.3)
+                    await dropped.commit(timeout=0.1)
                 proxy.reset()
                 proxy.heal()
             lost = await dropped.outcome()
@@ -344,12 +351,13 @@ async def test_a_lost_answer_is_found_out_on_a_replicated_stream(
     assert await messages_of(stream) == 3
 
 
+@pytest.mark.timeout(120)
 async def test_outcomes_are_true_while_leaders_are_killed(
     nats_cluster_fresh: NatsCluster, stream_name: str, fields: dict[str, object]
 ) -> None:
     cluster = nats_cluster_fresh
     told: dict[int, bool] = {}
-    async with connect(cluster.urls, request_timeout=3, reconnect_timeout=60) as js:
+    async with connect_to(cluster) as js:
         stream = await js.streams.ensure(stream_name, **fields)  # pyright: ignore[reportArgumentType]
         for number in range(25):
             if number == 8:
@@ -357,10 +365,11 @@ async def test_outcomes_are_true_while_leaders_are_killed(
                 killing = asyncio.create_task(asyncio.to_thread(leader.kill))
                 told[number] = await commit_one(stream, number)
                 await killing
+                await asyncio.to_thread(cluster.wait_for_leader, stream.name, other_than=leader)
                 await asyncio.to_thread(leader.start)
-                await asyncio.to_thread(cluster.wait_for_leader, stream.name)
             else:
                 told[number] = await commit_one(stream, number)
+        await asyncio.to_thread(cluster.wait_until_ready)  # Who chooses a leader answers nobody.
         found = [int(m.data) async for m in stream.read(first=1)]
 
     assert sorted(found) == sorted(2 * [number for number, is_in in told.items() if is_in])
@@ -369,17 +378,26 @@ async def test_outcomes_are_true_while_leaders_are_killed(
 
 async def commit_one(stream: Stream, number: int) -> bool:
     """Store a batch of two copies of a number; return whether it was told to be stored."""
-    tx = None
+    tx = stream.batch()
     try:
-        async with stream.batch() as tx:
-            await tx.add(f"{stream.name}.a", b"%d" % number)
-            await tx.add(f"{stream.name}.b", b"%d" % number)
+        async with tx:
+            async with asyncio.timeout(3):  # What is not committed is not stored.
+                await tx.add(f"{stream.name}.a", b"%d" % number)
+                await tx.add(f"{stream.name}.b", b"%d" % number)
             await tx.commit(timeout=2)
-    except NatsStreamError:
-        if tx is not None and tx._state == "unknown":  # pyright: ignore[reportPrivateUsage]
-            return await tx.outcome() is not None
-        return False
+    except (NatsStreamError, TimeoutError):
+        return tx._state == "unknown" and await is_found(tx)  # pyright: ignore[reportPrivateUsage]
     return True
+
+
+async def is_found(tx: AtomicBatch) -> bool:
+    """Ask until the stream has a leader that tells."""
+    while True:
+        try:
+            return await tx.outcome() is not None
+        except BatchOutcomeUnknownError as error:
+            if not error.retryable:
+                raise
 
 
 async def test_adding_that_is_cancelled_ends_the_batch_and_stores_nothing(

@@ -49,7 +49,7 @@ def test_messages_of_a_loop_that_was_left_are_there_for_next(js: blocking.JetStr
             break
 
         assert messages.pending_count == 9
-        found = [messages.next(5) for _ in range(9)]
+        found = [messages.next(30) for _ in range(9)]
 
     assert [message.data for message in found if message] == [b"%d" % n for n in range(1, 10)]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # How often the loop turns without a message before a reader counts as waiting.
 STILL_LOOKS = 20
-RUN_TIMEOUT_S = 20.0
+RUN_TIMEOUT_S = 40.0
 # More than a read has under way at once (16 MiB), so that a paused server leaves it waiting.
 LARGE_MESSAGES, LARGE_BYTES = 3_000, 16 << 10
 

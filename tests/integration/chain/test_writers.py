@@ -16,11 +16,15 @@ from natsstream.errors import (
     NatsStreamError,
     TransportError,
 )
+from natsstream.streams.chain import writer
 from tests.support.chains import KEY, chain_of, copied
+from tests.support.eventually import eventually_async
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
-    from natsstream import JetStream
+    from natsstream import JetStream, PubAck, StreamInfo
+    from natsstream.streams.api import Api
+    from natsstream.streams.publishing.outgoing import Prepared
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
@@ -67,11 +71,18 @@ async def test_second_process_is_noticed_after_the_duplicate_window(
     async with stream.chained(writer="w1", key=KEY) as one:
         async with stream.chained(writer="w1", key=KEY) as two:
             await two.send(f"{stream_name}.0", b"theirs")
-        await asyncio.sleep(0.3)  # The server forgets message ids by time alone.
+            await js.publish(f"{stream_name}.0", b"plain", msg_id="later")
+        # The server forgets message ids by time alone, one after another.
+        await eventually_async(lambda: is_forgotten(js, f"{stream_name}.0", "later"))
         with pytest.raises(ChainForkedError):
             await one.send(f"{stream_name}.0", b"mine")
 
     assert (await stream.verify_chain(key=KEY)).links == 1
+
+
+async def is_forgotten(js: JetStream, subject: str, msg_id: str) -> bool:
+    """Tell whether the server takes a message of an id for a new one, and stores it then."""
+    return not (await js.publish(subject, b"plain", msg_id=msg_id)).duplicate
 
 
 async def test_exclusive_writer_is_stopped_by_the_server(js: JetStream, stream_name: str) -> None:
@@ -87,17 +98,33 @@ async def test_exclusive_writer_is_stopped_by_the_server(js: JetStream, stream_n
 
 
 async def test_link_whose_ack_was_lost_is_sent_again_and_stored_once(
-    fresh_server: NatsServer, stream_name: str
+    fresh_server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connect(fresh_server.url, request_timeout=0.5) as js:
+    publish = writer.publish
+    tries: list[float] = []
+    is_second = asyncio.Event()
+
+    async def impatient(
+        api: Api, message: Prepared, *, stream: StreamInfo, timeout: float | None
+    ) -> PubAck:
+        """Give up the first try only."""
+        assert timeout is None
+        tries.append(0.1 if not tries else 30)
+        if len(tries) == 2:
+            is_second.set()
+        return await publish(api, message, stream=stream, timeout=tries[-1])
+
+    async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
         async with stream.chained(writer="w1", key=KEY) as chain:
             await chain.send(f"{stream_name}.0", b"1")
             fresh_server.pause()
-            task = asyncio.create_task(chain.send(f"{stream_name}.0", b"2"))
-            await asyncio.sleep(0.8)  # Past the first try's deadline: the second one is under way.
-            fresh_server.resume()
-            await task
+            with monkeypatch.context() as patched:
+                patched.setattr(writer, "publish", impatient)
+                task = asyncio.create_task(chain.send(f"{stream_name}.0", b"2"))
+                await is_second.wait()
+                fresh_server.resume()
+                await task
             await chain.send(f"{stream_name}.0", b"3")
 
         report = await stream.verify_chain(key=KEY)
@@ -107,7 +134,7 @@ async def test_link_whose_ack_was_lost_is_sent_again_and_stored_once(
 async def test_link_that_nobody_knows_of_is_looked_up_before_the_next_one(
     fresh_server: NatsServer, stream_name: str
 ) -> None:
-    async with connect(fresh_server.url, request_timeout=5) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
         async with stream.chained(writer="w1", key=KEY) as chain:
             await chain.send(f"{stream_name}.0", b"1")
@@ -132,7 +159,7 @@ async def test_link_that_nobody_knows_of_is_looked_up_before_the_next_one(
 async def test_link_that_comes_late_is_taken_up_and_not_called_foreign(
     fresh_server: NatsServer, stream_name: str
 ) -> None:
-    async with connect(fresh_server.url, request_timeout=5) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
         async with stream.chained(writer="w1", key=KEY) as chain:
             await chain.send(f"{stream_name}.0", b"1")

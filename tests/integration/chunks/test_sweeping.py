@@ -81,8 +81,12 @@ async def test_a_put_that_was_swept_away_meanwhile_says_so(
     task = asyncio.create_task(stream.chunks.put(subject, source.__aiter__(), chunk_size=10_000))
     await source.has_given.wait()
 
+    swept = 0
+
     async def is_swept() -> bool:
-        return (await sweep(stream)).chunks == 10
+        nonlocal swept
+        swept += (await sweep(stream)).chunks
+        return swept == 10
 
     await eventually_async(is_swept)
     source.go_on.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from natsstream import JetStream, connect
 from natsstream._wire.lane import FastLane
 from natsstream.errors import AuthenticationError, ConfigError, ConnectError, TlsError
 from natsstream.testing import NatsServer, find_nats_server
+from natsstream.testing.ports import read_ports
 from tests.support.certificates import Authority, Certificate
 from tests.support.eventually import eventually, eventually_async
 from tests.support.streams import fill, payload
@@ -171,21 +171,25 @@ async def test_certificate_may_name_the_user(authority: Authority, client: Certi
             await tls_version(mapping.url, ca=authority.ca, cert=other.cert, key=other.key)
 
 
+def route_of(server: NatsServer) -> str:
+    """Return the address that the server chose for routes."""
+    (listener,) = server._listeners["cluster"]  # pyright: ignore[reportPrivateUsage]
+    return f"nats://127.0.0.1:{listener.rpartition(':')[2]}"
+
+
 async def test_server_that_the_cluster_told_of_is_checked_by_the_name_that_was_given(
     authority: Authority,
 ) -> None:
     """Servers tell each other's addresses, and certificates often hold names alone."""
     own = authority.sign("cluster", names="DNS:localhost")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        route = f"127.0.0.1:{free.getsockname()[1]}"
 
-    def config(listen: str) -> str:
-        cluster = f'name: c, listen: "{listen}", routes: ["nats://{route}"]'
+    def config(*routes: str) -> str:
+        cluster = f'name: c, listen: "127.0.0.1:-1", routes: {json.dumps(routes)}'
         return f"{tls_config(own)} cluster {{ {cluster} }}"
 
     with (
-        NatsServer(config=config(route), jetstream=False) as first,
-        NatsServer(config=config("127.0.0.1:-1"), jetstream=False) as second,
+        NatsServer(config=config(), jetstream=False) as first,
+        NatsServer(config=config(route_of(first)), jetstream=False) as second,
     ):
         async with connect(f"localhost:{first.port}", ca=authority.ca) as js:
             client = js._client  # pyright: ignore[reportPrivateUsage]
@@ -194,13 +198,13 @@ async def test_server_that_the_cluster_told_of_is_checked_by_the_name_that_was_g
             async def knows_second() -> bool:
                 return told in {server.netloc for server in client._nats.servers}  # pyright: ignore[reportPrivateUsage]
 
-            await eventually_async(knows_second, within_s=20)
+            await eventually_async(knows_second)
             first.kill()
 
             async def is_at_second() -> bool:
                 return client.is_connected and js.url == f"nats://{told}"
 
-            await eventually_async(is_at_second, within_s=20)
+            await eventually_async(is_at_second)
 
 
 @pytest.mark.parametrize(
@@ -243,12 +247,11 @@ def handshake_first(own: Certificate, folder: Path) -> Generator[str]:
     process = subprocess.Popen([find_nats_server(), *flags, *files])
 
     def port() -> int:
-        for file in folder.glob("*.ports"):
-            return int(json.loads(file.read_text() or "{}")["nats"][0].rpartition(":")[2])
-        return 0
+        told = read_ports(folder, process.pid)
+        return int(told["nats"][0].rpartition(":")[2]) if told else 0
 
     try:
-        yield f"nats://127.0.0.1:{eventually(port, within_s=20)}"
+        yield f"nats://127.0.0.1:{eventually(port)}"
     finally:
         process.kill()
         process.wait(20)
@@ -300,6 +303,6 @@ async def test_connection_over_tls_comes_back_and_has_its_lane(authority: Author
             async def is_back() -> bool:
                 return client.connections > 1 and client.is_connected
 
-            await eventually_async(is_back, within_s=20)
+            await eventually_async(is_back)
             assert isinstance(transport_of(js).get_protocol(), FastLane)
             await js.streams.ensure("AGAIN")

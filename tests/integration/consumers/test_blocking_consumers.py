@@ -8,6 +8,7 @@ import pytest
 
 from natsstream import blocking
 from natsstream.errors import ConsumerNotFoundError
+from tests.support.eventually import eventually
 
 if TYPE_CHECKING:
     from natsstream.testing import NatsNode
@@ -23,8 +24,11 @@ def test_consumers_are_managed_and_read_without_async(server: NatsNode, stream_n
         js.publish(f"{stream_name}.a", b"x")
 
         assert sorted(stream.consumers.names()) == ["pull", "push"]
-        assert {info.name: info.num_pending for info in stream.consumers.list()}["pull"] == 1
-        message = pulled.next(timeout=5)
+        # A consumer learns of a message a moment after its publisher.
+        eventually(
+            lambda: {info.name: info.num_pending for info in stream.consumers.list()}["pull"] == 1
+        )
+        message = pulled.next(timeout=30)
         assert message is not None
         message.ack(confirm=True)
         with pushed.subscribe() as messages:

@@ -21,8 +21,8 @@ FAR = datetime(2100, 1, 1, microsecond=5, tzinfo=UTC)
 async def test_paused_consumer_delivers_nothing_until_it_is_resumed(
     js: JetStream, stream: Stream
 ) -> None:
-    await stream.consumers.create("c")
     await js.publish(f"{stream.name}.a", b"x")
+    await stream.consumers.create("c")
 
     pause = await stream.consumers.pause("c", until=FAR)
     assert (pause.is_paused, pause.until) == (True, FAR)
@@ -70,9 +70,10 @@ async def test_pause_that_is_over_asks_for_nothing(stream: Stream) -> None:
 
 
 async def test_reset_delivers_again_from_a_sequence(js: JetStream, stream: Stream) -> None:
-    await stream.consumers.create("c")
     for number in range(5):
         await js.publish(f"{stream.name}.a", b"%d" % number)
+    # Behind them: one that is there learns of a message a moment after its publisher.
+    await stream.consumers.create("c")
     assert len(await pull(js, stream.name, "c", batch=5, ack=True)) == 5
 
     assert await stream.consumers.reset("c", sequence=3) == 3
@@ -86,9 +87,9 @@ async def test_reset_delivers_again_from_a_sequence(js: JetStream, stream: Strea
 async def test_reset_without_a_sequence_delivers_what_is_not_settled(
     js: JetStream, stream: Stream
 ) -> None:
-    await stream.consumers.create("c")
     for number in range(4):
         await js.publish(f"{stream.name}.a", b"%d" % number)
+    await stream.consumers.create("c")
     await pull(js, stream.name, "c", batch=2, ack=True)
     await pull(js, stream.name, "c", batch=2)
 
@@ -107,10 +108,10 @@ async def test_reset_before_the_start_is_refused(stream: Stream) -> None:
 
 
 async def test_unpin_takes_the_pin(js: JetStream, stream: Stream) -> None:
+    await js.publish(f"{stream.name}.a", b"x")
     await stream.consumers.create(
         "c", priority_groups=["g"], priority_policy="pinned_client", priority_timeout=60
     )
-    await js.publish(f"{stream.name}.a", b"x")
     await pull(js, stream.name, "c", group="g")
     (group,) = (await stream.consumers.get("c")).cached.priority_groups
     assert (group.group, bool(group.pinned_client_id), group.pinned_ns > 0) == ("g", True, True)
@@ -146,10 +147,10 @@ async def test_server_without_cluster_has_no_leader_to_step_down(stream: Stream)
 
 
 async def test_info_counts_what_is_out_and_what_is_to_come(js: JetStream, stream: Stream) -> None:
-    consumer = await stream.consumers.create("c", filters=[f"{stream.name}.a"])
     for _ in range(5):
         await js.publish(f"{stream.name}.a", b"x")
     await js.publish(f"{stream.name}.b", b"x")
+    consumer = await stream.consumers.create("c", filters=[f"{stream.name}.a"])
     await pull(js, stream.name, "c", batch=2)
 
     info = await consumer.info()

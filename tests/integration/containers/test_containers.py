@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.needs_docker, pytest.mark.usefixtures("no_leak")]
 
 RUN_TIMEOUT_S = 50
+REQUEST_TIMEOUT_S = 30.0
 STREAM = "ORDERS"
 
 # Starts a container, tells its id and its owner's label, and waits until it is ended.
@@ -48,14 +49,15 @@ def running() -> Iterator[NatsContainer]:
 
 
 def store(url: str, count: int, *, replicas: int = 1) -> None:
-    with ns.connect(url) as js:
+    # A replicated stream elects a leader first, which takes seconds when the vote is split.
+    with ns.connect(url, request_timeout=REQUEST_TIMEOUT_S) as js:
         stream = js.streams.ensure(STREAM, subjects=["orders"], replicas=replicas)
         for number in range(count):
             stream.publish("orders", b"%d" % number)
 
 
 def stored(url: str) -> int:
-    with ns.connect(url) as js:
+    with ns.connect(url, request_timeout=REQUEST_TIMEOUT_S) as js:
         return js.streams.get(STREAM).info().state.messages
 
 
@@ -113,7 +115,7 @@ def test_paused_container_keeps_its_port_and_says_nothing(running: NatsContainer
     running.resume()
     running.resume()
     assert not running.is_paused
-    assert says_info(running.port)
+    eventually(lambda: says_info(running.port))
 
 
 def test_paused_container_can_be_stopped() -> None:
@@ -209,7 +211,7 @@ def test_next_start_removes_what_a_killed_python_left() -> None:
         dead_owner.communicate(timeout=RUN_TIMEOUT_S)
         with NatsContainer():
             # Where the reaper runs it may have been quicker.
-            eventually(lambda: left not in containers(), within_s=20)
+            eventually(lambda: left not in containers())
             assert living in containers()
     finally:
         living_owner.communicate(timeout=RUN_TIMEOUT_S)
@@ -228,10 +230,10 @@ def test_cluster_elects_another_leader_when_one_is_killed() -> None:
 
         # Raft waits 4 to 9 s before it takes a leader for lost.
         assert eventually(successor, within_s=30) in cluster.servers
-        assert stored(cluster.url) == 5
+        eventually(lambda: stored(cluster.url) == 5)
         leader.start()
         cluster.wait_until_ready()
-        assert cluster.meta_leader() in cluster.servers
+        assert eventually(cluster.meta_leader) in cluster.servers
 
 
 def test_cluster_goes_on_with_its_data_after_a_stop_that_keeps_it() -> None:
@@ -245,7 +247,7 @@ def test_cluster_goes_on_with_its_data_after_a_stop_that_keeps_it() -> None:
 
         assert cluster.urls == urls
         eventually(lambda: cluster.leader_of(STREAM), within_s=30)
-        assert stored(cluster.url) == 5
+        eventually(lambda: stored(cluster.url) == 5)
 
 
 def test_cluster_whose_node_fails_leaves_nothing() -> None:

@@ -50,9 +50,9 @@ async def test_lost_answer_adds_once_when_it_is_asked_again(
             assert await counters.incr(stream_name, 5) == 5
             proxy.stall(direction="to_client")
             with pytest.raises((RequestTimeoutError, TransportError), match="stored or not"):
-                await counters.incr(stream_name, 10, msg_id="once", timeout=0.3)
+                await counters.incr(stream_name, 10, msg_id="once", timeout=0.1)
             proxy.heal()
-            again = await counters.incr(stream_name, 10, msg_id="once", timeout=10)
+            again = await counters.incr(stream_name, 10, msg_id="once", timeout=30)
 
     assert again == 15
     held = await near.get(stream_name)

@@ -43,7 +43,7 @@ async def make_letters(
             deliveries=1,
             reason="rejected",
         )
-        await store_letter(api_of(js), queue.name, death, b"", b"%d" % number, timeout=5)
+        await store_letter(api_of(js), queue.name, death, b"", b"%d" % number, timeout=30)
     return queue
 
 

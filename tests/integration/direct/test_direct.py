@@ -15,6 +15,7 @@ from natsstream.errors import (
     SubjectError,
 )
 from tests.support.clusters import connect_to
+from tests.support.eventually import eventually_async
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ async def test_wrong_arguments_are_refused(
 async def test_batch_whose_server_stops_is_an_error_and_not_a_short_answer(
     fresh_server: NatsServer, stream_name: str
 ) -> None:
-    async with connect(fresh_server.url, request_timeout=2) as js:
+    async with connect(fresh_server.url) as js:
         stream = await fill(js, stream_name, 10, allow_direct=True)
         await stream.direct.batch(1)  # What the connection says of the server is known now.
         fresh_server.pause()
@@ -252,11 +253,14 @@ async def test_direct_reads_work_on_replicated_streams(
     async with connect_to(nats_cluster) as js:
         stream = await fill(js, stream_name, 30, allow_direct=True, replicas=3)
 
+        # Any replica answers, also one that lags behind.
         async def all_there() -> bool:
             return len(await stream.direct.batch(100)) == 30
 
-        async with asyncio.timeout(20):
-            while not await all_there():  # Any replica answers, also one that lags behind.
-                await asyncio.sleep(0.05)
-        assert len(await stream.direct.latest()) == 3
+        async def newest_there() -> bool:
+            found = await stream.direct.latest()
+            return [each.sequence for each in found.messages] == [28, 29, 30]
+
+        await eventually_async(all_there)
+        await eventually_async(newest_there)
         await stream.delete()

@@ -134,7 +134,7 @@ async def test_replica_of_a_removed_peer_moves_to_another_server(
             names = {now.get("leader"), *(each["name"] for each in now.get("replicas") or ())}
             return removed not in names and len(names - {None}) == 2
 
-        await eventually_async(has_moved, within_s=20)
+        await eventually_async(has_moved)
         assert [message.sequence async for message in stream.read()] == [1, 2, 3, 4, 5]
         await stream.delete()
 

@@ -44,7 +44,7 @@ async def by_retrying_publisher(
     js: JetStream, stream: str, subject: Any, **arguments: Any
 ) -> object:
     """Publish by a publisher that may send again."""
-    async with js.publisher(retry_for=5, stream=stream) as publisher:
+    async with js.publisher(retry_for=30, stream=stream) as publisher:
         return await (await publisher.send(subject, **arguments))
 
 

@@ -70,6 +70,9 @@ async def test_numbers_are_stored_once_and_in_order_through_kills_of_leaders(
                 await step_down(js, own_cluster, "S")
             await store_next(stream, "s.a", number)
 
+        await asyncio.to_thread(
+            own_cluster.wait_until_ready
+        )  # Who chooses a leader answers nobody.
         stored = [int(message.data) async for message in stream.read()]
         assert stored == list(range(1, COUNT + 1))
 
@@ -100,7 +103,7 @@ async def test_message_whose_ack_was_cut_off_is_not_stored_twice(
         return (await stream.info()).state.last_seq == 1
 
     with FaultProxy(server.port) as proxy:
-        async with connect(proxy.url) as far:
+        async with connect(proxy.url, request_timeout=50) as far:
             await far.account()
             proxy.stall(direction="to_client")
             sending = asyncio.ensure_future(far.publish(stream_name, b"1", expect=expect))
@@ -110,7 +113,7 @@ async def test_message_whose_ack_was_cut_off_is_not_stored_twice(
                 await sending
             proxy.heal()
             with pytest.raises(WrongLastSequenceError) as caught:
-                await far.publish(stream_name, b"1", expect=expect, timeout=20)
+                await far.publish(stream_name, b"1", expect=expect, timeout=50)
 
     assert caught.value.last_seq == 1
     assert (await stream.info()).state.messages == 1

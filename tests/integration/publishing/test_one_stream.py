@@ -26,7 +26,7 @@ async def test_message_for_another_stream_is_refused(
     for name in (mine, other):
         await js.streams.create(name, subjects=[name], storage="memory")
 
-    async with js.publisher(retry_for=5, keep_order=keep_order) as publisher:
+    async with js.publisher(retry_for=30, keep_order=keep_order) as publisher:
         first = await publisher.send(mine, b"")
         second = await publisher.send(other, b"")
         third = await publisher.send(mine, b"")
@@ -51,7 +51,7 @@ async def test_expectation_of_an_order_is_refused_also_where_a_header_says_it(
     """The second copy would be refused because of the first, and told as not stored."""
     stream = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
 
-    async with js.publisher(retry_for=5) as publisher:
+    async with js.publisher(retry_for=30) as publisher:
         with pytest.raises(ConfigError, match="expect nothing"):
             await publisher.send(stream_name, b"", headers=headers)
         await publisher.send(stream_name, b"", headers={"Nats-Expected-Stream": stream_name})
@@ -102,7 +102,7 @@ async def test_stream_that_republishes_into_another_keeps_its_copies_free(
     )
     other = await js.streams.create(copies, subjects=[f"{copies}.>"], storage="memory")
 
-    async with js.publisher(retry_for=5) as publisher:
+    async with js.publisher(retry_for=30) as publisher:
         await publisher.send(f"{origin}.a", b"by a publisher")
     await stream.publish(f"{origin}.a", b"by the stream")
 
@@ -116,7 +116,7 @@ async def test_counters_take_retried_messages(js: JetStream, stream_name: str) -
     """A counter refuses every expectation, that of its own stream too."""
     counters = await js.counters.ensure(stream_name, subjects=[stream_name], storage="memory")
 
-    async with js.publisher(retry_for=5) as publisher:
+    async with js.publisher(retry_for=30) as publisher:
         for _ in range(3):
             await publisher.send(stream_name, b"", headers={"Nats-Incr": "2"}, msg_id="once")
         with pytest.raises(CounterError, match="incr"):

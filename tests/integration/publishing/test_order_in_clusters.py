@@ -26,6 +26,12 @@ pytestmark = pytest.mark.asyncio
 EXPECTED = "Nats-Expected-Last-Msg-Id"
 
 
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """A machine that stands still for a second is no pause, unless a test makes one."""
+    monkeypatch.setattr(ordered_sending, "_SEEN_FOR_S", 60.0)
+
+
 def in_a_cluster(info: StreamInfo) -> bool:
     """Tell that a stream is not alone, whatever it is."""
     del info
@@ -55,11 +61,11 @@ async def test_stream_that_is_scaled_up_while_it_is_written_lives_and_keeps_orde
     futures: list[asyncio.Future[PubAck]] = []
 
     async with js.publisher(retry_for=60, keep_order=True) as publisher:
-        for number in range(900):
+        for number in range(300):
             futures.append(await publisher.send(stream_name, payload(number)))
-            if number in (300, 600):
+            if number in (100, 200):
                 await futures[-1]
-                replicas = 3 if number == 300 else 1
+                replicas = 3 if number == 100 else 1
                 scaling = asyncio.ensure_future(js.streams.ensure(stream_name, replicas=replicas))
                 futures += [await publisher.send(stream_name, payload(number)) for _ in range(100)]
                 await scaling

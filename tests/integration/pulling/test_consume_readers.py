@@ -21,6 +21,7 @@ from tests.support.pulling import (
     take,
     worker_of,
 )
+from tests.support.standstill import prove
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
+
+# Of an ack_wait: what comes within the test's time was given back.
+LONG_S = 600
 
 
 async def is_full(messages: Messages, count: int) -> bool:
@@ -44,7 +48,7 @@ async def read_on(messages: Messages, found: list[int]) -> None:
 
 async def test_stopping_hands_out_nothing_more(js: JetStream, stream_name: str) -> None:
     """Also of the run that the reader is at; it does not wait for its messages."""
-    worker = await worker_of(js, stream_name, 100)
+    worker = await worker_of(js, stream_name, 100, ack_wait=LONG_S)
     async with worker.consume(max_messages=100) as messages:
         await take(messages, 1)
         await eventually_async(lambda: is_full(messages, 40))
@@ -53,7 +57,7 @@ async def test_stopping_hands_out_nothing_more(js: JetStream, stream_name: str) 
         found: list[int] = []
         await read_on(messages, found)
         await stopping
-    others = await worker.fetch(99, timeout=10)
+    others = await worker.fetch(99, timeout=40)
 
     assert found == []
     assert sorted(sequences(others)) == list(range(2, 101))
@@ -79,11 +83,11 @@ async def test_draining_reader_gets_all_that_is_on_its_way(
 ) -> None:
     """The reader is faster than the link, on which messages are under way for a tenth of a second.
 
-    The ack_wait is 30 s: what a drained flow had been sent and did not hand out would come then.
+    The ack_wait is long: what a drained flow had been sent and did not hand out would come then.
     """
     with FaultProxy(server.port) as proxy:
         async with connect(server.url) as direct, connect(proxy.url) as js:
-            near = await worker_of(direct, stream_name)
+            near = await worker_of(direct, stream_name, ack_wait=LONG_S)
             worker = await (await js.streams.get(stream_name)).consumers.get("work")
             proxy.delay(0.1, direction="to_client")
             found: list[int] = []
@@ -93,7 +97,9 @@ async def test_draining_reader_gets_all_that_is_on_its_way(
                 await fill(direct, stream_name, 20)
                 await messages.drain()
                 await reading
-            found += sequences(await near.fetch(20 - len(found) or 1, timeout=0.5))
+            if len(found) < 20:
+                found += sequences(await near.fetch(20 - len(found), timeout=40))
+            assert await near.fetch(1, no_wait=True) == []
 
     assert sorted(found) == list(range(1, 21))
 
@@ -116,8 +122,8 @@ async def test_second_end_returns_when_the_first_is_done(
 async def test_end_that_is_cancelled_anywhere_gives_all_back(
     js: JetStream, stream_name: str, way: str
 ) -> None:
-    """The ack_wait is 30 s; each round is cancelled one step of the loop later."""
-    worker = await worker_of(js, stream_name, 60)
+    """The ack_wait is long; each round is cancelled one step of the loop later."""
+    worker = await worker_of(js, stream_name, 60, ack_wait=LONG_S)
     before = subscriptions(js)
     found: set[int] = set()
 
@@ -138,7 +144,7 @@ async def test_end_that_is_cancelled_anywhere_gives_all_back(
         using.cancel()
         await asyncio.wait({using})
     await eventually_async(lambda: has_subscriptions(js, before))
-    while rest := await worker.fetch(60, timeout=1):
+    while len(found) < 60 and (rest := await worker.fetch(60 - len(found), timeout=40)):
         found.update(sequences(rest))
 
     assert found == set(range(1, 61))
@@ -146,16 +152,22 @@ async def test_end_that_is_cancelled_anywhere_gives_all_back(
 
 async def test_paused_consumer_is_no_break(js: JetStream, stream_name: str) -> None:
     """The server sends heartbeats for a consumer that is paused."""
-    worker = await worker_of(js, stream_name, 2)
-    stream = await js.streams.get(stream_name)
-    await stream.consumers.pause("work", until=datetime.now(UTC) + timedelta(seconds=30))
-    async with worker.consume(heartbeat=0.2) as messages:
-        reading = asyncio.ensure_future(take(messages, 2))
-        done, _ = await asyncio.wait({reading}, timeout=1)
-        assert not done
-        await stream.consumers.resume("work")
-        assert await reading == [1, 2]
-        await messages.drain()
-        kinds = [type(event) async for event in messages.events()]
 
-    assert HeartbeatsMissed not in kinds
+    async def wait(lease_s: float) -> None:
+        name = f"{stream_name}_{lease_s:.0f}"
+        worker = await worker_of(js, name, 2)
+        stream = await js.streams.get(name)
+        await stream.consumers.pause("work", until=datetime.now(UTC) + timedelta(seconds=60))
+        # Silence of two and a half heartbeats would be the lease.
+        async with worker.consume(heartbeat=0.4 * lease_s) as messages:
+            reading = asyncio.ensure_future(take(messages, 2))
+            done, _ = await asyncio.wait({reading}, timeout=2 * lease_s)
+            assert not done
+            await stream.consumers.resume("work")
+            assert await reading == [1, 2]
+            await messages.drain()
+            kinds = [type(event) async for event in messages.events()]
+
+        assert HeartbeatsMissed not in kinds
+
+    await prove(js, wait)

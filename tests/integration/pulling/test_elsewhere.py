@@ -13,7 +13,14 @@ from natsstream.errors import ConsumerDeletedError, NatsStreamError
 from natsstream.testing import NatsServer, server_binary
 from tests.support.eventually import eventually_async
 from tests.support.leaves import start_hub, start_leaf
-from tests.support.pulling import has_pulls, is_settled, sequences, take, worker_of
+from tests.support.pulling import (
+    has_pulls,
+    is_settled,
+    nothing_comes,
+    sequences,
+    take,
+    worker_of,
+)
 
 if TYPE_CHECKING:
     from natsstream import Consumer, JetStream
@@ -68,7 +75,7 @@ async def check_pulls(js: JetStream, worker: Consumer) -> None:
     assert (await worker.info()).num_pending == 0
 
     consumers = (await js.streams.get(worker.stream)).consumers
-    fetching = asyncio.ensure_future(worker.fetch(1, timeout=20))
+    fetching = asyncio.ensure_future(worker.fetch(1, timeout=50))
     async with worker.consume() as messages:
         reading = asyncio.ensure_future(anext(messages))
         await eventually_async(lambda: has_pulls(worker, 3))
@@ -79,7 +86,7 @@ async def check_pulls(js: JetStream, worker: Consumer) -> None:
         await fetching
     # Nobody tells that nobody listens when a leaf node lies between.
     with pytest.raises(ConsumerDeletedError):
-        await worker.next(timeout=0.3)
+        assert not await nothing_comes(worker, within_s=0.3)
 
 
 async def test_pulls_and_verdicts_pass_a_domain(stream_name: str) -> None:

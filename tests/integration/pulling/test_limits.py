@@ -13,10 +13,11 @@ from natsstream.errors import ConfigError, PullLimitError
 from natsstream.streams.delivery.events import HeartbeatsMissed, LimitExceeded
 from tests.support.eventually import eventually_async
 from tests.support.pulling import has_pulls, sequences, take, worker_of
+from tests.support.standstill import prove
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
-    from natsstream import JetStream
+    from natsstream import JetStream, Messages
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
@@ -62,7 +63,7 @@ async def test_long_fetch_that_finds_no_place_is_a_retryable_error(
 ) -> None:
     """The server refuses pulls with heartbeats by silence."""
     worker = await worker_of(js, stream_name, max_waiting=1)
-    first = asyncio.ensure_future(worker.next(timeout=30))
+    first = asyncio.ensure_future(worker.next(timeout=50))
     await eventually_async(lambda: has_pulls(worker))
 
     with pytest.raises(PullLimitError, match="no place") as told:
@@ -72,23 +73,39 @@ async def test_long_fetch_that_finds_no_place_is_a_retryable_error(
     assert await first is not None
 
 
+async def kinds_of(messages: Messages, count: int) -> list[type]:
+    """Return what kinds the next events of a flow have."""
+    async with aclosing(messages.events()) as events:
+        return [type(await anext(events)) for _ in range(count)]
+
+
 async def test_flow_that_finds_no_place_waits_for_longer_than_it_waits_for_a_connection(
     server: NatsServer, stream_name: str
 ) -> None:
-    async with connect(server.url, reconnect_timeout=0.3) as js:
-        worker = await worker_of(js, stream_name, max_waiting=1)
-        first = asyncio.ensure_future(worker.next(timeout=30))
-        await eventually_async(lambda: has_pulls(worker))
-        async with worker.consume(max_messages=1, heartbeat=0.1) as messages:
-            reading = asyncio.ensure_future(take(messages, 3))
-            async with aclosing(messages.events()) as events:
-                kinds = [type(await anext(events)) for _ in range(6)]
-            assert not reading.done()
-            await fill(js, stream_name, 4)
-            assert await first is not None
-            assert len(await reading) == 3
+    async def wait_longer(lease_s: float) -> None:
+        async with connect(server.url, reconnect_timeout=0.6 * lease_s) as js:
+            name = f"{stream_name}_{lease_s:.0f}"
+            worker = await worker_of(js, name, max_waiting=1)
+            first = asyncio.ensure_future(worker.next(timeout=50))
+            await eventually_async(lambda: has_pulls(worker))
+            # Three silences are longer than the wait for a connection.
+            heartbeat_s = 0.2 * lease_s
+            async with worker.consume(max_messages=1, heartbeat=heartbeat_s) as messages:
+                reading = asyncio.ensure_future(take(messages, 3))
+                telling = asyncio.ensure_future(kinds_of(messages, 6))
+                await asyncio.wait({reading, telling}, return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    telling.cancel()
+                    await reading
+                kinds = await telling
+                await fill(js, name, 4)
+                assert await first is not None
+                assert len(await reading) == 3
 
-    assert kinds == [HeartbeatsMissed, LimitExceeded] * 3
+        assert kinds == [HeartbeatsMissed, LimitExceeded] * 3
+
+    async with connect(server.url) as near:
+        await prove(near, wait_longer)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ import pytest
 from natsstream import Pinned, Unpinned
 from natsstream.errors import ConfigError, ServerError
 from tests.support.eventually import eventually_async
-from tests.support.pulling import has_pulls, is_idle, sequences, take, worker_of
+from tests.support.pulling import (
+    has_pulls,
+    is_idle,
+    nothing_comes,
+    sequences,
+    take,
+    worker_of,
+)
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -23,7 +30,7 @@ pytestmark = pytest.mark.asyncio
 async def pinned_worker(js: JetStream, name: str, count: int = 0) -> Consumer:
     """Return a consumer whose group is pinned to one client."""
     return await worker_of(
-        js, name, count, priority_groups=["jobs"], priority_policy="pinned_client", ack_wait=2
+        js, name, count, priority_groups=["jobs"], priority_policy="pinned_client"
     )
 
 
@@ -31,7 +38,7 @@ async def test_overflow_pulls_wait_until_enough_is_pending(js: JetStream, stream
     worker = await worker_of(
         js, stream_name, 3, priority_groups=["jobs"], priority_policy="overflow"
     )
-    waiting = asyncio.ensure_future(worker.fetch(2, timeout=10, min_pending=5))
+    waiting = asyncio.ensure_future(worker.fetch(2, timeout=50, min_pending=5))
     done, _ = await asyncio.wait({waiting}, timeout=0.3)
     assert not done
     await fill(js, stream_name, 4, start=3)
@@ -47,14 +54,16 @@ async def test_pulls_with_the_lower_priority_number_come_first(
     worker = await worker_of(
         js, stream_name, priority_groups=["jobs"], priority_policy="prioritized"
     )
-    late = asyncio.ensure_future(worker.fetch(1, timeout=0.6, priority=7))
-    await asyncio.wait({late}, timeout=0.1)
-    first = asyncio.ensure_future(worker.fetch(1, timeout=5, priority=0))
+    late = asyncio.ensure_future(worker.fetch(1, timeout=50, priority=7))
+    await eventually_async(lambda: has_pulls(worker))
+    first = asyncio.ensure_future(worker.fetch(1, timeout=50, priority=0))
     await eventually_async(lambda: has_pulls(worker, 2))
     await fill(js, stream_name, 1)
 
     assert sequences(await first) == [1]
-    assert sequences(await late) == []
+    assert not late.done()
+    await fill(js, stream_name, 1, start=1)
+    assert sequences(await late) == [2]
 
 
 async def test_pinned_flow_gets_all_and_the_other_stands_by(
@@ -96,7 +105,7 @@ async def test_pinned_fetches_of_one_handle_go_on_with_their_pin(
     worker = await pinned_worker(js, stream_name, 10)
     found: list[int] = []
     for _ in range(5):
-        messages = await worker.fetch(2, timeout=5)
+        messages = await worker.fetch(2, timeout=30)
         found += sequences(messages)
         for message in messages:
             await message.ack(confirm=True)
@@ -104,14 +113,14 @@ async def test_pinned_fetches_of_one_handle_go_on_with_their_pin(
     await fill(js, stream_name, 1, start=10)
 
     assert found == list(range(1, 11))
-    assert await other.next(timeout=0.2) is None
-    assert await worker.next(timeout=2) is not None
+    assert await nothing_comes(other, within_s=0.2)
+    assert await worker.next(timeout=30) is not None
 
 
 async def test_group_that_does_not_exist_is_refused(js: JetStream, stream_name: str) -> None:
     worker = await pinned_worker(js, stream_name, 1)
     with pytest.raises(ServerError):
-        await worker.next(timeout=2, group="others")
+        await worker.next(timeout=4, group="others")
     async with worker.consume(group="others") as messages:
         with pytest.raises(ServerError):
             await anext(messages)

@@ -20,7 +20,8 @@ from natsstream.streams.delivery.backoff import Backoff
 from natsstream.streams.delivery.verdicts import Reject, Retry
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
-from tests.support.pulling import is_settled, worker_of
+from tests.support.pulling import is_settled, nothing_comes, worker_of
+from tests.support.standstill import prove
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -48,7 +49,7 @@ async def test_acked_message_does_not_come_again(js: JetStream, stream_name: str
     await second.ack(confirm=True)
 
     assert await is_settled(worker)
-    assert await worker.next(timeout=0.5) is None
+    assert await nothing_comes(worker, within_s=0.5)
 
 
 async def test_acks_of_one_turn_leave_in_few_writes(
@@ -69,7 +70,7 @@ async def test_acks_of_one_turn_leave_in_few_writes(
         await message.ack()
     assert len(asyncio.all_tasks()) == tasks
 
-    await eventually_async(lambda: is_settled(worker))
+    assert await eventually_async(lambda: is_settled(worker))
     assert len([data for data in writes if b"+ACK" in data]) == 1
 
 
@@ -95,7 +96,7 @@ async def test_message_given_back_comes_again_after_its_delay(
     await first.nak()
     await second.nak(delay=0.2, confirm=True)
 
-    again = await worker.fetch(2, timeout=3)
+    again = await worker.fetch(2, timeout=30)
     assert [(each.sequence, each.delivered) for each in again] == [(1, 2), (2, 2)]
 
 
@@ -111,7 +112,7 @@ async def test_terminated_message_does_not_come_again_and_its_reason_is_told(
         event = await anext(told)
 
     assert json.loads(event.data)["reason"] == "no such order"
-    assert await worker.next(timeout=0.5) is None
+    assert await nothing_comes(worker, within_s=0.5)
 
 
 @pytest.mark.parametrize("reason", ["a\r\nPUB x 0\r\n", "a\nb", "x" * 1_025, 7, b"bytes"])
@@ -131,14 +132,17 @@ async def test_reason_that_would_break_the_line_is_refused(
 
 
 async def test_message_in_progress_is_not_given_to_others(js: JetStream, stream_name: str) -> None:
-    worker = await worker_of(js, stream_name, 1, ack_wait=0.4)
-    message = await worker.next()
-    assert message is not None
-    for _ in range(4):
-        await message.in_progress()
-        assert await worker.next(timeout=0.25) is None
-    await message.ack(confirm=True)
-    assert message.is_settled
+    async def hold(lease_s: float) -> None:
+        worker = await worker_of(js, f"{stream_name}_{lease_s:.0f}", 1, ack_wait=lease_s)
+        message = await worker.next()
+        assert message is not None
+        for _ in range(4):
+            await message.in_progress()
+            assert await worker.next(timeout=lease_s / 2) is None
+        await message.ack(confirm=True)
+        assert message.is_settled
+
+    await prove(js, hold)
 
 
 async def test_block_acks_what_it_has_handled(js: JetStream, stream_name: str) -> None:
@@ -153,13 +157,17 @@ async def test_block_acks_what_it_has_handled(js: JetStream, stream_name: str) -
 
 async def test_block_keeps_its_message_alive(js: JetStream, stream_name: str) -> None:
     """Two blocks last three leases; one timer serves both."""
-    worker = await worker_of(js, stream_name, 2, ack_wait=0.4)
-    first, second = await worker.fetch(2)
-    async with first.processing(), second.processing():
-        assert await worker.next(timeout=1.2) is None
 
-    assert await eventually_async(lambda: is_settled(worker))
-    assert first.delivered == 1
+    async def keep(lease_s: float) -> None:
+        worker = await worker_of(js, f"{stream_name}_{lease_s:.0f}", 2, ack_wait=lease_s)
+        first, second = await worker.fetch(2)
+        async with first.processing(), second.processing():
+            assert await worker.next(timeout=3 * lease_s) is None
+
+        assert await eventually_async(lambda: is_settled(worker))
+        assert first.delivered == 1
+
+    await prove(js, keep)
 
 
 async def test_block_without_keepalive_loses_its_message(js: JetStream, stream_name: str) -> None:
@@ -168,7 +176,7 @@ async def test_block_without_keepalive_loses_its_message(js: JetStream, stream_n
     assert message is not None
     again: DeliveredMessage | None = None
     async with message.processing(keepalive=False):
-        again = await worker.next(timeout=3)
+        again = await worker.next(timeout=30)
 
     assert again is not None
     assert again.delivered == 2
@@ -195,10 +203,13 @@ async def test_block_settles_by_its_exception(
             raise error
     except BaseException as told:  # noqa: BLE001 - looked at below.
         raised = told
-    again = await worker.next(timeout=2 if delivered else 0.3)
-
     assert raised is (None if is_told else error)
-    assert (again.delivered if again else None) == delivered
+    if delivered is None:
+        assert await nothing_comes(worker, within_s=0.3)
+        return
+    again = await worker.next(timeout=30)
+    assert again is not None
+    assert again.delivered == delivered
 
 
 async def test_block_leaves_a_settled_message_alone(js: JetStream, stream_name: str) -> None:
@@ -208,7 +219,7 @@ async def test_block_leaves_a_settled_message_alone(js: JetStream, stream_name: 
     async with message.processing():
         await message.term()
 
-    assert await worker.next(timeout=0.2) is None
+    assert await nothing_comes(worker, within_s=0.2)
 
 
 async def test_ack_and_next_is_one_round_trip(js: JetStream, stream_name: str) -> None:
@@ -217,7 +228,8 @@ async def test_ack_and_next_is_one_round_trip(js: JetStream, stream_name: str) -
     found: list[int] = []
     while message is not None:
         found.append(message.sequence)
-        message = await message.ack_next(timeout=0.3)
+        # Only the last one waits until its time is over.
+        message = await message.ack_next(timeout=30 if len(found) < 5 else 0.3)
 
     assert found == [1, 2, 3, 4, 5]
     assert await is_settled(worker)
@@ -233,7 +245,7 @@ async def test_cancelled_ack_and_next_loses_nothing(js: JetStream, stream_name: 
     assert message.is_settled
     await js.publish(f"{stream_name}.0", b"x")
 
-    found = await worker.next(timeout=5)
+    found = await worker.next(timeout=30)
     assert found is not None
     assert found.sequence == 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +15,12 @@ from natsstream.errors import (
     ConsumerDeletedError,
     ConsumerExistsError,
     PermissionDeniedError,
+    RequestTimeoutError,
 )
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
+from tests.support.patience import set_patience
 from tests.support.pushing import fill_push, make_push, numbers, take_push
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ async def test_deletion_is_told_to_a_reader_that_waits(
 ) -> None:
     consumer = await make_push(stream)
 
-    async with asyncio.timeout(20), consumer.subscribe() as messages:
+    async with asyncio.timeout(40), consumer.subscribe() as messages:
         reader = asyncio.ensure_future(anext(messages))
         await asyncio.sleep(0)
         if what == "stream":
@@ -51,7 +54,10 @@ async def test_deletion_is_told_to_a_reader_that_waits(
         with pytest.raises(ConsumerDeletedError):
             await anext(messages)
 
-    assert await events_of(messages) == ["HeartbeatsMissed", "ConsumerDeleted"]
+    events = await events_of(messages)
+    assert events[-2:] == ["HeartbeatsMissed", "ConsumerDeleted"]
+    # A server that stood still before was silent too.
+    assert set(events[:-2]) <= {"HeartbeatsMissed"}
 
 
 @pytest.mark.parametrize("patience", [0, 0.0001])
@@ -79,16 +85,16 @@ async def test_block_that_is_left_during_a_look_leaves_no_task(fresh_server: Nat
             stream = await js.streams.create("S", subjects=["S.>"])
             consumer = await make_push(stream)
             tasks = asyncio.all_tasks()
-            async with asyncio.timeout(20), consumer.subscribe() as messages:
+            async with asyncio.timeout(40), consumer.subscribe() as messages:
                 proxy.stall(direction="to_client")
                 events = messages.events()
                 reader = asyncio.ensure_future(anext(messages))
                 assert type(await anext(events)).__name__ == "HeartbeatsMissed"
                 reader.cancel()
                 await asyncio.wait([reader])
-                assert len(asyncio.all_tasks()) == len(tasks) + 1
+                assert len(asyncio.all_tasks() - tasks) == 1
 
-            assert asyncio.all_tasks() == tasks
+            assert asyncio.all_tasks() <= tasks
             proxy.heal()
 
 
@@ -185,11 +191,12 @@ async def test_server_that_does_not_come_back_is_told(fresh_server: NatsServer) 
 async def test_silence_is_told_and_the_reader_goes_on(fresh_server: NatsServer) -> None:
     """A frozen link: the connection stays, and neither messages nor heartbeats come."""
     with FaultProxy(fresh_server.port) as proxy:
-        async with connect(proxy.url, request_timeout=0.5) as js, connect(fresh_server.url) as near:
+        async with connect(proxy.url) as js, connect(fresh_server.url) as near:
             stream = await near.streams.create("S", subjects=["S.>"])
             await make_push(stream)
             consumer = await (await js.streams.get("S")).consumers.get("push")
-            async with asyncio.timeout(30), consumer.subscribe() as messages:
+            async with asyncio.timeout(40), consumer.subscribe() as messages:
+                set_patience(js, request_timeout=0.5)
                 reader = asyncio.ensure_future(anext(messages))
                 events: list[ReadEvent] = []
                 proxy.stall(direction="to_client")
@@ -268,7 +275,7 @@ async def test_closed_connection_ends_the_reader(fresh_server: NatsServer) -> No
         reader = asyncio.ensure_future(anext(messages))
         await asyncio.sleep(0)
     with pytest.raises(ConnectionClosedError):
-        await asyncio.wait_for(reader, 5)
+        await asyncio.wait_for(reader, 30)
     await messages.close()
 
 
@@ -286,6 +293,7 @@ async def test_subscription_that_is_not_allowed_is_told() -> None:
                 await consumer.subscribe().open()
 
 
+@pytest.mark.timeout(120)
 async def test_leader_changes_lose_nothing(
     cluster_js: JetStream, nats_cluster: NatsCluster, stream_name: str
 ) -> None:
@@ -295,15 +303,19 @@ async def test_leader_changes_lose_nothing(
     consumer = await make_push(stream, ack_wait=2, idle_heartbeat=1)
     await fill_push(js, stream, 2_000)
     found: set[int] = set()
+    changes = 0
 
-    async with asyncio.timeout(50), consumer.subscribe() as messages:
+    async with asyncio.timeout(100), consumer.subscribe() as messages:
         while len(found) < 2_000:
             message = await anext(messages)
             found |= set(numbers([message]))
             await message.ack()
-            if len(found) == 500 and message.delivered == 1:
-                await consumer.step_down()
-            if len(found) == 1_000 and message.delivered == 1:
+            if len(found) >= 500 and changes == 0:
+                changes = 1
+                with suppress(RequestTimeoutError):  # A leader may take its answer with it.
+                    await consumer.step_down(timeout=10)
+            if len(found) >= 1_000 and changes == 1:
+                changes = 2
                 await step_down(js, nats_cluster, stream_name)
 
     assert found == set(range(1, 2_001))

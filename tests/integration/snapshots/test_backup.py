@@ -19,6 +19,7 @@ from natsstream.errors import (
 )
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
+from tests.support.raw_nats import request
 from tests.support.streams import change, consumer_count, fill
 
 if TYPE_CHECKING:
@@ -55,15 +56,17 @@ async def readers_gone(stream: Stream) -> None:
 
 async def backed_up(stream: Stream, path: Path) -> None:
     """Save a replicated stream, which may not be ready right after other work."""
-    for _ in range(5):
+
+    async def is_saved() -> bool:
         try:
             await stream.backup(path)
         except BackupError as error:
             if not error.retryable:
                 raise
-        else:
-            return
-    await stream.backup(path)
+            return False
+        return True
+
+    await eventually_async(is_saved)
 
 
 def entries(folder: Path) -> list[str]:
@@ -176,23 +179,28 @@ async def test_stream_that_is_there_is_never_touched(
 
 
 async def test_stream_that_somebody_makes_during_a_restore_stays_theirs(
-    js: JetStream, stream_name: str, tmp_path: Path
+    js: JetStream, server: NatsServer, stream_name: str, tmp_path: Path
 ) -> None:
     stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
-    for _ in range(8):  # Many parts, each of which is a round trip.
+    for _ in range(3):  # The server has not seen the end when it has the first part.
         await js.publish(f"{stream_name}.0", os.urandom(1 << 20))
     await stream.backup(tmp_path / "backup")
     await stream.delete()
-    made: list[asyncio.Task[Stream]] = []
+    answers: list[dict[str, object]] = []
 
     def make(progress: RestoreProgress) -> None:
-        if not made and not progress.is_done:
-            made.append(asyncio.ensure_future(fill(js, stream_name, 2)))
+        if not answers and not progress.is_done:  # The restore stands still until it is done.
+            config = {"name": stream_name, "subjects": [f"{stream_name}.>"]}
+            subject = f"$JS.API.STREAM.CREATE.{stream_name}"
+            answers.append(request(server.port, subject, json.dumps(config).encode()))
+            answers.append(request(server.port, f"{stream_name}.0", b"theirs"))
 
     with pytest.raises(StreamExistsError):
         await js.streams.restore(tmp_path / "backup", on_progress=make)
 
-    assert len(await content(await made[0])) == 2
+    assert not any("error" in answer for answer in answers)
+    held = await content(await js.streams.get(stream_name))
+    assert [data for *_, data in held] == [b"theirs"]
 
 
 async def test_folder_that_holds_something_is_left_alone(
@@ -322,7 +330,7 @@ async def test_lost_connection_ends_the_backup(
         assert caught.value.retryable
         assert entries(tmp_path) == []
         fresh_server.start()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(50):
             await stream.backup(tmp_path / "backup")
 
 

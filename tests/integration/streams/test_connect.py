@@ -22,7 +22,7 @@ from tests.support.eventually import eventually_async
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
 
 pytestmark = pytest.mark.asyncio
 
@@ -46,15 +46,16 @@ async def listener(greeting: bytes) -> AsyncGenerator[str]:
         leave.set()
 
 
-def closed_port() -> int:
-    """Return a port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port on which nobody listens: it is bound for as long as the test runs."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
-async def test_closed_port_fails_with_a_hint() -> None:
-    url = f"nats://127.0.0.1:{closed_port()}"
+async def test_closed_port_fails_with_a_hint(closed_port: int) -> None:
+    url = f"nats://127.0.0.1:{closed_port}"
 
     with pytest.raises(ConnectError, match=url) as caught:
         await connect(url).open()
@@ -76,7 +77,7 @@ async def test_closed_port_fails_with_a_hint() -> None:
     ids=["silent", "http", "ssh", "empty_info", "broken_info", "noise"],
 )
 async def test_program_that_is_no_nats_server_is_refused_in_time(greeting: bytes) -> None:
-    async with listener(greeting) as url, asyncio.timeout(10):
+    async with listener(greeting) as url, asyncio.timeout(30):
         with pytest.raises(ConnectError, match=url):
             await connect(url, connect_timeout=1).open()
 
@@ -99,9 +100,9 @@ async def test_failed_connection_leaves_no_task() -> None:
     await eventually_async(is_clean)
 
 
-async def test_password_is_not_in_the_error() -> None:
+async def test_password_is_not_in_the_error(closed_port: int) -> None:
     with pytest.raises(ConnectError) as caught:
-        await connect(f"nats://me:secret@127.0.0.1:{closed_port()}").open()
+        await connect(f"nats://me:secret@127.0.0.1:{closed_port}").open()
 
     assert "secret" not in str(caught.value)
     assert "secret" not in repr(caught.value)
@@ -119,7 +120,7 @@ async def test_server_without_jetstream_is_told() -> None:
 @pytest.mark.parametrize(("user", "password"), [("a", "wrong"), ("x", "b"), (None, None)])
 async def test_wrong_credentials_are_refused(user: str | None, password: str | None) -> None:
     with NatsServer(config=AUTHORIZATION) as server:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             with pytest.raises(AuthenticationError) as caught:
                 await connect(server.url, user=user, password=password).open()
 
@@ -128,7 +129,7 @@ async def test_wrong_credentials_are_refused(user: str | None, password: str | N
 
 async def test_right_credentials_are_taken_also_after_a_restart() -> None:
     with NatsServer(config=AUTHORIZATION) as server:
-        async with connect(server.url, user=USER, password=PASSWORD) as js:
+        async with connect(server.url, user=USER, password=PASSWORD, request_timeout=30) as js:
             await js.streams.create("S")
             await asyncio.to_thread(server.restart)
             assert (await js.streams.get("S")).name == "S"
@@ -149,8 +150,10 @@ async def test_token_is_taken() -> None:
             await connect(server.url, token=f"not {TOKEN}").open()
 
 
-async def test_second_server_is_taken_when_the_first_is_dead(server: NatsServer) -> None:
-    urls = [f"nats://127.0.0.1:{closed_port()}", server.url]
+async def test_second_server_is_taken_when_the_first_is_dead(
+    server: NatsServer, closed_port: int
+) -> None:
+    urls = [f"nats://127.0.0.1:{closed_port}", server.url]
 
     async with connect(urls) as js:
         assert js.url == server.url
@@ -159,8 +162,9 @@ async def test_second_server_is_taken_when_the_first_is_dead(server: NatsServer)
 async def test_second_server_is_taken_when_the_first_is_silent(server: NatsServer) -> None:
     async with (
         listener(b"") as silent,
-        asyncio.timeout(10),
-        connect([silent, server.url], connect_timeout=0.5) as js,
+        asyncio.timeout(30),
+        # The second one has no more time for its handshake.
+        connect([silent, server.url], connect_timeout=2) as js,
     ):
         assert js.url == server.url
 
@@ -200,7 +204,7 @@ async def test_closing_without_a_server_ends_in_time(fresh_server: NatsServer) -
     await connection.open()
     await asyncio.to_thread(fresh_server.kill)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await connection.close()
 
 
@@ -221,7 +225,7 @@ async def test_publish_works_after_the_server_came_back(
     fresh_server: NatsServer,
     is_crash: bool,  # noqa: FBT001
 ) -> None:
-    async with connect(fresh_server.url) as js:
+    async with connect(fresh_server.url, request_timeout=30) as js:
         await fill(js, "S", 3)
         if is_crash:
             await asyncio.to_thread(fresh_server.kill)

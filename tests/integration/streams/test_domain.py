@@ -18,6 +18,7 @@ from natsstream.errors import (
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.leaves import start_hub, start_leaf
+from tests.support.patience import set_patience
 from tests.support.streams import consumer_count, fill
 
 if TYPE_CHECKING:
@@ -136,10 +137,11 @@ async def has_no_consumers(js: JetStream, name: str) -> bool:
 async def test_domain_that_is_not_there_is_named_in_the_error(
     hub_and_leaf: tuple[NatsServer, NatsServer],
 ) -> None:
-    options = ConnectOptions(servers=hub_and_leaf[1].url, domain="moon", request_timeout=0.5)
+    options = ConnectOptions(servers=hub_and_leaf[1].url, domain="moon", request_timeout=1)
     async with connect(options) as js:
         with pytest.raises(NoRespondersError, match=r"\$JS\.moon\.API"):
             await js.account()
+        set_patience(js, request_timeout=30)
         with pytest.raises(NoRespondersError, match=r"\$JS\.moon\.API"):
             await js.streams.create("S")
 
@@ -242,7 +244,7 @@ async def test_subject_that_is_not_imported_has_no_stream(imported: JetStream) -
 
 async def test_account_without_an_import_has_no_jetstream(accounts: NatsServer) -> None:
     options = ConnectOptions(
-        servers=accounts.url, user="app", password=PASSWORD, request_timeout=0.5
+        servers=accounts.url, user="app", password=PASSWORD, request_timeout=30
     )
     async with connect(options) as js:
         with pytest.raises(JetStreamNotEnabledError, match="not enabled for account"):

@@ -8,6 +8,7 @@ import pytest
 
 from natsstream.errors import ConfigError, StreamRecreatedError, SubjectError
 from natsstream.streams.reading import session
+from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers, publish, take_sequences
 from tests.support.streams import consumer_count, fill
 
@@ -41,7 +42,11 @@ async def test_newest_come_first_then_what_is_stored(js: JetStream, stream_name:
         assert [message async for message in tail.initial()] == []
         await fill(js, stream_name, 1, start=32)
         assert await take_sequences(tail, 1) == [33]
-    assert await consumer_count(stream) == 0
+
+    async def is_clean() -> bool:
+        return await consumer_count(stream) == 0
+
+    await eventually_async(is_clean)
 
 
 async def test_overlapping_filters_bring_each_message_once(js: JetStream, stream_name: str) -> None:

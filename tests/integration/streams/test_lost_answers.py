@@ -13,6 +13,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.errors import NotFoundError, RequestTimeoutError, StreamNotFoundError
+from tests.support.patience import set_patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -23,16 +24,20 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence is looked into sooner than after a second."""
+    monkeypatch.setattr("natsstream.streams.api._LOOK_EVERY_S", 0.2)
+
+
 @asynccontextmanager
-async def silent(
-    url: str, prefix: str, *, changes: bool, request_timeout: float = 30
-) -> AsyncGenerator[JetStream]:
+async def silent(url: str, prefix: str, *, changes: bool) -> AsyncGenerator[JetStream]:
     """Connect through a relay of the API that answers no change, and may not pass it on."""
     async with (
         connect(url) as direct,
         direct.core.subscribe(f"{prefix}.>") as requests,
         asyncio.TaskGroup() as group,
-        connect(url, api_prefix=prefix, request_timeout=request_timeout) as js,
+        connect(url, api_prefix=prefix, request_timeout=30) as js,
     ):
 
         async def relay(request: CoreMessage) -> None:
@@ -82,12 +87,13 @@ async def test_deletion_that_was_lost_is_no_deletion(
     stream = await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"])
     await stream.consumers.create("c")
 
-    prefix = f"{stream_name}_api"
-    async with silent(server.url, prefix, changes=False, request_timeout=2.5) as there:
+    async with silent(server.url, f"{stream_name}_api", changes=False) as there:
+        consumers = (await there.streams.get(stream_name)).consumers
+        set_patience(there, request_timeout=1)
         with pytest.raises(RequestTimeoutError, match="DELETE"):
             await there.streams.delete(stream_name)
         with pytest.raises(RequestTimeoutError, match="DELETE"):
-            await (await there.streams.get(stream_name)).consumers.delete("c")
+            await consumers.delete("c")
 
     assert [name async for name in stream.consumers.names()] == ["c"]
 
@@ -123,8 +129,8 @@ async def test_change_that_was_lost_is_no_change(
 ) -> None:
     await js.streams.create(stream_name, subjects=[f"{stream_name}_a.>"], max_age=7200)
 
-    prefix = f"{stream_name}_api"
-    async with silent(server.url, prefix, changes=False, request_timeout=2.5) as there:
+    async with silent(server.url, f"{stream_name}_api", changes=False) as there:
+        set_patience(there, request_timeout=1)
         with pytest.raises(RequestTimeoutError, match="UPDATE"):
             await there.streams.update(stream_name, max_age=3600)
         with pytest.raises(RequestTimeoutError, match="CREATE"):
@@ -150,7 +156,7 @@ async def test_cancelled_deletion_waits_for_nothing(
 
     async with silent(server.url, f"{stream_name}_api", changes=False) as there:
         deleting = asyncio.ensure_future(there.streams.delete(stream_name))
-        done, _ = await asyncio.wait({deleting}, timeout=1.2)
+        done, _ = await asyncio.wait({deleting}, timeout=0.5)
         deleting.cancel()
         await asyncio.wait({deleting})
         await there.core.flush()

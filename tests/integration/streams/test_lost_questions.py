@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import RequestTimeoutError
+from natsstream.errors import NoRespondersError, RequestTimeoutError
+from tests.support.loops import turn
 
 if TYPE_CHECKING:
     from natsstream import CoreMessage, CoreSubscription, JetStream
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 INFO = {"config": {"name": "A"}, "created": "2026-11-21T05:00:00Z", "state": {}}
+
+
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question is asked again sooner than after a second."""
+    monkeypatch.setattr("natsstream._wire.patience._AGAIN_AFTER_S", 0.2)
 
 
 async def answer_second(questions: CoreSubscription) -> list[CoreMessage]:
@@ -43,17 +50,45 @@ async def test_question_that_was_lost_is_asked_again_within_its_deadline(
     assert (first.reply, first.data) == (second.reply, second.data)
 
 
-async def test_questions_leave_no_reply_behind(server: NatsServer, stream_name: str) -> None:
+async def test_questions_leave_no_reply_behind(
+    server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock jumps behind the deadline when two have been asked."""
+    loop = asyncio.get_running_loop()
+    clock = loop.time
     async with (
-        connect(server.url, api_prefix=stream_name, request_timeout=1.2) as js,
+        connect(server.url, api_prefix=stream_name, request_timeout=30) as js,
         js.core.subscribe(f"{stream_name}.STREAM.INFO.A") as questions,
     ):
-        with pytest.raises(RequestTimeoutError, match="within"):
-            await js.streams.get("A")
+        asking = asyncio.ensure_future(js.streams.get("A"))
+        first, second = await anext(questions), await anext(questions)
+        with monkeypatch.context() as patches:
+            patches.setattr(loop, "time", lambda: clock() + 100)
+            with pytest.raises(RequestTimeoutError, match="within"):
+                await asking
         await js.core.flush()
 
-        assert questions.pending_count == 2
+        assert first.reply == second.reply
+        assert questions.pending_count == 0
         assert waiting(js) == {}
+
+
+async def test_question_that_nobody_heard_is_told_as_that_when_the_last_one_is_lost(
+    server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last attempt has what the others left of the time, and says less than they do."""
+    loop = asyncio.get_running_loop()
+    clock = loop.time
+    async with connect(server.url, api_prefix=stream_name, request_timeout=30) as js:
+        asking = asyncio.ensure_future(js.streams.get("A"))
+        await turn()
+        await js.core.flush()
+        async with js.core.subscribe(f"{stream_name}.STREAM.INFO.A") as questions:
+            await anext(questions)
+            with monkeypatch.context() as patches:
+                patches.setattr(loop, "time", lambda: clock() + 100)
+                with pytest.raises(NoRespondersError):
+                    await asking
 
 
 async def test_answers_that_come_twice_are_no_answer_to_the_next_question(

@@ -196,14 +196,14 @@ async def test_task_that_stops_waiting_for_room_leaves_the_others(
 ) -> None:
     async with connect(fresh_server.url) as js:
         await make(js, "S")
-        async with js.publisher(max_pending=1) as publisher:
+        async with js.publisher(max_pending=1, ack_timeout=60) as publisher:
             fresh_server.pause()
             await publisher.send("S.a", b"1")
             waiting = [asyncio.ensure_future(publisher.send("S.a", b"x")) for _ in range(2)]
             await asyncio.wait(waiting, timeout=0.05)
             waiting[0].cancel()
             fresh_server.resume()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 ack = await (await waiting[1])
 
     assert ack.sequence == 2

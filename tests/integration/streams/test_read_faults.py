@@ -20,8 +20,10 @@ from natsstream.errors import (
     StreamNotFoundError,
     StreamRecreatedError,
 )
+from natsstream.streams.reading import session
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.patience import set_patience
 from tests.support.streams import (
     by_batches,
     by_messages,
@@ -109,20 +111,22 @@ async def test_read_goes_on_after_a_pause(
 
 @ways
 async def test_read_goes_on_after_a_pause_that_breaks_the_session(
-    fresh_server: NatsServer, fresh_js: JetStream, way: Way
+    fresh_server: NatsServer, fresh_js: JetStream, way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(session, "SILENCE_MAX_S", 2.0)
     stream = await fill(fresh_js, "S", COUNT, size=SIZE)
     messages = stream.read()
     sequences = way(messages)
     found = list(await anext(sequences))
 
+    before = messages.report.resumes
     fresh_server.pause()
     waiting = await silence(sequences, found)
 
     async def has_given_up() -> bool:
-        return messages.report.resumes > 0
+        return messages.report.resumes > before
 
-    await eventually_async(has_given_up, within_s=15)
+    await eventually_async(has_given_up)
     fresh_server.resume()
     found.extend(await waiting)
     async for some in sequences:
@@ -135,8 +139,9 @@ async def test_read_goes_on_after_a_pause_that_breaks_the_session(
 async def test_server_that_stays_dead_ends_the_read_with_where_to_go_on(
     fresh_server: NatsServer, way: Way
 ) -> None:
-    async with connect(fresh_server.url, reconnect_timeout=2) as js:
+    async with connect(fresh_server.url) as js:
         stream = await fill(js, "S", COUNT, size=SIZE)
+        set_patience(js, reconnect_timeout=2)
         found: list[int] = []
 
         with pytest.raises(ConnectionLostError) as caught:
@@ -148,6 +153,7 @@ async def test_server_that_stays_dead_ends_the_read_with_where_to_go_on(
         assert f"read(first={len(found) + 1}, last={COUNT})" in caught.value.hint
         assert caught.value.retryable
 
+        set_patience(js, request_timeout=30, reconnect_timeout=30)
         fresh_server.start()
         async for some in way(stream.read(first=len(found) + 1, last=COUNT)):
             found.extend(some)

@@ -11,6 +11,7 @@ import pytest
 from natsstream import Message, connect
 from natsstream.streams.reading import session
 from tests.support.eventually import eventually_async
+from tests.support.quiet import sent_until_quiet
 from tests.support.streams import connection_of, consumer_count, fill
 
 if TYPE_CHECKING:
@@ -22,20 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 MIB = 1 << 20
-# Polls without a byte after which the server has nothing more to send: 0.5 s.
-QUIET_POLLS = 50
-
-
-async def sent_until_quiet(server: NatsServer, name: str) -> int:
-    """Return how many bytes the server has sent to a connection when it sends no more."""
-    seen: list[int] = []
-
-    async def is_quiet() -> bool:
-        seen.append(connection_of(server, name)["out_bytes"])
-        return len(seen) > QUIET_POLLS and seen[-QUIET_POLLS] == seen[-1]
-
-    await eventually_async(is_quiet, within_s=20)
-    return seen[-1]
 
 
 def has_large(item: Message | pa.RecordBatch) -> bool:
@@ -81,7 +68,7 @@ async def test_reader_whose_consumer_has_expired_goes_on(
         async for message in items:
             found.append(message.sequence)
             if len(found) == 1:
-                await eventually_async(lambda: has_no_consumer(stream), within_s=20)
+                await eventually_async(lambda: has_no_consumer(stream))
 
     assert found == list(range(1, 61))
     assert messages.report.resumes > 0

@@ -53,3 +53,5 @@ async def test_answer_of_a_leader_that_was_cut_off_is_not_taken_for_a_loss(
         found = await read_and_disturb(by_messages(stream.read()), cut_off, after=OLD + 1)
         assert found == list(range(1, COUNT + 1))
         assert told
+        monkeypatch.undo()
+        await stream.delete()

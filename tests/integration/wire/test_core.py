@@ -136,7 +136,7 @@ async def test_reader_that_is_too_slow_is_told_how_much_was_dropped(
         with pytest.raises(SlowReaderError, match="15 messages") as raised:
             await anext(messages)
         await core.publish(name, b"25")
-        after = await messages.next(5)
+        after = await messages.next(30)
 
     assert found == list(range(10))
     assert (raised.value.dropped, messages.dropped) == (15, 15)
@@ -199,7 +199,7 @@ async def test_iteration_ends_when_the_subscription_is_closed(core: Core, stream
     await messages.close()
     await messages.close()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await reading is None
 
 
@@ -212,7 +212,7 @@ async def test_iteration_fails_when_the_connection_is_closed(
 
     await client.close()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         with pytest.raises(ConnectionClosedError):
             await reading
 
@@ -229,9 +229,9 @@ async def test_subscription_goes_on_after_the_server_came_back(
             async def is_back() -> bool:
                 return client.connections == 2
 
-            await eventually_async(is_back, within_s=10)
+            await eventually_async(is_back)
             await core.publish("a", b"again")
-            message = await messages.next(10)
+            message = await messages.next(30)
 
     assert message is not None
     assert message.data == b"again"
@@ -248,7 +248,7 @@ async def test_cancelled_reader_leaves_the_next_message_for_the_next_one(
             await reading
         await core.publish(stream_name, b"1")
 
-        message = await messages.next(5)
+        message = await messages.next(30)
 
     assert message is not None
     assert message.data == b"1"
@@ -261,7 +261,7 @@ async def test_nothing_is_left_of_subscriptions(
     for _ in range(40):
         async with core.subscribe(stream_name) as messages:
             await core.publish(stream_name)
-            assert await messages.next(5)
+            assert await messages.next(30)
 
     assert len(client.parser.sinks) == before
     assert len(client.raw._subs) == before
@@ -291,4 +291,4 @@ async def test_what_the_server_would_not_take_is_refused(core: Core) -> None:
 
 
 async def test_rtt_is_a_duration(core: Core) -> None:
-    assert 0 < await core.rtt() < 5
+    assert 0 < await core.rtt(timeout=30) < 30

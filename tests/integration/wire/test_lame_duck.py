@@ -31,7 +31,7 @@ async def test_lame_duck_is_an_event_and_the_connection_moves_over(
 
             await eventually_async(is_elsewhere, within_s=40)
             kinds = [type(event) for event in events]
-            await client.flush(5)
+            await client.flush(30)
 
     assert kinds[0] is LameDuck
     assert events[0].url == leaving.url

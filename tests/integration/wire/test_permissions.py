@@ -74,7 +74,7 @@ async def test_denial_fails_the_request_that_caused_it_and_no_other(
         denied = [
             asyncio.ensure_future(client.request(f"closed.{name}", timeout=30)) for name in "abc"
         ]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             for name, request in zip("abc", denied, strict=True):
                 with pytest.raises(PermissionDeniedError) as raised:
                     await request
@@ -137,7 +137,7 @@ async def test_credentials_that_are_withdrawn_end_the_connection_with_a_typed_er
                 async def is_closed() -> bool:
                     return client.is_closed
 
-                await eventually_async(is_closed, within_s=20)
+                await eventually_async(is_closed, within_s=40)
                 with pytest.raises(AuthenticationError, match="refuse the credentials"):
                     await client.wait_connected(1)
                 with pytest.raises(AuthenticationError):

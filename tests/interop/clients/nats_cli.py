@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from natsstream import Expect
     from tests.interop.clients.client import Config
 
-TIMEOUT_S = 20.0
+# Only a hang may reach it: a machine that is busy with other tests stands still for seconds.
+TIMEOUT_S = 30.0
 
 _STORED_IN = re.compile(r"Stored in Stream: (\S+) Sequence: (\d+)( Duplicate: true)?")
 _TAKEN = re.compile(
@@ -68,6 +69,8 @@ class NatsCli:
             "HOME": str(folder),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "PATH": "/usr/bin:/bin",
+            # For each answer of the server; 5 s by default.
+            "NATS_TIMEOUT": f"{TIMEOUT_S:g}s",
             **({"NATS_URL": url} if url else {}),
         }
 

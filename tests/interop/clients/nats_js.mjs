@@ -19,8 +19,10 @@ const { startFastIngest } = require("@nats-io/jetstream/internal");
 
 // What waits in a handle that nobody takes from; a scenario is far below it.
 const HANDLE_ITEMS_MAX = 100_000;
+// For each answer of the server. Only a hang may reach it: a busy machine stands still for seconds.
+const TIMEOUT_MS = 30_000;
 
-const views = viewVerbs({ require, jetstream, headersFrom, bytesFrom });
+const views = viewVerbs({ require, jetstream, headersFrom, bytesFrom, timeout: TIMEOUT_MS });
 const connections = new Map();
 const handles = new Map();
 let handlesMade = 0;
@@ -210,8 +212,9 @@ function connectionTo(url) {
 }
 
 async function connectionOpened(url) {
-  const nc = await connect({ servers: url, name: "interop nats.js", timeout: 5_000 });
-  return { nc, js: jetstream(nc), jsm: await jetstreamManager(nc) };
+  const timeout = TIMEOUT_MS;
+  const nc = await connect({ servers: url, name: "interop nats.js", timeout });
+  return { nc, js: jetstream(nc, { timeout }), jsm: await jetstreamManager(nc, { timeout }) };
 }
 
 function message(subject, sequence, headers, data) {

@@ -5,14 +5,15 @@
 
 import { Buffer } from "node:buffer";
 
-export function viewVerbs({ require, jetstream, headersFrom, bytesFrom }) {
+export function viewVerbs({ require, jetstream, headersFrom, bytesFrom, timeout }) {
   const { Base64KeyCodec, Kvm, NoopKvCodecs } = require("@nats-io/kv");
   const { Objm } = require("@nats-io/obj");
 
-  const within = ({ nc, js, domain }) => (domain ? jetstream(nc, { domain }) : js);
+  const within = ({ nc, js, domain }) => (domain ? jetstream(nc, { domain, timeout }) : js);
   const codecs = { base64: { ...NoopKvCodecs(), key: Base64KeyCodec() } };
   const bucketOf = ({ codec, options, ...given }) =>
     new Kvm(within(given)).create(given.bucket, {
+      timeout,
       ...options,
       bindOnly: false,
       ...(codec && { codec: codecs[codec] }),

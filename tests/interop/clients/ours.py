@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from natsstream import DeliveredMessage, Expect, JetStream, Message
     from tests.interop.clients.client import Config
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 30.0
 
 
 class Ours:

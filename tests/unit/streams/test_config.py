@@ -199,3 +199,25 @@ def test_illegal_name_and_subject_are_refused() -> None:
 def test_negative_durations_are_refused_when_the_config_is_made(field: str) -> None:
     with pytest.raises(ConfigError, match="negative"):
         StreamConfig(name="A", **cast("Any", {field: -1}))
+
+
+@pytest.mark.parametrize("field", ["max_age", "duplicate_window", "subject_delete_marker_ttl"])
+@pytest.mark.parametrize("duration", [1e30, 2**63 / NS_PER_SECOND, timedelta.max])
+def test_durations_longer_than_a_server_can_count_are_refused(field: str, duration: object) -> None:
+    with pytest.raises(ConfigError, match=f"{field}.*292 years"):
+        StreamConfig(name="A", **cast("Any", {field: duration}))
+
+
+@pytest.mark.parametrize("fields", [{"description": "\ud800"}, {"metadata": {"a": "\ud800"}}])
+def test_text_that_utf8_can_not_write_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(fields))):
+        StreamConfig(name="A", **fields)
+
+
+def test_fields_by_the_servers_names_replace_those_that_there_are() -> None:
+    config = StreamConfig(name="A", replicas=3)
+
+    assert config.with_json({}) is config
+    assert config.with_json({"num_replicas": 1, "novel": 5}).to_json() == {
+        "name": "A", "num_replicas": 1, "novel": 5,
+    }  # fmt: skip

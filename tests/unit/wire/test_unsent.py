@@ -44,7 +44,7 @@ async def test_bytes_that_the_peer_has_not_taken_fall_to_none_while_it_reads(
     loop = asyncio.get_running_loop()
     before = unsent_bytes(transport)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while unsent_bytes(transport):
             # All may be read already, and only the peer's word of it be missing.
             with suppress(TimeoutError):

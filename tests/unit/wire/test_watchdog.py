@@ -157,5 +157,5 @@ async def test_watchdog_runs_on_the_loop_that_it_is_started_on() -> None:
     )
     dog.start()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await given_up.wait()
