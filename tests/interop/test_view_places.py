@@ -12,7 +12,6 @@ import pytest
 import pytest_asyncio
 
 from natsstream import StreamSource, connect
-from natsstream.errors import NoRespondersError
 from natsstream.testing import NatsServer
 from tests.interop.clients.kv import BucketOptions
 from tests.interop.clients.nats_cli import NatsCli
@@ -25,7 +24,7 @@ from tests.interop.clients.objects import StoreOptions
 from tests.interop.clients.ours_kv import OurBuckets
 from tests.interop.clients.ours_objects import OurObjects
 from tests.support.eventually import eventually_async
-from tests.support.leaves import start_hub, start_leaf
+from tests.support.leaves import start_hub, start_leaf, wait_for_link
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -132,15 +131,7 @@ def leaf() -> Iterator[NatsServer]:
 async def hub_js(leaf: NatsServer) -> AsyncIterator[JetStream]:
     """The hub's JetStream over the leaf node."""
     async with connect(leaf.url, domain="hub") as js:
-
-        async def is_linked() -> bool:
-            try:
-                await js.account()
-            except NoRespondersError:
-                return False
-            return True
-
-        assert await eventually_async(is_linked, within_s=LIMIT_S)
+        await wait_for_link(js)
         yield js
 
 

@@ -6,7 +6,7 @@ import json
 import urllib.request
 from typing import TYPE_CHECKING, Any, cast
 
-from natsstream.errors import NoRespondersError
+from natsstream.errors import NatsStreamError
 from natsstream.testing import NatsServer, server_binary
 from tests.support.eventually import eventually_async
 
@@ -37,7 +37,7 @@ async def wait_for_link(js: JetStream) -> None:
     async def is_linked() -> bool:
         try:
             await js.account()
-        except NoRespondersError:
+        except NatsStreamError:
             return False
         return True
 

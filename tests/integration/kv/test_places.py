@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
-from natsstream import ExternalStream, NatsStreamError, StreamSource, SubjectTransform, connect
+from natsstream import ExternalStream, StreamSource, SubjectTransform, connect
 from natsstream.errors import ConfigError
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
-from tests.support.leaves import start_hub, start_leaf
+from tests.support.leaves import start_hub, start_leaf, wait_for_link
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -56,15 +56,7 @@ def sites() -> Iterator[tuple[NatsServer, NatsServer]]:
 async def opened(connection: Connection) -> AsyncGenerator[JetStream]:
     """Open a connection, and wait until its JetStream answers: a leaf may not be linked yet."""
     async with connection as js:
-
-        async def answers() -> bool:
-            try:
-                await js.account()
-            except NatsStreamError:
-                return False
-            return True
-
-        await eventually_async(answers, within_s=30)
+        await wait_for_link(js)
         yield js
 
 
