@@ -61,11 +61,11 @@ async def test_stream_that_is_scaled_up_while_it_is_written_lives_and_keeps_orde
     futures: list[asyncio.Future[PubAck]] = []
 
     async with js.publisher(retry_for=60, keep_order=True) as publisher:
-        for number in range(300):
+        for number in range(900):
             futures.append(await publisher.send(stream_name, payload(number)))
-            if number in (100, 200):
+            if number in (300, 600):
                 await futures[-1]
-                replicas = 3 if number == 100 else 1
+                replicas = 3 if number == 300 else 1
                 scaling = asyncio.ensure_future(js.streams.ensure(stream_name, replicas=replicas))
                 futures += [await publisher.send(stream_name, payload(number)) for _ in range(100)]
                 await scaling

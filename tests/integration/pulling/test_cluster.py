@@ -163,14 +163,14 @@ async def test_leaving_a_busy_flow_loses_nothing_on_its_way(
     # A node may stand still for longer than the silence that is taken for the end of a pull.
     monkeypatch.setattr(engine, "_BUSY_S", 1.0)
     monkeypatch.setattr(engine, "_BUSY_MAX_S", 30.0)
-    worker = await replicated(js, stream_name, 600, ack_wait=LONG_S)
+    worker = await replicated(js, stream_name, 1_000, ack_wait=LONG_S)
     found: set[int] = set()
     async with asyncio.timeout(60):
-        while len(found) < 600:
+        while len(found) < 1_000:
             async with worker.consume(max_messages=60) as messages:
-                found |= set(await take(messages, min(100, 600 - len(found))))
+                found |= set(await take(messages, min(100, 1_000 - len(found))))
 
-    assert found == set(range(1, 601))
+    assert found == set(range(1, 1_001))
 
 
 async def test_flow_goes_on_when_the_leader_is_killed() -> None:

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from natsstream._wire.patience import Patience
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-class Timer:
-    """What `call_at` returns."""
-
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
-        self.when, self.callback, self.is_cancelled = when, callback, False
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
+from tests.support.clocks import Clock
 
 
 class Question:
     """A future that waits for one answer, on a loop of which nothing but the clock is there."""
 
     def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[Timer] = []
+        self.clock = Clock()
         self.answer: object = None
         self.asked: list[float] = []
 
-    def get_loop(self) -> Question:
-        return self
-
-    def time(self) -> float:
-        return self.now
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        self.timers.append(Timer(when, callback))
-        return self.timers[-1]
+    def get_loop(self) -> Clock:
+        return self.clock
 
     def done(self) -> bool:
         return self.answer is not None
@@ -49,15 +29,7 @@ class Question:
         self.answer = error
 
     def ask(self) -> None:
-        self.asked.append(self.now)
-
-    def advance(self, until: float) -> None:
-        while due := [each for each in self.timers if not each.is_cancelled and each.when <= until]:
-            timer = min(due, key=lambda each: each.when)
-            self.timers.remove(timer)
-            self.now = max(self.now, timer.when)
-            timer.callback()
-        self.now = until
+        self.asked.append(self.clock.now)
 
 
 def waiting(question: Question, deadline: float, *, repeats: bool) -> Patience:
@@ -68,23 +40,23 @@ def test_question_is_asked_again_less_and_less_often_until_its_deadline() -> Non
     question = Question()
     waiting(question, 17, repeats=True)
 
-    question.advance(16.9)
+    question.clock.advance(16.9)
     assert question.asked == [1, 3, 7, 11, 15]
     assert question.answer is None
-    question.advance(60)
+    question.clock.advance(60)
 
     assert isinstance(question.answer, TimeoutError)
     assert len(question.asked) == 5
-    assert question.timers == []
+    assert question.clock.timers == []
 
 
 def test_what_must_be_asked_once_is_asked_once() -> None:
     question = Question()
     waiting(question, 17, repeats=False)
 
-    question.advance(16.9)
+    question.clock.advance(16.9)
     assert question.answer is None
-    question.advance(17)
+    question.clock.advance(0.1)
 
     assert isinstance(question.answer, TimeoutError)
     assert question.asked == []
@@ -97,8 +69,8 @@ def test_nothing_happens_after_an_answer_or_the_end(repeats: bool) -> None:  # n
     answered.answer = b"yes"
     waiting(left, 5, repeats=repeats).end()
 
-    answered.advance(60)
-    left.advance(60)
+    answered.clock.advance(60)
+    left.clock.advance(60)
 
     assert (answered.answer, answered.asked) == (b"yes", [])
     assert (left.answer, left.asked) == (None, [])
@@ -106,10 +78,10 @@ def test_nothing_happens_after_an_answer_or_the_end(repeats: bool) -> None:  # n
 
 def test_deadline_that_is_over_is_over_at_once() -> None:
     question = Question()
-    question.now = 10
+    question.clock.advance(10)
     waiting(question, 3, repeats=True)
 
-    question.advance(10)
+    question.clock.advance(0)
 
     assert isinstance(question.answer, TimeoutError)
     assert question.asked == []

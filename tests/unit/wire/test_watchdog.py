@@ -3,49 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
 from natsstream._wire import watchdog as module
 from natsstream._wire.watchdog import Watchdog
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-class Timer:
-    """What `call_later` returns."""
-
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
-        self.when = when
-        self.callback = callback
-        self.is_cancelled = False
-
-    def cancel(self) -> None:
-        self.is_cancelled = True
-
-
-class Clock:
-    """An event loop of which nothing but the timers is there."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[Timer] = []
-
-    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
-        timer = Timer(self.now + delay, callback)
-        self.timers.append(timer)
-        return timer
-
-    def advance(self, seconds: float) -> None:
-        stop = self.now + seconds
-        while due := [each for each in self.timers if not each.is_cancelled and each.when <= stop]:
-            timer = min(due, key=lambda each: each.when)
-            self.timers.remove(timer)
-            self.now = max(self.now, timer.when)
-            timer.callback()
-        self.now = stop
+from tests.support.clocks import Clock
 
 
 class Watched:
