@@ -145,6 +145,19 @@ def test_nats_js_is_installed_once_and_found_again_without_npm(machine: Machine)
     assert made.startswith("nats-js-3.4.0-")
 
 
+def test_program_on_nats_go_is_built_once_for_each_state_of_its_sources(machine: Machine) -> None:
+    machine.add_go()
+
+    code, program, _ = machine.run("nats-go")
+    assert (code, program.endswith("/nats-go\n")) == (0, True)
+    (machine.programs / "go").unlink()
+
+    assert machine.run("nats-go") == (0, program, "")
+    assert len(machine.builds()) == 1
+    [made] = machine.made()
+    assert made.startswith("nats-go-1.55.0-")
+
+
 def test_builds_at_the_same_time_leave_one_whole_tool(machine: Machine) -> None:
     machine.add_go()
     os.mkfifo(machine.work / "gate")
@@ -162,7 +175,12 @@ def test_builds_at_the_same_time_leave_one_whole_tool(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "words"), [("nats-cli", ("go", "1.24")), ("nats-js", ("node", "apt-get"))]
+    ("tool", "words"),
+    [
+        ("nats-cli", ("go", "1.24")),
+        ("nats-go", ("go", "1.26")),
+        ("nats-js", ("node", "apt-get")),
+    ],
 )
 def test_missing_program_is_named_with_what_helps(
     machine: Machine, tool: str, words: tuple[str, ...]
@@ -174,10 +192,13 @@ def test_missing_program_is_named_with_what_helps(
         assert word in complained
 
 
-def test_go_that_is_too_old_is_refused_before_anything_is_fetched(machine: Machine) -> None:
+@pytest.mark.parametrize("tool", ["nats-cli", "nats-go"])
+def test_go_that_is_too_old_is_refused_before_anything_is_fetched(
+    machine: Machine, tool: str
+) -> None:
     machine.add_go(go_version="go1.19.8")
 
-    code, _, complained = machine.run("nats-cli")
+    code, _, complained = machine.run(tool)
 
     assert code == 1
     assert "too old (go version go1.19.8" in complained
