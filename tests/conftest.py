@@ -59,6 +59,16 @@ def stream_name(nats_name: str) -> str:
     return nats_name
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the tests in `tests/interop`, which pytest reads before it finds them."""
+    parser.addoption(
+        "--interop",
+        default="",
+        metavar="all|SEED",
+        help="which tests marked `sampled` run: all, or the third of a seed (the day's by default)",
+    )
+
+
 # Last, so that tests which -k or -m left out do not ask for tools.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

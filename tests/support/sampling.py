@@ -1,0 +1,38 @@
+"""Which tests of a large table run: a third by seed, or all.
+
+What lives here: the rule, pure. What must not: pytest; its hooks are in `tests/conftest.py` and
+`tests/interop/conftest.py`.
+Law: which test a seed chooses depends on its name and the seed alone, so that a run can be repeated
+and a new test does not move the others.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
+
+SHARE = 3
+"""One of so many tests runs."""
+
+
+def is_chosen(name: str, seed: int) -> bool:
+    """Tell whether a seed chooses a test."""
+    return zlib.crc32(f"{seed} {name}".encode()) % SHARE == 0
+
+
+def seed_of(option: str, today: date) -> int | None:
+    """Return the seed that an option stands for; None is all tests.
+
+    Args:
+        option: "all", a whole number, or empty for the seed of the day.
+        today: The day in UTC.
+
+    Raises:
+        ValueError: The option is something else.
+    """
+    if option == "all":
+        return None
+    return int(option) if option else today.toordinal()

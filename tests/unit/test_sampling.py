@@ -1,0 +1,36 @@
+"""The share of a large table that a seed chooses."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from tests.support.sampling import is_chosen, seed_of
+
+NAMES = [f"tests/interop/test_x.py::test_y[{number}]" for number in range(3_000)]
+
+
+def test_seed_chooses_about_a_third() -> None:
+    for seed in range(5):
+        assert 900 < sum(is_chosen(name, seed) for name in NAMES) < 1_100
+
+
+def test_seeds_choose_different_thirds() -> None:
+    first, second = ({name for name in NAMES if is_chosen(name, seed)} for seed in (1, 2))
+
+    assert len(first & second) < 500
+
+
+def test_seeds_of_some_days_choose_every_test() -> None:
+    assert all(any(is_chosen(name, seed) for seed in range(40)) for name in NAMES)
+
+
+def test_option_names_a_seed_all_tests_or_the_day() -> None:
+    day = date(2026, 3, 1)
+
+    assert seed_of("7", day) == 7
+    assert seed_of("all", day) is None
+    assert seed_of("", day) != seed_of("", date(2026, 3, 2))
+    with pytest.raises(ValueError, match="some"):
+        seed_of("some", day)
