@@ -1,10 +1,14 @@
-"""The clients of the interop tests, on the server of the run: ours, nats CLI, nats.js, nats-py."""
+"""The clients of the interop tests, on the server of the run.
+
+They are ours, the nats CLI, nats.js, nats.go with orbit.go, and nats-py.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,14 +20,19 @@ from natsstream import connect
 from tests.interop.clients.nats_cli import NatsCli
 from tests.interop.clients.nats_cli_kv import CliBuckets
 from tests.interop.clients.nats_cli_objects import CliObjects
+from tests.interop.clients.nats_go import NatsGo
 from tests.interop.clients.nats_js import NatsJs, NodeProcess
 from tests.interop.clients.nats_js_kv import JsBuckets
 from tests.interop.clients.nats_js_objects import JsObjects
 from tests.interop.clients.nats_py import PyBuckets, PyObjects
+from tests.interop.clients.nats_py_streams import PyStreams
 from tests.interop.clients.ours import Ours
 from tests.interop.clients.ours_kv import OurBuckets
 from tests.interop.clients.ours_objects import OurObjects
+from tests.interop.clients.program import Program
+from tests.interop.pairs import GO_MARKS
 from tests.interop.replicas import settled
+from tests.support.sampling import is_chosen, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -31,21 +40,52 @@ if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
     from natsstream.testing import NatsCluster, NatsServer
-    from tests.interop.clients.client import Client
+    from tests.interop.clients.client import Client, Pushed
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.objects import ObjectClient
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tools"
-TOOLS = {"needs_go": "nats-cli", "needs_node": "nats-js"}
+TOOLS = {"needs_go": ("nats-cli", "nats-go"), "needs_node": ("nats-js",)}
 # For each answer of the server to nats-py; its own are 2 and 5 s.
 TIMEOUT_S = 30
 
 # Where each tool is, or why it could not be made.
 _MADE = pytest.StashKey[dict[str, Path | str]]()
+# Which of the sampled tests run, as a line for the end of the report.
+_SAMPLE = pytest.StashKey[str]()
 
 OURS = pytest.param("ours", id="ours")
 NATS_CLI = pytest.param("nats_cli", id="nats-cli", marks=pytest.mark.needs_go)
 NATS_JS = pytest.param("nats_js", id="nats-js", marks=pytest.mark.needs_node)
+NATS_GO = pytest.param("nats_go", id="nats-go", marks=GO_MARKS)
+NATS_PY = pytest.param("py_streams", id="nats-py")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave two thirds of the sampled tests out; a test that is named by its id always runs."""
+    try:
+        seed = seed_of(str(config.getoption("--interop")), datetime.now(UTC).date())
+    except ValueError as error:
+        raise pytest.UsageError(f"--interop takes all or a whole number: {error}") from error
+    if seed is None or any("::" in argument for argument in config.args):
+        return
+    sampled = [item for item in items if item.get_closest_marker("sampled")]
+    left_out = [item for item in sampled if not is_chosen(item.nodeid, seed)]
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=left_out)
+    config.stash[_SAMPLE] = (
+        f"sampled: {len(sampled) - len(left_out)} of {len(sampled)} selected (--interop={seed}); "
+        "scripts/interop runs all"
+    )
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say which sampled tests ran, and how to run the same again."""
+    if line := config.stash.get(_SAMPLE, ""):
+        terminalreporter.write_line(line)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -59,8 +99,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     terminal = cast(
         "pytest.TerminalReporter", session.config.pluginmanager.get_plugin("terminalreporter")
     )
-    for marker in sorted(wanted):
-        made[TOOLS[marker]] = _make(TOOLS[marker], terminal.write_line)
+    for tool in sorted(tool for marker in wanted for tool in TOOLS[marker]):
+        made[tool] = _make(tool, terminal.write_line)
 
 
 def _make(tool: str, tell: Callable[[str], None]) -> Path | str:
@@ -104,6 +144,13 @@ def node_process(nats_js_packages: Path) -> Iterator[NodeProcess]:
     node = shutil.which("node")
     assert node is not None
     with NodeProcess(node, nats_js_packages) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def go_process(pytestconfig: pytest.Config) -> Iterator[Program]:
+    """The process that runs nats.go; tests that use it are marked `needs_go`."""
+    with Program("nats.go", [str(_found(pytestconfig, "nats-go"))]) as process:
         yield process
 
 
@@ -152,16 +199,34 @@ def nats_js(node_process: NodeProcess, server: NatsServer) -> NatsJs:
     return NatsJs(node_process, server.url)
 
 
-@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS])
+@pytest.fixture
+def nats_go(go_process: Program, server: NatsServer) -> NatsGo:
+    """nats.go on the server of the run."""
+    return NatsGo(go_process, server.url)
+
+
+@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS, NATS_GO])
 def writer(request: pytest.FixtureRequest) -> Client:
     """The client that writes; a test runs with each."""
     return cast("Client", request.getfixturevalue(request.param))
 
 
-@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS])
+@pytest.fixture(params=[OURS, NATS_CLI, NATS_JS, NATS_GO])
 def reader(request: pytest.FixtureRequest) -> Client:
     """The client that reads; a test runs with each."""
     return cast("Client", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=[NATS_JS, NATS_GO])
+def peer(request: pytest.FixtureRequest) -> NatsJs:
+    """nats.js or nats.go, whose programs have the same verbs; a test runs with each."""
+    return cast("NatsJs", request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=[OURS, NATS_JS, NATS_GO, NATS_PY])
+def worker(request: pytest.FixtureRequest) -> Pushed:
+    """The client that settles messages, of those with every verdict; a test runs with each."""
+    return cast("Pushed", request.getfixturevalue(request.param))
 
 
 @pytest_asyncio.fixture
@@ -172,6 +237,12 @@ async def nats_py(server: NatsServer) -> AsyncIterator[Any]:
         yield client.jetstream(timeout=TIMEOUT_S)
     finally:
         await client.close()
+
+
+@pytest.fixture
+def py_streams(nats_py: Any) -> PyStreams:
+    """nats-py's streams and consumers."""
+    return PyStreams(nats_py)
 
 
 @pytest.fixture
@@ -190,6 +261,12 @@ def cli_buckets(nats_cli: NatsCli) -> CliBuckets:
 def js_buckets(nats_js: NatsJs) -> JsBuckets:
     """nats.js's buckets."""
     return JsBuckets(nats_js)
+
+
+@pytest.fixture
+def go_buckets(nats_go: NatsGo) -> JsBuckets:
+    """nats.go's buckets; its program has the verbs of the one for nats.js."""
+    return JsBuckets(nats_go)
 
 
 @pytest.fixture
@@ -217,6 +294,12 @@ def js_objects(nats_js: NatsJs) -> JsObjects:
 
 
 @pytest.fixture
+def go_objects(nats_go: NatsGo) -> JsObjects:
+    """nats.go's object stores; its program has the verbs of the one for nats.js."""
+    return JsObjects(nats_go)
+
+
+@pytest.fixture
 def py_objects(nats_py: Any) -> PyObjects:
     """nats-py's object stores."""
     return PyObjects(nats_py)
@@ -229,6 +312,7 @@ def _views_of(kind: str) -> list[ParameterSet]:
         pytest.param(f"cli_{kind}", id="nats-cli", marks=pytest.mark.needs_go),
         pytest.param(f"js_{kind}", id="nats-js", marks=pytest.mark.needs_node),
         pytest.param(f"py_{kind}", id="nats-py"),
+        pytest.param(f"go_{kind}", id="nats-go", marks=GO_MARKS),
     ]
 
 

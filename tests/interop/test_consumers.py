@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from tests.interop.clients.client import RefusedError
 from tests.interop.pairs import pairs
 from tests.support.eventually import eventually_async
 
@@ -70,6 +71,7 @@ CONFIGS: dict[str, Config] = {
 # The CLI has a flag for each of them, and the server takes both in an update.
 CHANGES: Config = {"description": "changed by the other one", "max_deliver": 12}
 NAME = "billing"
+CONSUMER_CREATE = 10012
 
 
 @pytest.fixture(params=CONFIGS.values(), ids=list(CONFIGS))
@@ -118,6 +120,55 @@ async def test_update_by_another_client_keeps_every_other_field_of_a_consumer(
 
     after = without_servers_own(await ours.consumer_config(stream_name, NAME))
     assert after == {**before, **CHANGES}
+
+
+# What nats-py 2.16 does not know, and so leaves out of what it sends back.
+UNKNOWN_TO_NATS_PY = {
+    "max_batch",
+    "max_bytes",
+    "max_expires",
+    "priority_groups",
+    "priority_policy",
+    "priority_timeout",
+}
+
+
+@pytest.mark.sampled
+@pairs("stream", ("our",), ("py",))
+async def test_update_by_nats_py_keeps_the_fields_that_it_knows(
+    ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str
+) -> None:
+    await make(ours, stream_name, 1)
+    await writer.create_consumer(stream_name, config)
+    before = without_servers_own(await ours.consumer_config(stream_name, NAME))
+
+    if "opt_start_time" in config:
+        # It keeps microseconds of a time, and the server takes that for another start.
+        with pytest.raises(RefusedError) as refused:
+            await reader.update_consumer(stream_name, NAME, CHANGES)
+        assert refused.value.err_code == CONSUMER_CREATE
+        return
+    await reader.update_consumer(stream_name, NAME, CHANGES)
+
+    after = without_servers_own(await ours.consumer_config(stream_name, NAME))
+    known = {name: before[name] for name in before.keys() - UNKNOWN_TO_NATS_PY}
+    assert after == {**known, **CHANGES}
+
+
+@pytest.mark.sampled
+@pairs("stream", ("our", "py"), ("our", "py"))
+async def test_consumer_of_nats_py_is_shared(
+    ours: Ours, writer: Client, reader: Client, stream_name: str
+) -> None:
+    await make(ours, stream_name, 1)
+    await writer.create_consumer(stream_name, {"durable_name": NAME, **CONFIGS["plain"]})
+    for number in range(6):
+        await writer.publish(f"{stream_name}.a", b"%d" % number, headers={"N": [str(number)]})
+
+    found = [each for c in (writer, reader) for each in await c.work(stream_name, NAME, 3)]
+
+    assert [message.data for message in found] == [b"%d" % n for n in range(6)]
+    assert [message.headers for message in found] == [{"N": [str(n)]} for n in range(6)]
 
 
 @pairs("stream", replicated=True)

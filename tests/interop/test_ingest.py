@@ -1,4 +1,4 @@
-"""Fast batches: what nats.js and we ingest, every client reads, also side by side in one stream."""
+"""Fast batches: what each client ingests, every client reads, also side by side in one stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.interop.clients.nats_js import NatsJs
     from tests.interop.clients.ours import Ours
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.needs_node]
+pytestmark = pytest.mark.asyncio
 
 COUNT = 60
 SIDE_BY_SIDE = 700
@@ -50,14 +50,14 @@ async def ingest(stream: Stream, subject: str, count: int) -> IngestReport:
         return await fast.close()
 
 
-async def test_what_nats_js_ingests_is_what_every_client_reads(
-    ours: Ours, nats_js: NatsJs, reader: Client, stream_name: str
+async def test_what_another_client_ingests_is_what_every_client_reads(
+    ours: Ours, peer: NatsJs, reader: Client, stream_name: str
 ) -> None:
     # nats.js does not send again: on R3 its batch ends early now and then.
     await make(ours, stream_name, replicas=1)
     sent = messages(COUNT)
 
-    ack = await nats_js.ingest(f"{stream_name}.a", sent)
+    ack = await peer.ingest(f"{stream_name}.a", sent)
 
     assert (ack.stream, ack.sequence) == (stream_name, COUNT)
     found = await reader.read(stream_name, COUNT)
@@ -78,13 +78,13 @@ async def test_what_we_ingest_is_what_every_client_reads(
 
 
 async def test_clients_that_ingest_into_one_stream_keep_their_own_order(
-    ours: Ours, nats_js: NatsJs, stream_name: str
+    ours: Ours, peer: NatsJs, stream_name: str
 ) -> None:
     stream = await make(ours, stream_name, replicas=1)
 
     report, ack = await asyncio.gather(
         ingest(stream, f"{stream_name}.ours", SIDE_BY_SIDE),
-        nats_js.ingest(f"{stream_name}.theirs", messages(SIDE_BY_SIDE)),
+        peer.ingest(f"{stream_name}.theirs", messages(SIDE_BY_SIDE)),
     )
 
     assert report.is_complete

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from tests.interop.clients.client import Config
     from tests.interop.clients.kv import KvClient
+    from tests.interop.clients.nats_go import NatsGo
     from tests.interop.clients.ours import Ours
     from tests.interop.clients.ours_kv import OurBuckets
 
@@ -170,3 +171,30 @@ async def test_another_bucket_of_the_same_name_is_refused_by_both(
             await second.create_bucket(BucketOptions(name=name, history=4))
 
         assert refused.value.err_code == STREAM_EXISTS
+
+
+@pytest.mark.needs_go
+@pytest.mark.sampled
+async def test_bucket_that_nats_go_updates_is_ours_with_its_keys(
+    ours: Ours, our_buckets: KvClient, nats_go: NatsGo, go_buckets: KvClient, stream_name: str
+) -> None:
+    await our_buckets.create_bucket(BucketOptions(name=stream_name, history=2))
+    await our_buckets.put(stream_name, "a", b"1")
+
+    options = {"history": 9, "description": "Zähler", "ttl": 3_600_000, "max_bytes": 1_000_000}
+    await nats_go.call("kv_update_bucket", bucket=stream_name, options=options)
+    bucket = await ours.js.kv.get(stream_name)
+    changed = bucket.config
+    await ours.js.kv.update(stream_name, history=5)
+
+    assert (changed.history, changed.description, changed.ttl) == (9, "Zähler", 3_600)
+    assert changed.max_bytes == 1_000_000
+    shown = await nats_go.config(f"KV_{stream_name}")
+    assert (shown["max_msgs_per_subject"], shown["description"]) == (5, "Zähler")
+    assert (shown["max_age"], shown["max_bytes"]) == (3_600_000_000_000, 1_000_000)
+    await go_buckets.create_bucket(
+        BucketOptions(
+            name=stream_name, history=5, description="Zähler", ttl_s=3_600, bytes_max=1_000_000
+        )
+    )
+    assert await go_buckets.get(stream_name, "a") == b"1"

@@ -1,6 +1,7 @@
 """Keys in another form than they are stored in: ours and the base64 codec of nats.js (ADR-54).
 
-orbit.go's codecs have no program here: what they write stands in `tests/unit/kv/test_codecs.py`.
+orbit.go's kvcodec is on no module proxy: what it writes stands in `tests/unit/kv/test_codecs.py`,
+and here nats.go reads and writes the stored keys.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import Base64Keys
+from natsstream import Base64Keys, ChainedKeys, PathKeys
 from natsstream.errors import KeyNameError
 from tests.interop.clients.client import RefusedError
 from tests.interop.clients.kv import BucketOptions, Seen
@@ -18,6 +19,7 @@ from tests.interop.clients.nats_js_kv import JsBuckets
 from tests.interop.clients.ours_kv import OurBuckets
 
 if TYPE_CHECKING:
+    from natsstream import KeyCodec
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.nats_js import NatsJs
     from tests.interop.clients.ours import Ours
@@ -98,3 +100,34 @@ async def test_key_that_has_no_form_is_refused_by_both(
             await js_side.put(stream_name, key, b"v")
         with pytest.raises(KeyNameError):
             await our_side.put(stream_name, key, b"v")
+
+
+# A codec of orbit.go's kvcodec, a key, and the key that it stores.
+STORED: dict[str, tuple[KeyCodec, str, str]] = {
+    "base64": (Base64Keys(), "Acme Inc.été ÿþ?>", "QWNtZSBJbmM.w6l0w6kgw7_Dvj8-"),
+    "path": (PathKeys(), "/config/app/log", "_root_.config.app.log"),
+    "relative-path": (PathKeys(), "config/app", "config.app"),
+    "chain": (ChainedKeys(PathKeys(), Base64Keys()), "/a/é", "X3Jvb3Rf.YQ.w6k"),
+}
+
+
+@pytest.mark.needs_go
+@pytest.mark.sampled
+@pytest.mark.parametrize(("codec", "key", "stored"), STORED.values(), ids=list(STORED))
+async def test_keys_of_codecs_are_stored_where_nats_go_finds_them(
+    ours: Ours, go_buckets: KvClient, stream_name: str, codec: KeyCodec, key: str, stored: str
+) -> None:
+    our_side = OurBuckets(ours.js, keys=codec)
+    await go_buckets.create_bucket(BucketOptions(name=stream_name, history=3))
+
+    await our_side.put(stream_name, key, b"ours")
+    assert await go_buckets.get(stream_name, stored) == b"ours"
+    assert await go_buckets.keys(stream_name) == [stored]
+
+    await go_buckets.put(stream_name, stored, b"go")
+    assert await our_side.get(stream_name, key) == b"go"
+    assert await our_side.keys(stream_name) == [key]
+    assert await our_side.history(stream_name, key) == [
+        Seen(key, "PUT", b"ours"),
+        Seen(key, "PUT", b"go"),
+    ]

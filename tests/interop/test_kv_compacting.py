@@ -1,4 +1,4 @@
-"""Removing what deleted keys take: ours leaves what the nats CLI and nats.js leave."""
+"""Removing what deleted keys take: ours leaves what the nats CLI, nats.js and nats.go leave."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.interop.clients.kv import BucketOptions, Seen
 if TYPE_CHECKING:
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.nats_cli_kv import CliBuckets
+    from tests.interop.clients.nats_go import NatsGo
     from tests.interop.clients.nats_js_kv import JsBuckets
     from tests.interop.clients.ours import Ours
 
@@ -83,3 +84,26 @@ async def test_all_markers_go_as_with_nats_js(
     assert left == await left_in(ours, by_js)
     assert [(key, data) for key, _, data in left] == [("kept", b"1"), ("kept", b"2")]
     assert await js_buckets.keys(by_ours) == ["kept"]
+
+
+@pytest.mark.needs_go
+@pytest.mark.sampled
+@pytest.mark.parametrize("which", ["old", "all"])
+async def test_markers_go_as_with_nats_go(
+    ours: Ours, our_buckets: KvClient, nats_go: NatsGo, stream_name: str, which: str
+) -> None:
+    """Its limit for the age is half an hour as well; a negative one removes all markers."""
+    by_ours, by_go = f"{stream_name}_ours", f"{stream_name}_go"
+    for name in (by_ours, by_go):
+        await fill(our_buckets, name)
+
+    await nats_go.call("kv_purge_deletes", bucket=by_go, older_ms=0 if which == "old" else -1)
+    bucket = await ours.js.kv.get(by_ours)
+    removed = await (
+        bucket.purge_deletes(older_than=0) if which == "all" else bucket.purge_deletes()
+    )
+
+    left = await left_in(ours, by_ours)
+    assert left == await left_in(ours, by_go)
+    assert removed == (4 if which == "all" else 2)
+    assert [key for key, _, _ in left if key == "again"] == ["again"] * 4

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.asyncio
 
 HOUR_NS = 3_600_000_000_000
 MINUTE_NS = 60_000_000_000
+SECOND_NS = 1_000_000_000
 STREAM_EXISTS = 10058
 SECOND_ADVISORY_S = 10.0
 
@@ -73,6 +74,27 @@ CONFIGS: dict[str, Config] = {
             {
                 "name": "{}_ORIGIN",
                 "subject_transforms": [{"src": "{}_ORIGIN.>", "dest": "{}.from.>"}],
+            }
+        ],
+    },
+}
+# Fields of newer servers. natscli 0.3.0 knows neither
+# `allow_batched` nor the consumer of a source.
+NEWER: dict[str, Config] = {
+    "batched": {
+        "subjects": ["{}.>"],
+        "allow_batched": True,
+        "allow_atomic": True,
+        "allow_msg_schedules": True,
+        "allow_msg_ttl": True,
+        "allow_rollup_hdrs": True,
+    },
+    "counting": {"subjects": ["{}.>"], "allow_msg_counter": True, "allow_direct": True},
+    "source-with-consumer": {
+        "sources": [
+            {
+                "name": "{}_ORIGIN",
+                "consumer": {"name": "feed", "deliver_subject": "feed.{}"},
             }
         ],
     },
@@ -127,6 +149,80 @@ async def test_update_by_another_client_keeps_every_other_field(
     assert after == {**before, **CHANGES}
 
 
+@pytest.mark.sampled
+@pairs("stream", ("our", "py"), ("our", "py"))
+async def test_stream_is_shown_and_changed_by_nats_py_without_losing_a_field(
+    ours: Ours, writer: Client, reader: Client, config: Config, stream_name: str
+) -> None:
+    await make_origin(ours, stream_name)
+    await writer.create(config)
+    before = without_servers_own(await ours.config(stream_name))
+    shown = without_servers_own(await reader.config(stream_name))
+
+    await reader.update(stream_name, CHANGES)
+
+    assert {name: shown.get(name) for name in config} == config
+    after = without_servers_own(await ours.config(stream_name))
+    assert after == {**before, **CHANGES}
+
+
+async def make_fed_origin(ours: Ours, stream: str) -> None:
+    """Make the origin, and the consumer by which another stream may read it."""
+    await make_origin(ours, stream)
+    feed: Config = {"durable_name": "feed", "name": "feed", "ack_policy": "flow_control"}
+    feed |= {"deliver_subject": f"feed.{stream}", "flow_control": True, "max_ack_pending": 100}
+    feed |= {"idle_heartbeat": SECOND_NS, "deliver_policy": "all", "replay_policy": "instant"}
+    await ours.create_consumer(f"{stream}_ORIGIN", feed)
+
+
+def newer(stream: str, fields: str) -> Config:
+    """Return a configuration with fields of newer servers."""
+    text = json.dumps(NEWER[fields]).replace("{}", stream)
+    return {"name": stream, **REQUIRED, **json.loads(text)}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("fields", NEWER)
+@pairs("stream", ("our", "js", "go", "py"), ("our", "js", "go", "py"))
+async def test_fields_of_newer_servers_are_shown_and_kept_by_every_client(
+    ours: Ours, writer: Client, reader: Client, stream_name: str, fields: str
+) -> None:
+    await make_fed_origin(ours, stream_name)
+    config = newer(stream_name, fields)
+    await writer.create(config)
+    before = without_servers_own(await ours.config(stream_name))
+    shown = await reader.config(stream_name)
+
+    await reader.update(stream_name, CHANGES)
+
+    after = without_servers_own(await ours.config(stream_name))
+    assert {name: before.get(name) for name in config} == config
+    assert {name: shown.get(name) for name in config} == config
+    assert after == {**before, **CHANGES}
+
+
+@pytest.mark.needs_go
+@pytest.mark.sampled
+@pytest.mark.parametrize("fields", NEWER)
+async def test_cli_keeps_the_fields_that_it_knows_and_drops_the_others(
+    ours: Ours, nats_cli: NatsCli, stream_name: str, fields: str
+) -> None:
+    """`nats stream edit` of 0.3.0 turns `allow_batched` off, and has sources read by themselves."""
+    await make_fed_origin(ours, stream_name)
+    await ours.create(newer(stream_name, fields))
+    before = without_servers_own(await ours.config(stream_name))
+
+    await nats_cli.update(stream_name, CHANGES)
+
+    dropped: dict[str, Config] = {
+        "batched": {"allow_batched": None},
+        "source-with-consumer": {"sources": [{"name": f"{stream_name}_ORIGIN"}]},
+    }
+    wanted = {**before, **CHANGES, **dropped.get(fields, {})}
+    after = without_servers_own(await ours.config(stream_name))
+    assert {name: after.get(name) for name in wanted} == wanted
+
+
 @pytest.mark.parametrize("replicas", [3], ids=["R3"])
 @pairs("stream")
 async def test_replicated_stream_is_changed_by_all_clients_without_losing_a_field(
@@ -144,7 +240,9 @@ async def test_replicated_stream_is_changed_by_all_clients_without_losing_a_fiel
     assert {name: before.get(name) for name in config} == config
     after = {**before, **CHANGES, "max_msgs": 600}
     assert without_servers_own(await ours.config(stream_name)) == after
-    assert without_servers_own(await reader.config(stream_name)) == after
+    shown = without_servers_own(await reader.config(stream_name))
+    # nats.go leaves out what is false.
+    assert {name: shown.get(name, False) for name in after} == after
     assert change.action == "unchanged"
 
 

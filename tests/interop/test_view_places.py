@@ -17,6 +17,7 @@ from tests.interop.clients.kv import BucketOptions
 from tests.interop.clients.nats_cli import NatsCli
 from tests.interop.clients.nats_cli_kv import CliBuckets
 from tests.interop.clients.nats_cli_objects import CliObjects
+from tests.interop.clients.nats_go import NatsGo
 from tests.interop.clients.nats_js import NatsJs
 from tests.interop.clients.nats_js_kv import JsBuckets
 from tests.interop.clients.nats_js_objects import JsObjects
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tests.interop.clients.kv import KvClient
     from tests.interop.clients.nats_js import NodeProcess
     from tests.interop.clients.objects import ObjectClient
+    from tests.interop.clients.program import Program
 
 LIMIT_S = 30.0
 # APP reaches JetStream of DATA, and buckets, under a prefix; objects have their own subjects.
@@ -141,24 +143,28 @@ def places(
     leaf: NatsServer,
     nats_program: Path,
     node_process: NodeProcess,
+    go_process: Program,
     tmp_path: Path,
 ) -> tuple[dict[str, KvClient], dict[str, ObjectClient]]:
     """The clients on the leaf node, whose buckets and stores are in the hub."""
     cli, nats_js = NatsCli(nats_program, leaf.url, tmp_path), NatsJs(node_process, leaf.url)
+    nats_go = NatsGo(go_process, leaf.url)
     buckets: dict[str, KvClient] = {
         "ours": OurBuckets(hub_js),
         "cli": CliBuckets(cli, "--js-domain=hub"),
         "js": JsBuckets(nats_js, domain="hub"),
+        "go": JsBuckets(nats_go, domain="hub"),
     }
     objects: dict[str, ObjectClient] = {
         "ours": OurObjects(hub_js),
         "cli": CliObjects(cli, "--js-domain=hub"),
         "js": JsObjects(nats_js, domain="hub"),
+        "go": JsObjects(nats_go, domain="hub"),
     }
     return buckets, objects
 
 
-@pytest.mark.parametrize("maker", ["ours", "cli"])
+@pytest.mark.parametrize("maker", ["ours", "cli", "go"])
 async def test_bucket_of_another_domain_is_everybodys(
     places: tuple[dict[str, KvClient], dict[str, ObjectClient]], stream_name: str, maker: str
 ) -> None:
@@ -173,10 +179,10 @@ async def test_bucket_of_another_domain_is_everybodys(
         assert [await client.get(stream_name, key) for key in clients] == [
             key.encode() for key in clients
         ]
-        assert len(await client.watch(stream_name, 3)) == 3
+        assert len(await client.watch(stream_name, 4)) == 4
 
 
-@pytest.mark.parametrize("maker", ["ours", "js"])
+@pytest.mark.parametrize("maker", ["ours", "js", "go"])
 async def test_objects_of_another_domain_are_everybodys(
     places: tuple[dict[str, KvClient], dict[str, ObjectClient]], stream_name: str, maker: str
 ) -> None:
@@ -198,6 +204,7 @@ async def test_mirror_of_a_bucket_in_another_domain_is_written_at_its_origin(
     leaf: NatsServer,
     nats_program: Path,
     node_process: NodeProcess,
+    go_process: Program,
     tmp_path: Path,
     stream_name: str,
     maker: str,
@@ -216,6 +223,7 @@ async def test_mirror_of_a_bucket_in_another_domain_is_written_at_its_origin(
             "ours": OurBuckets(js),
             "cli": CliBuckets(cli),
             "js": JsBuckets(NatsJs(node_process, leaf.url)),
+            "go": JsBuckets(NatsGo(go_process, leaf.url)),
         }
 
         for key, client in clients.items():

@@ -7,7 +7,7 @@ its own, in which nothing of another client is used.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +18,8 @@ Config = dict[str, object]
 """A stream's configuration in the server's JSON."""
 Headers = dict[str, list[str]]
 """All values of each name."""
+Verdict = Literal["ack", "nak", "delay", "term", "reason", "progress", "none"]
+"""How a delivered message is settled: "delay" is a nak with one, "reason" a term with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,19 @@ class Stored:
     sequence: int
     headers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A delivery, as a client shows it.
+
+    Attributes:
+        sequence: Of the message in its stream.
+        delivered: How often it was delivered, from 1.
+    """
+
+    sequence: int
+    delivered: int
 
 
 class RefusedError(Exception):
@@ -120,4 +135,43 @@ class Client(Protocol):
 
     async def publish_batch(self, subject: str, payloads: Sequence[bytes]) -> Ack:
         """Publish several messages that are stored together, or not at all; the last one's ack."""
+        ...
+
+
+class Listening(Protocol):
+    """A client's subscription to a push consumer; it acks what comes."""
+
+    async def take(self, count: int, *, within_s: float = ...) -> list[Stored]:
+        """Return the next `count` messages; fewer when no more come in time."""
+        ...
+
+    async def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Worker(Client, Protocol):
+    """A client that settles messages in every way; the nats CLI 0.3.0 naks and terminates only."""
+
+    async def settle(
+        self,
+        stream: str,
+        consumer: str,
+        verdict: Verdict,
+        *,
+        within_s: float = ...,
+        delay_s: float = 0,
+        reason: str = "",
+        group: str = "",
+        min_pending: int = 0,
+    ) -> Taken | None:
+        """Take the next message of a consumer and settle it; None when none comes in time."""
+        ...
+
+
+class Pushed(Worker, Protocol):
+    """A client that reads push consumers."""
+
+    async def listen(self, stream: str, consumer: str) -> Listening:
+        """Subscribe to what a push consumer sends; the server has it when this returns."""
         ...

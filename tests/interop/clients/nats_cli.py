@@ -13,14 +13,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from tests.interop.clients.client import Ack, RefusedError, Stored
+from tests.interop.clients.client import Ack, RefusedError, Stored, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from natsstream import Expect
-    from tests.interop.clients.client import Config
+    from tests.interop.clients.client import Config, Verdict
 
 # Only a hang may reach it: a machine that is busy with other tests stands still for seconds.
 TIMEOUT_S = 30.0
@@ -31,6 +31,9 @@ _TAKEN = re.compile(
     r"(?:Headers:\n\n((?:  [^\n]*\n)*)\n)?"
     r"Data:\n\n\n(.*?)\n\nAcknowledged message$",
     re.MULTILINE | re.DOTALL,
+)
+_TRIED = re.compile(
+    r"^\[[\d:]+\] subj: \S+ / tries: (\d+) / cons seq: \d+ / str seq: (\d+) /", re.MULTILINE
 )
 _ERR_CODE = re.compile(r"\((\d{5})\)\s*$|\berr_code=(\d{5})\b")
 
@@ -221,6 +224,25 @@ class NatsCli:
         flags = (f"--count={count}", "--ack", f"--timeout={TIMEOUT_S:g}s")
         said = (await self.run("consumer", "next", stream, consumer, *flags)).stdout.decode()
         return [_printed(found) for found in _TAKEN.finditer(said)]
+
+    async def settle(
+        self,
+        stream: str,
+        consumer: str,
+        verdict: Verdict,
+        *,
+        within_s: float = TIMEOUT_S,
+        delay_s: float = 0,
+        reason: str = "",
+        group: str = "",
+        min_pending: int = 0,
+    ) -> Taken | None:
+        """Settle with the flags of `nats consumer next`, which has no others."""
+        assert (delay_s, reason, group, min_pending) == (0, "", "", 0)
+        flag = {"ack": "--ack", "nak": "--nak", "term": "--term", "none": "--no-ack"}[verdict]
+        command = ("consumer", "next", stream, consumer, flag, f"--timeout={within_s:g}s")
+        found = _TRIED.search((await self.run(*command)).stdout.decode())
+        return Taken(int(found[2]), int(found[1])) if found else None
 
     async def count(self, subject: str, delta: int) -> Ack:
         """Add with a header: natscli 0.3.0 has no command for counters."""

@@ -82,6 +82,65 @@ const verbs = {
     return taken;
   },
 
+  // The server has read the verdict when this returns.
+  async consumer_settle({ nc, js, stream, consumer, count, timeout_ms, ...given }) {
+    const held = await js.consumers.get(stream, consumer);
+    const { group, min_pending } = given;
+    const asked = {
+      max_messages: count,
+      expires: timeout_ms,
+      ...(group && { group }),
+      ...(min_pending && { min_pending }),
+    };
+    const taken = [];
+    for await (const m of await held.fetch(asked)) {
+      settle(m, given);
+      taken.push(delivered(m));
+    }
+    await nc.flush();
+    return taken;
+  },
+
+  async consumer_pause({ jsm, stream, consumer, until }) {
+    return (await jsm.consumers.pause(stream, consumer, new Date(until))).paused;
+  },
+
+  async consumer_resume({ jsm, stream, consumer }) {
+    return (await jsm.consumers.resume(stream, consumer)).paused;
+  },
+
+  async consumer_reset({ jsm, stream, consumer, sequence }) {
+    return (await jsm.consumers.reset(stream, consumer, sequence)).reset_seq;
+  },
+
+  async consumer_unpin({ jsm, stream, consumer, group }) {
+    await jsm.consumers.unpin(stream, consumer, group);
+  },
+
+  // Each message is acked when it is here.
+  async push({ nc, js, stream, consumer }) {
+    const held = await js.consumers.getPushConsumer(stream, consumer);
+    const messages = await held.consume();
+    await nc.flush();
+    return open(
+      messages,
+      () => messages.close(),
+      (m) => {
+        m.ack();
+        return message(m.subject, m.seq, m.headers, m.data);
+      },
+    );
+  },
+
+  async direct_batch({ jsm, stream, count, first, subject }) {
+    const asked = { batch: count, seq: first, ...(subject && { next_by_subj: subject }) };
+    return await collected(await jsm.direct.getBatch(stream, asked));
+  },
+
+  async direct_latest({ jsm, stream, filters }) {
+    return await collected(await jsm.direct.getLastMessagesFor(stream, { multi_last: filters }));
+  },
+
   async publish_batch({ js, subject, payloads }) {
     const [first, ...rest] = payloads.map(bytesFrom);
     const batch = await js.startBatch(subject, first);
@@ -224,6 +283,30 @@ function message(subject, sequence, headers, data) {
     headers: Object.fromEntries(headers ?? []),
     data: Buffer.from(data).toString("base64"),
   };
+}
+
+async function collected(found) {
+  const messages = [];
+  for await (const m of found) messages.push(message(m.subject, m.seq, m.header, m.data));
+  return messages;
+}
+
+function settle(m, { verdict, delay_ms, reason }) {
+  const ways = {
+    ack: () => m.ack(),
+    nak: () => m.nak(),
+    delay: () => m.nak(delay_ms),
+    term: () => m.term(),
+    reason: () => m.term(reason),
+    progress: () => m.working(),
+    none: () => {},
+  };
+  ways[verdict]();
+}
+
+function delivered(m) {
+  const said = message(m.subject, m.seq, m.headers, m.data);
+  return { ...said, delivered: m.info.deliveryCount };
 }
 
 function headersFrom(values) {

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import itertools
 import json
-import subprocess
-import threading
-from collections import deque
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from tests.interop.clients.client import Ack, RefusedError, Stored
+from tests.interop.clients.client import Ack, Stored, Taken
+from tests.interop.clients.program import TIMEOUT_S, Program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
-    from typing import Self
+    from datetime import datetime
 
     from natsstream import Expect
-    from tests.interop.clients.client import Config, Headers
+    from tests.interop.clients.client import Config, Headers, Verdict
 
-# Only a hang may reach them: a machine that is busy with other tests stands still for seconds.
-TIMEOUT_S = 30.0
+# Only a hang may reach it: a machine that is busy with other tests stands still for seconds.
 TAKE_TIMEOUT_S = 30.0
-END_TIMEOUT_S = 30.0
 
 _PROGRAM = Path(__file__).with_name("nats_js.mjs")
-_STDERR_LINES = 40
 
 
-class NodeProcess:
-    """The process of `nats_js.mjs`; serves tests whose event loops differ, one after the other."""
+class NodeProcess(Program):
+    """The process of `nats_js.mjs`."""
 
     def __init__(self, node: str, packages: Path) -> None:
         """Describe it; nothing runs yet.
@@ -42,118 +33,18 @@ class NodeProcess:
             node: The program of Node.js.
             packages: The folder whose node_modules hold nats.js.
         """
-        self._command = [node, str(_PROGRAM), str(packages)]
-        self._ids = itertools.count(1)
-        self._waiting: dict[int, Future[Any]] = {}
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        self._threads = [
-            threading.Thread(target=self._read_answers, daemon=True),
-            threading.Thread(target=self._read_stderr, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._process.stdin is not None
-        try:
-            # The program ends with its stdin.
-            self._process.stdin.close()
-            self._process.wait(END_TIMEOUT_S)
-        except (subprocess.TimeoutExpired, BrokenPipeError):
-            self._process.kill()
-            self._process.wait(END_TIMEOUT_S)
-        for thread in self._threads:
-            thread.join(END_TIMEOUT_S)
-        for pipe in (self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-    @property
-    def pid(self) -> int:
-        """Process id of Node.js."""
-        return self._process.pid
-
-    async def call(self, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object) -> Any:
-        """Have one command done and return its result.
-
-        Raises:
-            RefusedError: nats.js raised an error; `err_code` is the server's, else 0.
-            TimeoutError: No answer in time.
-            RuntimeError: The process has ended.
-        """
-        number = next(self._ids)
-        future: Future[Any] = Future()
-        with self._lock:
-            if self._is_over:
-                raise self._ended()
-            self._waiting[number] = future
-        line = json.dumps({"id": number, "verb": verb, **arguments})
-        assert self._process.stdin is not None
-        try:
-            try:
-                self._process.stdin.write(f"{line}\n")
-                self._process.stdin.flush()
-            except BrokenPipeError as error:
-                raise self._ended() from error
-            async with asyncio.timeout(timeout_s):
-                answer = await asyncio.wrap_future(future)
-        finally:
-            with self._lock:
-                self._waiting.pop(number, None)
-        if error := answer.get("error"):
-            raise RefusedError(f"{verb}: {error['name']}: {error['message']}", error["err_code"])
-        return answer["result"]
-
-    def _read_answers(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer = json.loads(line)
-            with self._lock:
-                future = self._waiting.pop(answer["id"], None)
-            # Whoever has waited too long is gone.
-            if future is not None and future.set_running_or_notify_cancel():
-                future.set_result(answer)
-        with self._lock:
-            self._is_over = True
-            left = list(self._waiting.values())
-        for future in left:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(self._ended())
-
-    def _read_stderr(self) -> None:
-        assert self._process.stderr is not None
-        self._stderr.extend(self._process.stderr)
-
-    def _ended(self) -> RuntimeError:
-        return RuntimeError(f"the process of nats.js has ended:\n{''.join(self._stderr)}")
+        super().__init__("nats.js", [node, str(_PROGRAM), str(packages)])
 
 
 class NatsJs:
     """nats.js on one server."""
 
-    def __init__(self, process: NodeProcess, url: str) -> None:
+    def __init__(self, process: Program, url: str) -> None:
         self._process = process
         self._url = url
 
     async def call(self, verb: str, *, timeout_s: float = TIMEOUT_S, **arguments: object) -> Any:
-        """Have one verb of `nats_js.mjs` done on this server; see `NodeProcess.call`."""
+        """Have one verb of `nats_js.mjs` done on this server; see `Program.call`."""
         return await self._process.call(verb, timeout_s=timeout_s, url=self._url, **arguments)
 
     async def take(
@@ -238,6 +129,73 @@ class NatsJs:
         )
         return [_stored(item) for item in items]
 
+    async def settle(
+        self,
+        stream: str,
+        consumer: str,
+        verdict: Verdict,
+        *,
+        within_s: float = TAKE_TIMEOUT_S,
+        delay_s: float = 0,
+        reason: str = "",
+        group: str = "",
+        min_pending: int = 0,
+    ) -> Taken | None:
+        """Fetch one message and settle it; the server has read the verdict when this returns."""
+        items = await self.call(
+            "consumer_settle",
+            stream=stream,
+            consumer=consumer,
+            count=1,
+            timeout_ms=int(within_s * 1_000),
+            timeout_s=within_s + TIMEOUT_S,
+            verdict=verdict,
+            delay_ms=int(delay_s * 1_000),
+            reason=reason,
+            group=group,
+            min_pending=min_pending,
+        )
+        return Taken(items[0]["sequence"], items[0]["delivered"]) if items else None
+
+    async def listen(self, stream: str, consumer: str) -> JsListening:
+        """Read with its push consumer."""
+        handle = await self.call("push", stream=stream, consumer=consumer)
+        return JsListening(self, handle)
+
+    async def direct_batch(
+        self, stream: str, count: int, *, first: int, subject: str = ""
+    ) -> list[Stored]:
+        """Read with its direct batch."""
+        items = await self.call(
+            "direct_batch", stream=stream, count=count, first=first, subject=subject
+        )
+        return [_stored(item) for item in items]
+
+    async def direct_latest(self, stream: str, filters: Sequence[str]) -> list[Stored]:
+        """Read the newest message of each subject, directly."""
+        items = await self.call("direct_latest", stream=stream, filters=list(filters))
+        return [_stored(item) for item in items]
+
+    async def pause(self, stream: str, consumer: str, until: datetime) -> None:
+        """Pause a consumer."""
+        text = until.isoformat()
+        await self.call("consumer_pause", stream=stream, consumer=consumer, until=text)
+
+    async def resume(self, stream: str, consumer: str) -> None:
+        """Resume a consumer."""
+        await self.call("consumer_resume", stream=stream, consumer=consumer)
+
+    async def reset(self, stream: str, consumer: str, sequence: int) -> int:
+        """Have a consumer deliver from a sequence again."""
+        reset_seq = await self.call(
+            "consumer_reset", stream=stream, consumer=consumer, sequence=sequence
+        )
+        return int(reset_seq)
+
+    async def unpin(self, stream: str, consumer: str, group: str) -> None:
+        """Take the pin from the pinned client of a group."""
+        await self.call("consumer_unpin", stream=stream, consumer=consumer, group=group)
+
     async def count(self, subject: str, delta: int) -> Ack:
         """Add with a header, as its own documentation does."""
         return await self.publish(subject, headers={"Nats-Incr": [f"{delta:+d}"]})
@@ -263,6 +221,22 @@ class NatsJs:
     async def config(self, stream: str) -> Config:
         """Return what the server said."""
         return cast("Config", (await self.call("stream_info", stream=stream))["config"])
+
+
+class JsListening:
+    """A handle of a push consumer, whose messages the program acks."""
+
+    def __init__(self, client: NatsJs, handle: int) -> None:
+        self._client = client
+        self._handle = handle
+
+    async def take(self, count: int, *, within_s: float = TAKE_TIMEOUT_S) -> list[Stored]:
+        """Return the next messages, fewer when no more come in time."""
+        return await self._client.take(self._handle, count, within_s=within_s)
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        await self._client.drop(self._handle)
 
 
 def _stored(item: Mapping[str, Any]) -> Stored:

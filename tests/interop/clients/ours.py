@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from natsstream import ConsumerConfig, ServerError, StreamConfig
-from tests.interop.clients.client import Ack, RefusedError, Stored
+from tests.interop.clients.client import Ack, RefusedError, Stored, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from natsstream import DeliveredMessage, Expect, JetStream, Message
-    from tests.interop.clients.client import Config
+    from natsstream import (
+        Consumer,
+        DeliveredMessage,
+        Expect,
+        JetStream,
+        Message,
+        PushMessages,
+    )
+    from tests.interop.clients.client import Config, Verdict
 
 TIMEOUT_S = 30.0
 
@@ -21,6 +30,8 @@ class Ours:
 
     def __init__(self, js: JetStream) -> None:
         self.js = js
+        # One handle for each: it holds the pin of a pinned group.
+        self._consumers: dict[tuple[str, str], Consumer] = {}
 
     async def publish(
         self,
@@ -86,6 +97,56 @@ class Ours:
             await message.ack(confirm=True)
         return [_stored(message) for message in messages]
 
+    async def consumer(self, stream: str, name: str) -> Consumer:
+        """Return this client's one handle of a consumer."""
+        if (stream, name) not in self._consumers:
+            found = await (await self.js.streams.get(stream)).consumers.get(name)
+            self._consumers[stream, name] = found
+        return self._consumers[stream, name]
+
+    async def settle(
+        self,
+        stream: str,
+        consumer: str,
+        verdict: Verdict,
+        *,
+        within_s: float = TIMEOUT_S,
+        delay_s: float = 0,
+        reason: str = "",
+        group: str = "",
+        min_pending: int = 0,
+    ) -> Taken | None:
+        """Take with `next` and settle; the server has read the verdict when this returns."""
+        message = await (await self.consumer(stream, consumer)).next(
+            timeout=within_s, group=group or None, min_pending=min_pending or None
+        )
+        if message is None:
+            return None
+        match verdict:
+            case "ack":
+                await message.ack()
+            case "nak":
+                await message.nak()
+            case "delay":
+                await message.nak(delay=delay_s)
+            case "term":
+                await message.term()
+            case "reason":
+                await message.term(reason=reason)
+            case "progress":
+                await message.in_progress()
+            case "none":
+                pass
+        await self.js.core.rtt()
+        return Taken(message.sequence, message.delivered)
+
+    async def listen(self, stream: str, consumer: str) -> OurListening:
+        """Read with `subscribe`."""
+        listening = OurListening((await self.consumer(stream, consumer)).subscribe())
+        await listening.open()
+        await self.js.core.rtt()
+        return listening
+
     async def count(self, subject: str, delta: int) -> Ack:
         """Add to a counter; its total is all that comes back."""
         total = await self.js.counters.incr(subject, delta)
@@ -115,6 +176,32 @@ class Ours:
         """Return what the server said."""
         info = await (await self.js.streams.get(stream)).info()
         return cast("Config", info.raw["config"])
+
+
+class OurListening:
+    """A push consumer's messages, acked as they come."""
+
+    def __init__(self, messages: PushMessages) -> None:
+        self._messages = messages
+
+    async def open(self) -> None:
+        """Subscribe."""
+        await self._messages.__aenter__()
+
+    async def take(self, count: int, *, within_s: float = TIMEOUT_S) -> list[Stored]:
+        """Return the next messages, fewer when no more come in time."""
+        found: list[Stored] = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while len(found) < count:
+                    message = await anext(self._messages)
+                    await message.ack()
+                    found.append(_stored(message))
+        return found
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        await self._messages.__aexit__(None, None, None)
 
 
 def _stored(message: Message | DeliveredMessage) -> Stored:
