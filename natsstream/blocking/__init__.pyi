@@ -412,7 +412,7 @@ class Chunks:
         subject: str,
         source: Source,
         *,
-        chunk_size: int = 131072,
+        chunk_size: int | None = None,
         progress: Progress | None = None,
         ack_timeout: float = 10.0,
     ) -> Chunked:
@@ -1546,7 +1546,7 @@ class ObjectStore:
         description: str = "",
         headers: ObjectHeaders | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = 131072,
+        chunk_size: int | None = None,
         retry_for: float = 30.0,
         progress: Progress | None = None,
     ) -> ObjectInfo:
@@ -1560,7 +1560,7 @@ class ObjectStore:
         description: str = "",
         headers: ObjectHeaders | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = 131072,
+        chunk_size: int | None = None,
         retry_for: float = 30.0,
         progress: Progress | None = None,
     ) -> ObjectInfo:

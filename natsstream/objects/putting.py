@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from natsstream.errors import (
+    ChunksDamagedError,
     NatsStreamError,
     NoRespondersError,
     ServerError,
@@ -46,7 +47,7 @@ class ObjectPut:
     Args:
         metas: The store.
         info: What is to be said of it; its bytes are not known yet.
-        chunk_size: Bytes of a chunk.
+        chunk_size: Bytes of a chunk; None is what the server takes.
         retry_for: Seconds in which what fails for the moment is tried again.
         progress: Gets the bytes that are stored.
     """
@@ -56,13 +57,13 @@ class ObjectPut:
         metas: Metas,
         info: ObjectInfo,
         *,
-        chunk_size: int,
+        chunk_size: int | None,
         retry_for: float,
         progress: Progress | None,
     ) -> None:
         self._metas = metas
         self._chunk_size = chunk_size
-        self._info = replace(info, options=ObjectOptions(max_chunk_size=chunk_size))
+        self._info = info
         self._retry_for = retry_for
         self._progress = progress
         self._deadline = 0.0
@@ -112,6 +113,7 @@ class ObjectPut:
                 size=value.size,
                 chunks=value.chunks,
                 digest=write_digest(value.digest),
+                options=ObjectOptions(max_chunk_size=value.chunk_size),
             )
 
     async def _point_to(self, info: ObjectInfo) -> ObjectInfo:
@@ -130,6 +132,8 @@ class ObjectPut:
         self._deadline = 0.0
         while True:
             try:
+                if self._deadline:  # It has waited for a server: a sweep may have been faster.
+                    await self._check_chunks(info)
                 return (await self._metas.change(info.name, decide))[1]
             except _StoredError as found:
                 return found.info
@@ -141,6 +145,21 @@ class ObjectPut:
             except asyncio.CancelledError:
                 self._may_come = self._may_come or is_sent
                 raise
+
+    async def _check_chunks(self, info: ObjectInfo) -> None:
+        """Check that nothing points to chunks that have gone."""
+        subject = self._metas.place.chunk_subject(info.nuid)
+        counts = [each async for each in self._metas.stream.subject_counts(subject)]
+        held = sum([each.messages for each in counts])
+        if held < info.chunks:
+            raise ChunksDamagedError(
+                f"object {info.name!r} of store {info.bucket}: its chunks were removed before the "
+                "store could point to them",
+                subject=subject,
+                kind="missing",
+                detail=f"{info.chunks} were stored, {held} are there",
+                hint="a sweep or the store's ttl was faster than the put; put it again",
+            )
 
     async def _wait(self, error: NatsStreamError, retry_for: float) -> None:
         """Wait a moment before another attempt, or raise when there is to be none."""

@@ -183,6 +183,7 @@ def chunked(found: Found) -> Chunked:
         size=info.size,
         chunks=info.chunks,
         digest=digest,
+        chunk_size=info.options.max_chunk_size or 0,
     )
 
 

@@ -26,7 +26,7 @@ from natsstream.objects.putting import RETRY_FOR_S, ObjectPut
 from natsstream.objects.reader import ObjectReader
 from natsstream.streams.chunks.sources import Source, check_source
 from natsstream.streams.chunks.sweeping import SILENCE_S, SweepReport
-from natsstream.streams.chunks.value import CHUNK_BYTES, Progress
+from natsstream.streams.chunks.value import Progress
 
 # Somebody who replaces an object this often while it is read does nothing else.
 _READS_MAX = 5
@@ -43,7 +43,7 @@ class Transfers(Part):
         description: str = "",
         headers: ObjectHeaders | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_BYTES,
+        chunk_size: int | None = None,
         retry_for: float = RETRY_FOR_S,
         progress: Progress | None = None,
     ) -> ObjectInfo:
@@ -61,7 +61,8 @@ class Transfers(Part):
             description: Free text.
             headers: Values, or lists of values, by name.
             metadata: Texts by key.
-            chunk_size: Bytes of a message, at most the server's max_payload.
+            chunk_size: Bytes of a message, at most the server's `max_payload`. None is 131,072, or
+                `max_payload` or the stream's `max_msg_size` where that is smaller.
             retry_for: Seconds in which a put is tried again after a break: bytes and paths from
                 their beginning, everything else only what comes after the bytes. 0 never.
             progress: Called with the bytes that are stored and those there are in all (None where
@@ -75,11 +76,13 @@ class Transfers(Part):
             ConfigError: An argument has no legal value; nothing was sent.
             StreamFullError: The store has no room; the old object is what it was.
             StreamSealedError: The store is sealed.
+            ChunksDamagedError: Chunks were removed meanwhile, as by a sweep or the store's `ttl`;
+                the old object is what it was.
             BucketNotFoundError: The store was deleted.
             TransportError: No answer in time; the old object is there, or the new one is.
             Exception: What the source raised itself, such as OSError.
 
-        Cost: three round trips and the bytes; 8 MiB of them are under way. The old object's and the
+        Cost: four round trips and the bytes; 8 MiB of them are in flight. The old object's and the
         new one's bytes are in the store together for a moment.
         Source: ADR-20; nats.go jetstream/object.go Put.
         """
@@ -98,7 +101,9 @@ class Transfers(Part):
         put = ObjectPut(
             self._metas,
             info,
-            chunk_size=check_int(chunk_size, "chunk_size", minimum=1),
+            chunk_size=(
+                None if chunk_size is None else check_int(chunk_size, "chunk_size", minimum=1)
+            ),
             retry_for=check_seconds(retry_for, "retry_for", may_be_zero=True),
             progress=progress,
         )
@@ -113,7 +118,7 @@ class Transfers(Part):
         description: str = "",
         headers: ObjectHeaders | None = None,
         metadata: Mapping[str, str] | None = None,
-        chunk_size: int = CHUNK_BYTES,
+        chunk_size: int | None = None,
         retry_for: float = RETRY_FOR_S,
         progress: Progress | None = None,
     ) -> ObjectInfo:
@@ -125,7 +130,7 @@ class Transfers(Part):
             description: Free text.
             headers: Values, or lists of values, by name.
             metadata: Texts by key.
-            chunk_size: Bytes of a message.
+            chunk_size: Bytes of a message; see `put`.
             retry_for: Seconds in which it is tried again after a break.
             progress: Called with the bytes that are stored and those there are.
 
@@ -148,9 +153,11 @@ class Transfers(Part):
     def open(self, name: str, *, offset: int = 0, length: int | None = None) -> ObjectReader:
         """Return a reader of an object, or of a part of it: `async with box.open(name) as reader`.
 
-        Links are followed. A whole object is verified: its last bytes are handed out only when
-        size, number of chunks and digest are right. A part's digest nobody knows; a read that
-        begins behind the object's end gives nothing.
+        Links are followed. Each byte is proved to be at its offset before it is handed out, by the
+        number of chunks that the store holds; the last bytes of a whole object only when its size
+        and digest are right too. A part has no digest: a foreign message in the place of a deleted
+        chunk is found by reading the whole. A read that begins behind the object's end gives
+        nothing.
 
         Args:
             name: The object's name.
@@ -161,8 +168,11 @@ class Transfers(Part):
             ObjectNameError: It is no legal name; nothing was sent.
             ConfigError: A number is negative, or no number.
 
-        Cost: see `ObjectReader`; nothing is sent before it is entered. Up to 16 MiB are on their
-        way; a part costs the server a walk through the headers of all chunks up to its end.
+        Cost: nothing is sent before it is entered; then a round trip for each link and the object.
+        Up to 16 MiB are in flight. A part costs six round trips more, however large the object is,
+        and some more where others wrote between its chunks. A part of an object of another client
+        whose chunks vary in size costs the server a walk through the headers of all chunks up to
+        its end.
         Source: ADR-20; nats.go jetstream/object.go Get.
         """
         named = self._named(name)
@@ -261,9 +271,12 @@ class Transfers(Part):
     ) -> SweepReport:
         """Remove chunks that no object points to and whose writers have gone: killed puts, mostly.
 
-        Works for what any client has left. A put on its way is not touched: it stores chunks, and
-        is young by that. Ours may even be silent for longer than `older_than`, and then raises
-        instead of storing an object without its bytes; other clients' do not notice.
+        Works for what any client has left. A put in progress stores chunks, and is young by that.
+        If its source is silent for longer than `older_than`, its chunks are removed: our own put
+        then raises `ChunksDamagedError` and the old object stays, other clients store an object
+        without its bytes. Our put stores its last chunk when its source ends, so an object whose
+        put has returned keeps its chunks, with one exception: the put was silent for longer than
+        `older_than` and ended, meta and all, in the round trip in which the sweep removed them.
 
         Args:
             older_than: Seconds for which a writer must have stored nothing, by the server's clock.

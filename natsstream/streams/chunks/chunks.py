@@ -19,7 +19,6 @@ from natsstream.streams.chunks.value import CHUNK_BYTES, Chunked, Progress
 from natsstream.streams.names import check_filter, check_subject
 from natsstream.units import duration_ns
 
-# A command's line, subject and reply come on top of the payload; the server counts payloads.
 _SIZE_MAX = 2**63 - 1
 
 
@@ -30,10 +29,16 @@ class Chunks:
     """
 
     def __init__(
-        self, api: Api, stream: str, subjects_of: Callable[[str], AsyncIterator[str]]
+        self,
+        api: Api,
+        stream: str,
+        subjects_of: Callable[[str], AsyncIterator[str]],
+        *,
+        message_bytes_max: int | None = None,
     ) -> None:
         self._api = api
         self._stream = stream
+        self._message_bytes_max = message_bytes_max
         self._subjects_of = subjects_of
 
     async def put(
@@ -41,7 +46,7 @@ class Chunks:
         subject: str,
         source: Source,
         *,
-        chunk_size: int = CHUNK_BYTES,
+        chunk_size: int | None = None,
         progress: Progress | None = None,
         ack_timeout: float = ACK_TIMEOUT_S,
     ) -> Chunked:
@@ -54,7 +59,8 @@ class Chunks:
             source: Bytes, a path, an open binary file, what has an async `read`, or an iterable of
                 bytes, async or not. What may block is read in a thread. A file that is given open
                 is read from where it stands, and stays open.
-            chunk_size: Bytes of a chunk; the last may have fewer.
+            chunk_size: Bytes of a chunk; the last may have fewer. None is 131,072, or the server's
+                `max_payload` or the stream's `max_msg_size` where that is smaller.
             progress: Called with the bytes that are stored and those there are in all (None where
                 nobody knows), on the loop; it must not wait.
             ack_timeout: Seconds without any ack after which it fails. What the source takes does
@@ -65,31 +71,43 @@ class Chunks:
             SubjectError: The subject is not legal; nothing was sent.
             WrongStreamError: Another stream captures the subject.
             StreamFullError: The stream has no room for it.
-            ChunksDamagedError: Somebody else wrote there, or removed chunks.
+            ChunksDamagedError: Another client wrote there, or chunks were removed meanwhile, as by
+                a sweep or a limit of the stream.
             TransportError: The connection broke, or no ack came for `ack_timeout`.
             Exception: What the source raised itself.
 
-        Cost: 8 MiB under way, and as much in the socket's buffer; a purge where it fails.
+        Cost: 8 MiB in flight, and as much in the socket's buffer; one round trip to count what is
+        stored; a purge where it fails. One chunk waits until the next comes or the source ends.
         """
         check_subject(subject)
         check_source(source)
-        largest = self._api.client.max_payload_bytes
-        check_int(chunk_size, "chunk_size", minimum=1)
-        if chunk_size > largest:
-            raise ConfigError(
-                f"chunk_size is {chunk_size}, the server takes messages of {largest} bytes",
-                hint=f"leave it out for {CHUNK_BYTES}, or raise max_payload on the server",
-            )
+        size = self._chunk_size(chunk_size)
         if progress is not None:
             check_callable(progress, "progress", takes="bytes done and bytes in all")
         limit_s = check_seconds(ack_timeout, "ack_timeout")
         put = ChunkPut(self._api, self._stream, subject, limit_s)
-        return await put.run(source, chunk_size, progress)
+        return await put.run(source, size, progress)
+
+    def _chunk_size(self, given: int | None) -> int:
+        largest = self._api.client.max_payload_bytes
+        if given is None:
+            limit = self._message_bytes_max or 0  # As in the server, -1 and 0 are no limit.
+            return min(CHUNK_BYTES, largest, limit if limit > 0 else CHUNK_BYTES)
+        size = check_int(given, "chunk_size", minimum=1)
+        if size > largest:
+            raise ConfigError(
+                f"chunk_size is {size}, the server takes messages of {largest} bytes",
+                hint="leave it out for one that fits, or raise max_payload on the server",
+            )
+        return size
 
     def open(self, value: Chunked, *, offset: int = 0, length: int | None = None) -> ChunkReader:
         """Return a reader of a value, or of a part of it; nothing is sent before it is entered.
 
-        The whole is verified. A part is read by the sizes of the chunks; its digest is not known.
+        Each byte is proved to be at its offset before it is handed out: by the number of chunks
+        that the stream holds, and for the whole also by the digest. A part of a value of which
+        chunks are missing raises `ChunksDamagedError`, also where its own chunks are there. A
+        foreign message in the place of a deleted chunk is found by the digest alone.
 
         Args:
             value: What `put` returned, or what somebody has written down of it.
@@ -99,8 +117,11 @@ class Chunks:
         Raises:
             ConfigError: A number is negative, or no number.
 
-        Cost: one ephemeral consumer and up to 16 MiB on their way. A part costs another consumer,
-        which goes through the headers of all chunks up to the part's end.
+        Cost: one ephemeral consumer and up to 16 MiB in flight. A whole value of more than 256 KiB
+        costs one round trip more; a part six, however large the value is. Where other messages
+        stand between its chunks, the search for a part takes some more, and one for each 4 MiB that
+        is read. Where the sizes of chunks vary, or `chunk_size` is not known, a consumer goes
+        through the headers of all chunks up to the part's end instead.
         """
         check_int(offset, "offset", minimum=0, maximum=_SIZE_MAX)
         if length is not None:
@@ -137,8 +158,9 @@ class Chunks:
             filter: The subjects of all values, with wildcards.
             pointed: Returns the subjects that are pointed to; called after the stream was looked
                 at, and it must tell what the stream's leader knows.
-            older_than: Seconds for which a value's writer must have stored nothing. A writer whose
-                source gives nothing for longer is taken for gone.
+            older_than: Seconds for which a value's writer must have stored nothing before `pointed`
+                is called. A writer whose source gives nothing for longer is taken for gone; ours
+                then raises `ChunksDamagedError`.
             dry_run: Only count.
 
         Raises:

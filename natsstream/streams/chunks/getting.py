@@ -1,12 +1,11 @@
 """Reads a value back from its chunks: in order, across breaks, and verified.
 
-What lives here: chunks to bytes, and where a part of a value begins. What must not: the consumers
-that it stands on (`streams/reading`).
-
-Law: the last bytes of a whole value are handed out only when its size, its number of chunks and its
-digest were found right. Reading ends, with all or with an error; a chunk that is not there is not
-waited for. After an error, a cancelled read or `close` nothing comes any more but an error: what
-is not the end does not look like it.
+Law: no byte is handed out that was not proved to be at its offset: by the number of its chunk
+(`positions.py`, `locating.py`), or, in a small value, by the digest of the whole. The last bytes of
+a whole value are handed out only when its size, its number of chunks and its digest were found
+right. Reading ends, with all or with an error; a chunk that is not there is not waited for. After
+an error, a cancelled read or `close` nothing comes any more but an error: what is not the end does
+not look like it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -27,24 +25,19 @@ from natsstream.errors import (
 )
 from natsstream.streams.api import Api
 from natsstream.streams.chunks.hashing import RunningHash
+from natsstream.streams.chunks.locating import Locator
+from natsstream.streams.chunks.positions import Positions
 from natsstream.streams.chunks.value import Chunked, Verifier
 from natsstream.streams.message import Message
-from natsstream.streams.reading.ordered import OrderedConsumer
 from natsstream.streams.reading.reader import RangeReader, RangeSpec
-from natsstream.streams.reading.starts import OrderedSpec
 
 # Chunks may be removed while they are read, and the consumer does not say so: after two of these
 # the leader is asked.
 _HEARTBEAT_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Which chunks hold a part: the sequences of the first and last, and what stands before it."""
-
-    first_seq: int
-    last_seq: int
-    skip: int
+_HELD_BYTES_MAX = 256 << 10
+"""A whole value of up to this size is handed out when its digest is verified."""
+# Where others write in between, a proof is asked for after so many bytes; they wait in memory.
+_UNPROVED_BYTES_MAX = 4 << 20
 
 
 class ChunkReader:
@@ -60,6 +53,7 @@ class ChunkReader:
         self._api = api
         self._stream = stream
         self._value = value
+        self._locator = Locator(api, stream, value)
         self._start = min(offset, value.size)
         stop = value.size if length is None else min(offset + length, value.size)
         self._length = max(stop - self._start, 0)
@@ -198,30 +192,39 @@ class ChunkReader:
                 yield piece
 
     async def _whole(self) -> AsyncGenerator[bytes]:
-        verifier, digest = Verifier(self._value), RunningHash()
-        last = b""
-        if self._value.chunks or self._value.size:
-            async with aclosing(self._chunks(None, None)) as chunks:
+        value = self._value
+        verifier, digest = Verifier(value), RunningHash()
+        # A small value waits for its digest, which proves more than any count.
+        is_small = value.size <= _HELD_BYTES_MAX
+        held: list[bytes] = []
+        if value.chunks or value.size:
+            positions = None if is_small else Positions(value.chunks)
+            async with aclosing(self._chunks(None, None, positions)) as chunks:
                 async for message in chunks:
                     chunk = message.data
                     verifier.count(chunk)
                     await digest.add(chunk)
-                    if verifier.has_all:
-                        last = chunk
+                    if is_small or verifier.has_all:
+                        held.append(chunk)
                     elif chunk:
                         yield chunk
         verifier.end(digest.digest())
-        if last:
-            yield last
+        for chunk in held:
+            if chunk:
+                yield chunk
 
     async def _part(self) -> AsyncGenerator[bytes]:
         left = self._length
         if not left:
             return
-        place = await self._find()
-        skip = place.skip
-        async with aclosing(self._chunks(place.first_seq, place.last_seq)) as chunks:
+        place = await self._locator.find(self._start, self._start + left)
+        positions = Positions(self._value.chunks, index=place.index, sequence=place.first_seq)
+        index, skip = place.index, place.skip
+        async with aclosing(self._chunks(place.first_seq, place.last_seq, positions)) as chunks:
             async for message in chunks:
+                if place.is_even:
+                    self._check_size(index, len(message.data))
+                index += 1
                 chunk = message.data[skip : skip + left]
                 skip = 0
                 left -= len(chunk)
@@ -231,41 +234,63 @@ class ChunkReader:
                     return
         raise self._missing(f"{left} bytes of the part are not there")
 
-    async def _chunks(self, first: int | None, last: int | None) -> AsyncGenerator[Message]:
-        subject = self._value.subject
+    def _check_size(self, index: int, size: int) -> None:
+        value = self._value
+        is_last = index == value.chunks - 1
+        if size != (value.last_bytes if is_last else value.chunk_size):
+            raise ChunksDamagedError(
+                f"chunk {index} under {value.subject} has {size} bytes, its writer told "
+                f"{value.chunk_size} for each but the last",
+                subject=value.subject,
+                kind="digest",
+                detail="which bytes of the value it holds is not proved",
+                hint="read the whole value, which is verified",
+            )
+
+    async def _chunks(
+        self, first: int | None, last: int | None, positions: Positions | None
+    ) -> AsyncGenerator[Message]:
+        """Yield chunks whose numbers are proved; all of them where no positions are given."""
+        waiting: list[Message] = []
+        size, size_max = 0, 0  # The first proof is asked for at once.
+        try:
+            async with aclosing(self._runs(first, last)) as runs:
+                async for run in runs:
+                    if positions is None:
+                        waiting = run
+                    else:
+                        waiting += run
+                        size += sum([len(message.data) for message in run])
+                        positions.take([message.sequence for message in run])
+                        if not positions.is_proved:
+                            if size < size_max:
+                                continue
+                            await self._locator.prove(*positions.question)
+                            positions.prove()
+                            size_max = _UNPROVED_BYTES_MAX
+                        size = 0
+                    for message in waiting:
+                        yield message
+                    waiting = []
+        except SequenceRangeError as error:  # What was there a moment ago is not there any more.
+            raise self._missing(error.message) from error
+        if waiting and positions is not None:
+            await self._locator.prove(*positions.question)
+            for message in waiting:
+                yield message
+
+    async def _runs(self, first: int | None, last: int | None) -> AsyncGenerator[list[Message]]:
         spec = RangeSpec(
             stream=self._stream,
             first=first,
             last=last,
-            filters=(subject,),
+            filters=(self._value.subject,),
             heartbeat_s=_HEARTBEAT_S,
         )
         reader = RangeReader[list[Message]](self._api, spec, clip=_clip)
-        try:
-            async with aclosing(reader.runs()) as runs:
-                async for run in runs:
-                    for message in run:
-                        yield message
-        except SequenceRangeError as error:  # What was there a moment ago is not there any more.
-            raise self._missing(error.message) from error
-
-    async def _find(self) -> _Place:
-        """Find the chunks that hold the part, by the sizes of all chunks up to its end.
-
-        Writers may cut unevenly, as Go's does when it reads from a pipe, so sizes are not guessed.
-        """
-        spec = OrderedSpec(stream=self._stream, filters=(self._value.subject,), headers_only=True)
-        stop = self._start + self._length
-        place: _Place | None = None
-        passed = 0
-        async with OrderedConsumer(self._api, spec) as heads:
-            async for message in heads.initial():
-                before, passed = passed, passed + message.stored_bytes
-                if place is None and passed > self._start:
-                    place = _Place(message.sequence, 0, self._start - before)
-                if place is not None and passed >= stop:
-                    return _Place(place.first_seq, message.sequence, place.skip)
-        raise self._missing(f"there are {passed} bytes of {self._value.size}")
+        async with aclosing(reader.runs()) as runs:
+            async for run in runs:
+                yield run
 
     def _missing(self, detail: str) -> ChunksDamagedError:
         value = self._value

@@ -3,10 +3,11 @@
 What lives here: sending the chunks of one value, and taking them back. What must not: what a value
 is called and who points to it; that is the views'.
 
-Law: a subject of chunks is written once, by one writer, in order. Either all chunks stand there
-when `put` returns, or it raises and has removed what it stored; what it could not remove because
-the server is away is left for a sweep. Nothing is sent twice: a second copy could come to stand
-behind the first one and spoil the value.
+Law: a subject of chunks is written once, by one writer, in order. When `put` returns, the leader
+has counted all chunks after the last ack; or it raises and has removed what it stored. What it
+could not remove because the server is away is left for a sweep. Nothing is sent twice: a second
+copy could come to stand behind the first one and spoil the value. The last chunk is sent when the
+source has ended, so a value that is about to be pointed to is young to every sweep.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from natsstream.errors import (
     WrongStreamError,
 )
 from natsstream.streams.api import Api
+from natsstream.streams.chunks.counting import ChunkCounts
 from natsstream.streams.chunks.hashing import RunningHash
 from natsstream.streams.chunks.sources import Source, chunks_of, known_size
 from natsstream.streams.chunks.value import Chunked, Progress
@@ -42,10 +44,10 @@ ACK_TIMEOUT_S = 10.0
 _PUBLISH_TIMEOUT_S = 600.0
 # Other tasks of the loop get their turn at least this often.
 _TURN_BYTES = 1 << 20
-COUNT_AFTER_S = 30.0
-"""What took longer could meet a sweep that takes it for abandoned, so its chunks are counted."""
 _DISCARD_S = 5.0
 _RETRY_WAIT_S = 0.25
+# A leader that was just elected may have some of what is committed still to apply.
+_COUNT_WAITS_S = (0.1, 0.4, 1.0)
 
 
 class ChunkPut:
@@ -69,7 +71,6 @@ class ChunkPut:
         self._sent = 0
         self._chunks = 0
         self._done = 0
-        self._first_seq = 0
         self._last_seq = 0
         self._tell: Callable[[], object] = lambda: None
         self._scope = asyncio.timeout(None)
@@ -84,7 +85,6 @@ class ChunkPut:
             ack_timeout=_PUBLISH_TIMEOUT_S,  # The scope is faster.
             stream=self._stream,
         )
-        began = asyncio.get_running_loop().time()
         try:
             async with Publisher(self._api, options) as publisher:
                 try:
@@ -95,8 +95,7 @@ class ChunkPut:
                     # A purge must not overtake chunks that are on their way.
                     await self._settle()
                     raise
-            is_long = asyncio.get_running_loop().time() - began > COUNT_AFTER_S
-            if is_long or self._last_seq - self._first_seq >= max(self._chunks, 1):
+            if self._chunks:
                 await self._count()
         except BaseException:
             if self._chunks:
@@ -107,19 +106,25 @@ class ChunkPut:
             size=self._sent,
             chunks=self._chunks,
             digest=self._hash.digest(),
+            chunk_size=chunk_size,
         )
 
     async def _send_all(self, publisher: Publisher, source: Source, chunk_size: int) -> None:
         try:
             async with self._scope:
                 turn = 0
+                last: bytes | None = None
                 async with aclosing(chunks_of(source, chunk_size)) as chunks:
                     async for chunk in chunks:
-                        await self._send(publisher, chunk)
+                        if last is not None:
+                            await self._send(publisher, last)
+                        last = chunk
                         turn += len(chunk)
                         if turn >= _TURN_BYTES:
                             turn = 0
                             await asyncio.sleep(0)
+                if last is not None:
+                    await self._send(publisher, last)
                 while self._flying:
                     await asyncio.wait([self._flying[0][0]])
                     self._take_acks()
@@ -171,7 +176,6 @@ class ChunkPut:
                 )
             if ack.sequence <= self._last_seq:
                 raise _spoiled(self._subject, f"sequence {ack.sequence} after {self._last_seq}")
-            self._first_seq = self._first_seq or ack.sequence
             self._last_seq = ack.sequence
             self._done += size
         if self._done > before:
@@ -179,15 +183,17 @@ class ChunkPut:
 
     async def _count(self) -> None:
         """Check that the subject holds our chunks and no others."""
-        answer = await self._api.read(
-            subjects.stream_info(self._stream),
-            {"subjects_filter": self._subject},
-            what=f"stream {self._stream}",
-        )
-        state = cast("dict[str, object]", answer.get("state") or {})
-        held = cast("dict[str, int]", state.get("subjects") or {}).get(self._subject, 0)
-        if held != self._chunks:
-            raise _spoiled(self._subject, f"{self._chunks} were stored, {held} are there")
+        counts = ChunkCounts(self._api, self._stream, self._subject)
+        total = await counts.total()
+        for wait_s in _COUNT_WAITS_S:
+            if total.chunks >= self._chunks or total.replicas == 1:
+                break
+            await asyncio.sleep(wait_s)
+            total = await counts.total()
+        if total.chunks != self._chunks:
+            detail = f"{self._chunks} were stored, {total.chunks} are there"
+            kind = "missing" if total.chunks < self._chunks else "surplus"
+            raise _spoiled(self._subject, detail, kind)
 
     async def _settle(self) -> None:
         """Wait until what is under way has ended, a moment at most."""
@@ -201,10 +207,16 @@ class ChunkPut:
                 await remove(self._api, self._stream, self._subject)
 
 
-async def remove(api: Api, stream: str, subject: str) -> int:
+async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int:
     """Remove all messages of a subject of chunks; asked again while the server is away.
 
     It may be asked again at any time, because such a subject is never written a second time.
+
+    Args:
+        api: The connection.
+        stream: The stream's name.
+        subject: The subject.
+        before: Keep messages from this sequence on; 0 keeps none.
 
     Raises:
         NatsStreamError: It was refused, or nobody answered.
@@ -217,7 +229,7 @@ async def remove(api: Api, stream: str, subject: str) -> int:
             await api.client.wait_connected(left)
             answer = await api.change(
                 subjects.stream_purge(stream),
-                {"filter": subject},
+                {"filter": subject, **({"seq": before} if before else {})},
                 what=f"chunks of {subject}",
                 timeout=max(left / 2, _RETRY_WAIT_S),
             )
@@ -229,11 +241,12 @@ async def remove(api: Api, stream: str, subject: str) -> int:
             return cast("int", answer.get("purged", 0))
 
 
-def _spoiled(subject: str, detail: str) -> ChunksDamagedError:
+def _spoiled(subject: str, detail: str, kind: str = "surplus") -> ChunksDamagedError:
     return ChunksDamagedError(
         f"chunks of {subject} are not what was sent",
         subject=subject,
-        kind="surplus",
+        kind=kind,
         detail=detail,
-        hint="somebody else wrote or removed there; put it again",
+        hint="another client wrote there, or a sweep or a limit of the stream removed some; "
+        "put it again",
     )

@@ -3,25 +3,28 @@
 What lives here: the age of chunks, and their removal. What must not: who points to what; that is
 told by the caller.
 
-Law: **a value on its way is never touched.** Its writer is taken for gone when the stream has
-stored no chunk of it for the time of silence, by the server's own clock, and it has not grown
-between two looks. A writer that was silent for long counts its chunks before it points to them
-(`putting.py`).
+Law: a value that is pointed to keeps its chunks. A writer is taken for gone when the stream had
+stored no chunk of it for the time of silence, by the server's own clock, before it was asked what
+is pointed to, and it has not grown since. Our writers store the last chunk when their source has
+ended, and count all of them before they point to them (`putting.py`). So one that was silent for
+longer loses its chunks and says so, or ends in time and keeps them.
+
+What remains: the server removes without a condition. A writer that was silent for long, and stores
+its last chunk, counts and is pointed to, all between a sweep's last count and its removal (one
+round trip), loses its chunks; so does one that points to them later than the time of silence after
+its last chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import cast
 
-from natsstream._wire import api as subjects
-from natsstream.errors import ProtocolError
 from natsstream.streams.api import Api
+from natsstream.streams.chunks.counting import ChunkCounts, Total
 from natsstream.streams.chunks.putting import remove
 from natsstream.streams.reading.ordered import OrderedConsumer
 from natsstream.streams.reading.starts import OrderedSpec
-from natsstream.units import parse_rfc3339
 
 SILENCE_S = 3600.0
 """The default time of silence: an hour."""
@@ -54,6 +57,7 @@ class _Found:
     chunks: int = 0
     size: int = 0
     newest_ns: int = 0
+    newest_seq: int = 0
 
 
 class Sweep:
@@ -80,9 +84,11 @@ class Sweep:
     ) -> SweepReport:
         """Look at all subjects of chunks; see `Chunks.sweep`."""
         candidates = [subject async for subject in held]
-        # Asked afterwards: a put that ended meanwhile is pointed to by now.
-        for subject in set(candidates).difference(await pointed()) if candidates else ():
-            await self._look(subject)
+        if candidates:
+            asked_ns = (await self._total(candidates[0])).now_ns
+            # Asked afterwards: a put that ended meanwhile is pointed to by now.
+            for subject in set(candidates).difference(await pointed()):
+                await self._look(subject, asked_ns)
         return SweepReport(
             values=self._values,
             chunks=self._chunks,
@@ -91,16 +97,17 @@ class Sweep:
             is_dry=self._is_dry,
         )
 
-    async def _look(self, subject: str) -> None:
+    async def _look(self, subject: str, asked_ns: int) -> None:
         found = await self._scan(subject)
-        count, now_ns = await self._count(subject)
+        count = (await self._total(subject)).chunks
         if not count:
             return  # Removed meanwhile, by its writer or another sweep.
-        if count != found.chunks or now_ns - found.newest_ns < self._silence_ns:
+        if count != found.chunks or asked_ns - found.newest_ns < self._silence_ns:
             self._young += 1
             return
         if not self._is_dry:
-            await remove(self._api, self._stream, subject)
+            # What comes to stand there meanwhile stays, and is seen by the next sweep.
+            await remove(self._api, self._stream, subject, before=found.newest_seq + 1)
         self._values += 1
         self._chunks += found.chunks
         self._size += found.size
@@ -113,17 +120,8 @@ class Sweep:
                 found.chunks += 1
                 found.size += message.stored_bytes
                 found.newest_ns = max(found.newest_ns, message.time_ns)
+                found.newest_seq = message.sequence
         return found
 
-    async def _count(self, subject: str) -> tuple[int, int]:
-        """Return how many chunks stand there now, and what time it is on the server."""
-        what = f"stream {self._stream}"
-        answer = await self._api.read(
-            subjects.stream_info(self._stream), {"subjects_filter": subject}, what=what
-        )
-        state = cast("dict[str, object]", answer.get("state") or {})
-        counts = cast("dict[str, int]", state.get("subjects") or {})
-        told = answer.get("ts")
-        if not isinstance(told, str):
-            raise ProtocolError(f"{what}: the answer does not tell the server's time")
-        return counts.get(subject, 0), parse_rfc3339(told)
+    async def _total(self, subject: str) -> Total:
+        return await ChunkCounts(self._api, self._stream, subject).total()

@@ -30,12 +30,21 @@ class Chunked:
         size: Bytes in all.
         chunks: Number of chunks.
         digest: SHA-256 over all bytes, 32 bytes; empty where it is not known.
+        chunk_size: Bytes that no chunk exceeds, as the writer says; 0 where it is not known.
     """
 
     subject: str
     size: int
     chunks: int
     digest: bytes = b""
+    chunk_size: int = 0
+
+    @property
+    def last_bytes(self) -> int | None:
+        """Bytes of the last chunk if all the others are full; None where they can not all be."""
+        if not self.chunk_size or self.chunks != -(-self.size // self.chunk_size):
+            return None
+        return self.size - (self.chunks - 1) * self.chunk_size
 
 
 class Verifier:

@@ -15,7 +15,8 @@ class Chunking(Part):
     @property
     def chunks(self) -> Chunks:
         """Values that are too large for one message, as chunks under a subject of their own."""
-        return Chunks(self._api, self.name, self._held)
+        limit = self.cached.config.max_msg_size
+        return Chunks(self._api, self.name, self._held, message_bytes_max=limit)
 
     async def _held(self, subject: str) -> AsyncIterator[str]:
         async for page in subject_pages(self._api, self.name, subject):

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.errors import ChunksDamagedError, ConfigError
-from natsstream.streams.chunks import putting
 from tests.support.chunked import Slow, chunk_stream, held, some_bytes
 from tests.support.eventually import eventually_async
 
@@ -70,24 +69,18 @@ async def test_a_put_on_its_way_is_not_touched(js: JetStream, stream_name: str) 
         assert len(await reader.read()) == 200_000
 
 
-async def test_a_put_that_was_swept_away_meanwhile_says_so(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A source may be silent for longer than the sweep waits; that is looked at in long puts."""
-    monkeypatch.setattr(putting, "COUNT_AFTER_S", 0.0)
+async def test_a_put_that_was_swept_away_meanwhile_says_so(js: JetStream, stream_name: str) -> None:
+    """A source may be silent for longer than the sweep waits."""
     stream = await chunk_stream(js, stream_name)
     source = Slow([some_bytes(100_000)], [some_bytes(100_000)])
     subject = f"{stream_name}.C.a"
     task = asyncio.create_task(stream.chunks.put(subject, source.__aiter__(), chunk_size=10_000))
     await source.has_given.wait()
 
-    swept = 0
-
     async def is_swept() -> bool:
-        nonlocal swept
-        swept += (await sweep(stream)).chunks
-        return swept == 10
+        return (await sweep(stream)).chunks > 0
 
+    await eventually_async(lambda: held(stream))
     await eventually_async(is_swept)
     source.go_on.set()
     with pytest.raises(ChunksDamagedError):
@@ -131,3 +124,24 @@ async def test_a_sweep_leaves_no_consumer_and_takes_no_nonsense(
         await stream.chunks.sweep(">", told, dry_run=1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError):
         await stream.chunks.sweep(">", told, older_than="1h")  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_value_that_is_pointed_to_meanwhile_stays(js: JetStream, stream_name: str) -> None:
+    """A sweep of many values takes its time, in which puts end that it has seen on their way."""
+    stream = await chunk_stream(js, stream_name)
+    source = Slow([some_bytes(100_000)])
+    subject = f"{stream_name}.C.a"
+    task = asyncio.create_task(stream.chunks.put(subject, source.__aiter__(), chunk_size=10_000))
+    await source.has_given.wait()
+    await eventually_async(lambda: held(stream))
+
+    async def told() -> set[str]:
+        pointed: set[str] = set()
+        source.go_on.set()
+        await task  # Its writer points to it when this answer is on its way.
+        return pointed
+
+    report = await stream.chunks.sweep(f"{stream_name}.C.>", told, older_than=0.000001)
+    assert (report.values, report.young) == (0, 1)
+    async with stream.chunks.open(task.result()) as reader:
+        assert await reader.read() == some_bytes(100_000)

@@ -1,0 +1,201 @@
+"""Finds the chunks that hold a part of a value, and proves which ones they are.
+
+Chunks of one size are found by arithmetic, where it is proved that they have it: the writer says
+the size that no chunk exceeds, the number of chunks is the least that can hold the value, and the
+last one has the rest; so all others are full. Where other writers stored in between, the sequence
+is searched by counting. Chunks of other sizes are found by their headers, from the first one on.
+
+Law: what is found is proved, which needs all chunks in the stream, or `ChunksDamagedError` is
+raised. A replica that lags behind the leader, or is ahead of it, changes nothing of that: a count
+from any of them is believed only where it cannot be too high, all others come from the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from natsstream.errors import ChunksDamagedError
+from natsstream.streams.api import Api
+from natsstream.streams.chunks.counting import ChunkCounts
+from natsstream.streams.chunks.positions import SequenceSearch
+from natsstream.streams.chunks.value import Chunked
+from natsstream.streams.message import Message
+from natsstream.streams.reading.holes import Holes
+from natsstream.streams.reading.leader import Leader
+from natsstream.streams.reading.ordered import OrderedConsumer
+from natsstream.streams.reading.starts import OrderedSpec
+
+_T = TypeVar("_T")
+# A replica may lag behind the leader; 1.5 s in all, which no healthy one does.
+_WAITS_S = (0.1, 0.2, 0.4, 0.8)
+# Sequences have 64 bits, and every second guess halves what is left.
+_GUESSES_MAX = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The chunks that hold a part.
+
+    Attributes:
+        index: The number of the first of them, from 0.
+        first_seq: A sequence at or before it, behind the chunk before.
+        last_seq: A sequence at or behind the last of them.
+        skip: Bytes of the first one that come before the part.
+        is_even: True when all chunks but the last are known to have the size that the value tells.
+    """
+
+    index: int
+    first_seq: int
+    last_seq: int
+    skip: int
+    is_even: bool
+
+
+class Locator:
+    """Finds and proves places of one value.
+
+    Args:
+        api: The connection.
+        stream: The stream's name.
+        value: The value.
+    """
+
+    def __init__(self, api: Api, stream: str, value: Chunked) -> None:
+        self._api = api
+        self._stream = stream
+        self._value = value
+        self._counts = ChunkCounts(api, stream, value.subject)
+        filters = (value.subject,)
+        self._leader = Leader(api, stream, filters, holes=Holes(), created_ns=None)
+
+    async def prove(self, sequence: int, count: int) -> None:
+        """Check that a number of the value's chunks stand from a sequence on.
+
+        Raises:
+            ChunksDamagedError: There are more or fewer.
+
+        Cost: one round trip.
+        """
+        if sequence < 1:
+            raise self._damaged(0)
+
+        async def check() -> None:
+            held = await self._counts.since(sequence)
+            if held != count:
+                raise self._damaged((held or 0) - count)
+
+        await self._patiently(check)
+
+    async def find(self, start: int, stop: int) -> Place:
+        """Return the chunks that hold the bytes from start to stop (not included).
+
+        Raises:
+            ChunksDamagedError: They are not all there, or are too many.
+
+        Cost: six round trips, whatever the value's size, where all chunks but the last have one
+        size and nobody else wrote in between; else some more for each end of the part, by the
+        logarithm of what was written in between. With other sizes a consumer that goes through the
+        headers of all chunks up to the part's end, and a round trip.
+        """
+        return await self._patiently(lambda: self._find(start, stop))
+
+    async def _find(self, start: int, stop: int) -> Place:
+        if self._value.last_bytes is not None:
+            newest = await self._newest()
+            if newest.stored_bytes == self._value.last_bytes:
+                place = await self._by_arithmetic(start, stop, newest.sequence)
+                if place is not None:
+                    return place
+        return await self._by_headers(start, stop)
+
+    async def _newest(self) -> Message:
+        """Return the headers of the last chunk that the leader holds."""
+        newest = await self._counts.newest()
+        if newest is None:
+            raise self._damaged(-self._value.chunks)
+        if await self._leader.next_held(newest.sequence + 1) is not None:
+            raise self._damaged(-1)  # It came from a replica that lags behind.
+        return newest
+
+    async def _by_arithmetic(self, start: int, stop: int, newest_seq: int) -> Place | None:
+        value = self._value
+        index, last = start // value.chunk_size, (stop - 1) // value.chunk_size
+        wanted, skip = value.chunks - index, start - index * value.chunk_size
+        # No more than these can stand there, so a replica can only count too few of them.
+        row_seq = newest_seq - wanted + 1
+        is_row = row_seq >= 1 and await self._counts.since(row_seq) == wanted
+        # The last one has the last number while none is gone: asked afterwards.
+        leader = await self._check_total()
+        if is_row:
+            return Place(index, row_seq, row_seq + last - index, skip, is_even=True)
+        first_seq = await self._search(wanted, newest_seq, leader)
+        after_seq: int | None = newest_seq + 1
+        if last + 1 < value.chunks:
+            after_seq = await self._search(value.chunks - last - 1, newest_seq, leader)
+        if await self._check_total() != leader or first_seq is None or after_seq is None:
+            return None
+        return Place(index, first_seq, after_seq - 1, skip, is_even=True)
+
+    async def _search(self, wanted: int, newest_seq: int, leader: str) -> int | None:
+        """Return a sequence from which on so many chunks stand; None where it is not known."""
+        search = SequenceSearch(wanted, newest_seq)
+        for _ in range(_GUESSES_MAX):
+            held = await self._counts.since(search.guess, node=leader)
+            if held == wanted:
+                return search.guess
+            if held is None:
+                return None
+            if not search.learn(held):
+                break
+        raise self._damaged(-1)
+
+    async def _by_headers(self, start: int, stop: int) -> Place:
+        """Go through the sizes of all chunks up to the part's end."""
+        value = self._value
+        spec = OrderedSpec(stream=self._stream, filters=(value.subject,), headers_only=True)
+        found: tuple[int, int, int] | None = None
+        passed = count = 0
+        async with OrderedConsumer(self._api, spec) as heads:
+            async for message in heads.initial():
+                before, passed = passed, passed + message.stored_bytes
+                if found is None and passed > start:
+                    found = count, message.sequence, start - before
+                count += 1
+                if found is not None and passed >= stop:
+                    index, first_seq, skip = found
+                    await self.prove(message.sequence + 1, value.chunks - count)
+                    return Place(index, first_seq, message.sequence, skip, is_even=False)
+        raise self._damaged(count - value.chunks or -1)
+
+    async def _check_total(self) -> str:
+        """Check that the leader holds as many chunks as there are; returns its name."""
+        total = await self._counts.total()
+        if total.chunks != self._value.chunks:
+            raise self._damaged(total.chunks - self._value.chunks)
+        return total.leader
+
+    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """Ask again where the answer may come from a replica that lags behind."""
+        for wait_s in _WAITS_S:
+            try:
+                return await ask()
+            except ChunksDamagedError:
+                if (await self._counts.total()).replicas == 1:
+                    raise
+                await asyncio.sleep(wait_s)
+        return await ask()
+
+    def _damaged(self, surplus: int) -> ChunksDamagedError:
+        value = self._value
+        which = "too many of them" if surplus > 0 else "some of them are missing"
+        return ChunksDamagedError(
+            f"the {value.chunks} chunks under {value.subject} are not all there and no others: "
+            f"{which}",
+            subject=value.subject,
+            kind="surplus" if surplus > 0 else "missing",
+            detail="it is not proved which bytes the others hold",
+            hint="it was removed meanwhile, or has to be stored again",
+        )
