@@ -5,7 +5,8 @@ reading objects, and the loop: all of this may block and runs in threads.
 
 Law: a part file belongs to one version of the object, whose nuid its name has, and to one download
 at a time, in whatever process: a lock says so, which ends with a process that is killed. A second
-download gathers in a file that nobody goes on with.
+download gathers in a file that nobody goes on with. So does one that finds something else under the
+name: bytes go into a regular file of this user's that has no other name, and through no link.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import errno
 import hashlib
 import os
 import secrets
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -64,11 +66,15 @@ class PartFile:
         """
         if self._target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._target))
-        self._file = _claim(self._path)
-        if self._file is None:
-            self._is_shared = False
-            self._path = self._path.with_suffix(f".{secrets.token_hex(4)}.part")
-            self._file = _opened(self._path)
+        try:
+            self._file = _claim(self._path)
+            if self._file is None:
+                self._is_shared = False
+                self._path = self._path.with_suffix(f".{secrets.token_hex(4)}.part")
+                self._file = _opened(self._path, os.O_EXCL)
+        except OSError as error:
+            # The caller knows of the target; its folder is what is wrong.
+            raise OSError(error.errno, error.strerror, str(self._target)) from error
 
     def take_over(self, size_max: int) -> bool:
         """Take over some of what an earlier download has left; True when there is more.
@@ -157,27 +163,42 @@ def part_path(target: Path, nuid: str) -> Path:
     return target.with_name(f"{stem}.{version}.part")
 
 
-def _opened(path: Path) -> BinaryIO:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+def _opened(path: Path, flags: int = 0) -> BinaryIO:
+    # A pipe under the name must not hold the thread up; for a file it means nothing.
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)  # Not on every system.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)
     return os.fdopen(descriptor, "r+b", buffering=0)
 
 
 def _claim(path: Path) -> BinaryIO | None:
-    """Open a file that no other download has; None where one has it."""
+    """Open a file that no other download has; None where one has it, or it is no file of ours."""
     for _ in range(_CLAIMS_MAX):
-        file = _opened(path)
         try:
-            if not _lock(file):
+            file = _opened(path)
+        except OSError:
+            if os.path.lexists(path):
+                return None  # A link, a folder, or a file that is another user's.
+            raise
+        try:
+            if not _is_ours(os.fstat(file.fileno())) or not _lock(file):
                 file.close()
                 return None
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                if os.path.samestat(os.fstat(file.fileno()), path.lstat()):
                     return file
         except BaseException:
             file.close()
             raise
         file.close()  # It has become a target between the two.
     return None
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Tell whether a file may be written: a regular one, of this user, with one name or none."""
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        return False
+    return sys.platform == "win32" or found.st_uid == os.geteuid()
 
 
 def _lock(file: BinaryIO) -> bool:

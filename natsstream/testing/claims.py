@@ -7,6 +7,7 @@ Its law: a process is signalled only when its command line says: nats-server, on
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -26,11 +27,18 @@ def lock_folder(folder: Path) -> int:
     The end of this process frees it as well. A forked child of this process shares it.
 
     Raises:
-        ServerStartError: Another owner holds it, in this process or in another one.
+        ServerStartError: Another owner holds it, in this process or in another one, or the lock is
+            a link.
     """
     # os.open() gives descriptors that children do not inherit (PEP 446), so a server that outlives
     # its owner does not hold the lock.
-    fd = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    path = folder / "server.lock"
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise ServerStartError(f"{path} is a link", hint="remove it: it is not ours") from error
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.truncate(fd, 0)
@@ -46,6 +54,14 @@ def lock_folder(folder: Path) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file anew that only this user may read; never through a link."""
+    path.unlink(missing_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def end_orphan(pid_file: Path, binary: Path) -> None:

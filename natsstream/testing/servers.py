@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
-from natsstream.testing.claims import end_orphan, lock_folder
+from natsstream.testing.claims import end_orphan, lock_folder, write_private
 from natsstream.testing.exits import AtExit
 from natsstream.testing.logs import tail_of
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
@@ -364,9 +364,8 @@ class NatsServer:
         pid_file = folder / "server.pid"
         pid_file.unlink(missing_ok=True)
         config_file = folder / "server.conf"
-        config_file.touch(mode=0o600)  # It may hold passwords.
         config = "\n".join([*self._config_lines(), self._config, ""])
-        config_file.write_text(config, encoding="utf-8")
+        write_private(config_file, config)  # It may hold passwords.
         # `-P` comes first: claims.py recognises an orphan by it.
         command = [str(binary), "-P", str(pid_file), "-c", str(config_file), "-n", self.name]
         command += ["-a", HOST, "-p", str(self._port_to_take() or -1), "-m", "-1"]
@@ -376,6 +375,8 @@ class NatsServer:
         log_path = self._log_path(folder)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         self._release_port()
+        if self._log_file is None and log_path.is_symlink():
+            log_path.unlink()  # The user's own file may be one, in our folder it is another's.
         with log_path.open("ab") as log:
             self._log_start = log.tell()
             # A session of its own: Ctrl-C must not end the server before its owner is done with it.

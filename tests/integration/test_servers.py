@@ -424,6 +424,28 @@ def test_server_is_ended_when_its_owner_ends_without_stop(tmp_path: Path) -> Non
         assert has_exited(server_pid)
 
 
+@pytest.mark.parametrize("name", ["server.conf", "server.log", "server.pid"])
+def test_no_link_in_the_folder_is_written_through(tmp_path: Path, name: str) -> None:
+    """Somebody else may write into a folder that is shared."""
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_text("keep me")
+    (folder / name).symlink_to(elsewhere)
+    with NatsServer(store_dir=folder) as server:
+        assert can_connect(server.port)
+    assert elsewhere.read_text() == "keep me"
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "folder", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_text("keep me")
+    (folder / "server.lock").symlink_to(elsewhere)
+    with pytest.raises(ServerStartError, match=r"server\.lock"):
+        NatsServer(store_dir=folder).start()
+    assert elsewhere.read_text() == "keep me"
+
+
 def test_folder_of_another_process_is_refused(tmp_path: Path) -> None:
     with owner_process(tmp_path) as (owner, server_pid, port):
         with pytest.raises(ServerStartError, match=rf"another process \(pid {owner.pid}\) uses"):

@@ -104,7 +104,8 @@ class Operations(Part):
             path: The folder: absent, or empty.
             consumers: Also their configuration and state.
             check: Let the server verify every message first; that reads all of them.
-            chunk_size: Bytes of each part on the wire, 1,024 to 1,048,576; None is 131,072.
+            chunk_size: Bytes of each part on the wire, 1,024 to 1,048,576; None is 131,072, or
+                the server's `max_payload` where that is smaller.
             on_progress: Called after each part; it must not wait. An error in it ends the backup.
             timeout: Seconds in which the server must begin, and then send each next part; None is
                 30, and with `check` an hour for the beginning.

@@ -24,10 +24,12 @@ class Holes:
 
     Attributes:
         eviction_is_loss: As given.
+        has_unnamed_loss: True when the server said that it lost messages, and not which.
     """
 
     def __init__(self, *, eviction_is_loss: bool = False) -> None:
         self.eviction_is_loss: bool = eviction_is_loss
+        self.has_unnamed_loss: bool = False
         self._first_held = 0
         self._lost: list[int] = []
         self._known: list[int] | None = None

@@ -113,6 +113,7 @@ class Leader:
             state = cast("dict[str, list[int] | None]", info.raw["state"])
             self._holes.learn(deleted=state.get("deleted") or (), lost=info.state.lost)
             if state.get("lost") and not info.state.lost:
+                self._holes.has_unnamed_loss = True
                 _log.warning(
                     "stream %s lost messages and can not say which: they count as deleted",
                     self._stream,

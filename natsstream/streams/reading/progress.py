@@ -40,9 +40,13 @@ class ReadReport:
 
     Attributes:
         messages: Messages handed over.
-        deleted: Sequences of the range that are gone by a rule or on request. Not counted where
-            filters are set: a filter hides what is missing.
-        lost: Sequences that the stream had and lost.
+        deleted: Sequences of the range that are gone by a rule or on request, as the server tells.
+            Not counted where filters are set: a filter hides what is missing.
+        lost: Sequences of the range that the server counts as stored and does not deliver, or lists
+            as lost, or does not list as deleted. Not found where filters are set, nor where a
+            server has read its damaged files anew: it then takes what it misses for deleted.
+        has_unnamed_loss: True when the server says that the stream lost messages and not which:
+            some of `deleted` may be lost. Asked only where sequences are missing.
         gaps: The first 1,000 gaps, in the order in which they were met.
         gaps_dropped: Gaps beyond those.
         resumes: How often the read went on after a break.
@@ -51,6 +55,7 @@ class ReadReport:
     messages: int = 0
     deleted: int = 0
     lost: int = 0
+    has_unnamed_loss: bool = False
     gaps: list[Gap] = field(default_factory=list[Gap])
     gaps_dropped: int = 0
     resumes: int = 0
@@ -166,6 +171,7 @@ class Progress:
 
     def _skip(self, sequence: int) -> None:
         """Count the sequences from the next wanted one up to (not including) `sequence`."""
+        self.report.has_unnamed_loss = self._holes.has_unnamed_loss
         for reason, stop in self._holes.reasons(self.next_seq, sequence):
             self._miss(self.next_seq, stop, reason)
 

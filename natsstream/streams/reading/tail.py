@@ -149,6 +149,7 @@ class Tail:
     def _count_holes(self, run: Run[list[Message]], start: int) -> None:
         if not self.has_holes(run):
             return
+        self._report.has_unnamed_loss = self._holes.has_unnamed_loss
         expected = self.next_seq
         for sequence in run.sequences()[start:]:
             for reason, stop in self._holes.reasons(expected, sequence):

@@ -56,9 +56,10 @@ async def write_backup(
     """Write a stream into a folder; see `Stream.backup`."""
     folder = folder_of(path)
     check_bool(consumers, "consumers")
-    size = CHUNK_BYTES if chunk_size is None else chunk_size
     # A part and its protocol line must fit into one message.
-    check_int(size, "chunk_size", minimum=1024, maximum=min(1 << 20, api.client.max_payload_bytes))
+    size_max = min(1 << 20, api.client.max_payload_bytes)
+    size = min(CHUNK_BYTES, size_max) if chunk_size is None else chunk_size
+    check_int(size, "chunk_size", minimum=1024, maximum=size_max)
     part_s = PART_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
     begin_s = CHECK_TIMEOUT_S if check_bool(check, "check") and timeout is None else part_s
     if on_progress is not None:

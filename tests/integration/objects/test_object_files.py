@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,6 +149,43 @@ async def test_damage_leaves_the_target_as_it_was(
         await box.get_file("a", target)
     assert target.read_bytes() == b"what was there"
     assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize("kind", ["symbolic link", "dangling link", "hard link", "pipe"])
+async def test_a_part_that_is_no_file_of_ours_is_not_written_through(
+    box: ObjectStore, tmp_path: Path, kind: str
+) -> None:
+    """Others may write beside the target, and know the name that the part will have."""
+    info = await box.put("a", DATA)
+    folder, elsewhere = tmp_path / "shared", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.write_bytes(b"keep me")
+    target = folder / "out"
+    planted = part_path(target, info.nuid)
+    if kind == "symbolic link":
+        planted.symlink_to(elsewhere)
+    elif kind == "dangling link":
+        planted.symlink_to(tmp_path / "made")
+    elif kind == "hard link":
+        planted.hardlink_to(elsewhere)
+    else:
+        os.mkfifo(planted)
+
+    for resume in (True, False):
+        await box.get_file("a", target, resume=resume)
+        assert target.read_bytes() == DATA
+        assert not target.is_symlink()
+    assert elsewhere.read_bytes() == b"keep me"
+    assert not (tmp_path / "made").exists()
+    assert names(folder) == sorted(["out", planted.name])
+
+
+async def test_a_missing_folder_is_told_with_the_target(box: ObjectStore, tmp_path: Path) -> None:
+    await box.put("a", b"x")
+    target = tmp_path / "no folder" / "out"
+    with pytest.raises(FileNotFoundError) as caught:
+        await box.get_file("a", target)
+    assert caught.value.filename == str(target)
 
 
 async def test_an_empty_object_makes_an_empty_file(box: ObjectStore, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     SubjectOverlapError,
 )
+from natsstream.testing import NatsServer
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
 from tests.support.raw_nats import request
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from natsstream import BackupProgress, JetStream, RestoreProgress, Stream
-    from natsstream.testing import NatsCluster, NatsServer
+    from natsstream.testing import NatsCluster
 
 pytestmark = pytest.mark.asyncio
 
@@ -52,6 +53,16 @@ async def readers_gone(stream: Stream) -> None:
         return await consumer_count(stream) == 1
 
     await eventually_async(is_one)
+
+
+async def test_parts_are_as_small_as_the_server_wants(tmp_path: Path) -> None:
+    with NatsServer(max_payload_bytes=8_192) as server:
+        async with connect(server.url) as js:
+            stream = await fill(js, "S", 50, size=1_000)
+            before = await content(stream)
+            await stream.backup(tmp_path / "backup")
+            await js.streams.delete("S")
+            assert await content(await js.streams.restore(tmp_path / "backup")) == before
 
 
 async def backed_up(stream: Stream, path: Path) -> None:

@@ -167,6 +167,70 @@ async def test_damage_in_two_places_is_told(
     assert messages.report.deleted == 1
 
 
+def zero(file: Path) -> None:
+    """Turn bytes in the middle of a file to zeros, as disks and file systems do."""
+    data = bytearray(file.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 20_000] = bytes(20_000)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "is_told"), [(scramble, True), (zero, True), (cut, True), (remove, False)]
+)
+async def test_what_a_killed_server_finds_damaged_is_taken_for_deleted(
+    stopped: NatsServer, tmp_path: Path, damage: Damage, is_told: bool
+) -> None:
+    """It reads its files anew, and says at most that it lost some: concepts.md, Gap."""
+    stopped.start()
+    async with connect(stopped.url) as js:
+        await fill(js, STREAM, COUNT, size=SIZE)
+    stopped.kill()
+    damage(block_files(tmp_path)[1])
+
+    with stopped:
+        async with connect(stopped.url) as js:
+            messages = (await js.streams.get(STREAM)).read()
+            found = [message.sequence async for message in messages]
+
+    assert len(found) < COUNT
+    assert (messages.report.deleted, messages.report.lost) == (COUNT - len(found), 0)
+    assert messages.report.has_unnamed_loss == is_told
+
+
+@pytest.mark.parametrize("damage", [scramble, zero, cut, remove])
+async def test_with_filters_damage_is_not_seen(
+    stopped: NatsServer, tmp_path: Path, damage: Damage
+) -> None:
+    """A filter hides what is missing; the same range without one tells: concepts.md, Gap."""
+    await fill_and_damage(stopped, tmp_path, damage)
+
+    with stopped:
+        async with connect(stopped.url) as js:
+            stream = await js.streams.get(STREAM)
+            some = stream.read(filters=[f"{STREAM}.1"])
+            assert [message async for message in some]
+            every = stream.read(on_loss="report")
+            assert [message async for message in every]
+
+    assert (some.report.lost, some.report.deleted, some.report.gaps) == (0, 0, [])
+    assert every.report.lost > 0
+
+
+async def test_an_end_that_was_cut_off_is_no_gap(stopped: NatsServer, tmp_path: Path) -> None:
+    """The stream goes back to what its last file holds: concepts.md, Gap."""
+    await fill_and_damage(stopped, tmp_path, scramble, files=(-1,))
+
+    with stopped:
+        async with connect(stopped.url) as js:
+            messages = (await js.streams.get(STREAM)).read()
+            found = [message.sequence async for message in messages]
+            last_seq = (await (await js.streams.get(STREAM)).info()).state.last_seq
+
+    assert found[-1] == last_seq < COUNT
+    assert (messages.report.deleted, messages.report.lost) == (1, 0)
+
+
 async def test_loss_that_the_server_can_not_name_is_logged(
     stopped: NatsServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -179,6 +243,7 @@ async def test_loss_that_the_server_can_not_name_is_logged(
             found = [message.sequence async for message in messages]
 
     assert len(found) + messages.report.deleted == COUNT
+    assert messages.report.has_unnamed_loss
     assert "can not say which" in caplog.text
 
 
