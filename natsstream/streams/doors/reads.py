@@ -46,6 +46,8 @@ class Reads(Part):
             created_ns: The stream's identity, from `StreamInfo`: refuse another stream of this
                 name.
             on_loss: "raise" ends the read at the first lost message; "report" reads on and counts.
+                Without filters only: a filter hides what is missing. `ReadReport` says which losses
+                a server cannot tell from deletions.
             eviction_is_loss: Also count it as loss when the stream's limits or a purge have
                 removed the beginning of the range.
 
@@ -110,6 +112,7 @@ class Reads(Part):
                 name.
             on_loss: "raise" ends at the first lost message; "report" goes on and counts. Without
                 filters only: a filter hides what is missing, and so does "last_per_subject".
+                `ReadReport` says which losses a server cannot tell from deletions.
 
         Returns:
             A consumer; nothing is sent before its block is entered.

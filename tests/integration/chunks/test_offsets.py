@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
+from natsstream import connect
 from natsstream.errors import ChunksDamagedError
 from natsstream.streams.chunks.value import Chunked
 from tests.support.chunked import chunk_stream, some_bytes
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from natsstream import JetStream
     from natsstream.streams.chunks.getting import ChunkReader
     from natsstream.streams.stream import Stream
+    from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
 
@@ -137,3 +142,63 @@ async def test_parts_give_the_bytes_of_their_offset_or_raise(
     rng = random.Random(seed)  # noqa: S311 - No secret: the same in each run.
     for number in range(12):
         await _case(stream, rng, str(number))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_parts_of_replicated_values_are_those_of_their_offset(
+    cluster_js: JetStream, stream_name: str, seed: int
+) -> None:
+    """Consumers come to any of three servers, some of which may lag behind."""
+    stream = await chunk_stream(cluster_js, stream_name, replicas=3)
+    rng = random.Random(seed)  # noqa: S311 - No secret: the same in each run.
+    for number in range(3):
+        await _case(stream, rng, str(number))
+
+
+async def requests_for(server: NatsServer, stream: Stream, value: Chunked, offset: int) -> int:
+    """Return how many messages the server got for one small part."""
+
+    def count() -> int:
+        with urlopen(f"{server.monitor_url}/varz") as answer:  # noqa: S310 - The test's own server.
+            return json.load(answer)["in_msgs"]
+
+    before = await asyncio.to_thread(count)
+    async with stream.chunks.open(value, offset=offset, length=10) as reader:
+        assert await reader.read() == DATA[offset : offset + 10]
+    return await asyncio.to_thread(count) - before
+
+
+async def test_a_small_part_costs_no_more_of_a_large_value(fresh_server: NatsServer) -> None:
+    async with connect(fresh_server.url) as js:
+        stream = await chunk_stream(js, "S")
+        few = await stream.chunks.put("S.C.few", DATA, chunk_size=SIZE)
+        many = await stream.chunks.put("S.C.many", DATA, chunk_size=SIZE // 50)
+        await requests_for(fresh_server, stream, few, 5)
+
+        costs = [
+            await requests_for(fresh_server, stream, value, offset)
+            for value in (few, many)
+            for offset in (0, len(DATA) // 2, len(DATA) - 10)
+        ]
+        assert max(costs) - min(costs) <= 1  # A deletion may be on its way.
+
+        writers = [
+            stream.chunks.put(f"S.C.{each}", DATA, chunk_size=SIZE // 50) for each in range(4)
+        ]
+        amid, *_ = await asyncio.gather(*writers)
+        assert await requests_for(fresh_server, stream, amid, len(DATA) // 2) < 20 * max(costs)
+
+
+async def test_sizes_that_the_writer_did_not_keep_are_told(js: JetStream, stream_name: str) -> None:
+    """What a writer says of its chunks is checked on each that is handed out."""
+    stream = await chunk_stream(js, stream_name)
+    data = some_bytes(100)
+    value = replace(await stored(stream, "a", data, [40, 20, 30, 10]), chunk_size=30)
+    for offset, length in ((0, 10), (30, 10), (45, 30)):
+        with pytest.raises(ChunksDamagedError):
+            async with stream.chunks.open(value, offset=offset, length=length) as reader:
+                await reader.read()
+    async with stream.chunks.open(value) as reader:
+        assert await reader.read() == data
+    async with stream.chunks.open(replace(value, chunk_size=40), offset=45) as reader:
+        assert await reader.read() == data[45:]

@@ -180,6 +180,22 @@ async def test_a_part_that_is_no_file_of_ours_is_not_written_through(
     assert names(folder) == sorted(["out", planted.name])
 
 
+async def test_a_download_goes_on_with_no_other_bytes(
+    js: JetStream, box: ObjectStore, tmp_path: Path
+) -> None:
+    """A chunk that was deleted before the place where it goes on moves no other."""
+    await box.put("a", DATA)
+    target = tmp_path / "out"
+    await break_off(box, target)
+    stream = await js.streams.get(f"OBJ_{box.name}")
+    await stream.delete_message((await stream.info()).state.first_seq + 2)
+    told: list[int] = []
+    with pytest.raises(ChunksDamagedError):
+        await box.get_file("a", target, progress=lambda done, _: told.append(done))
+    assert not told
+    assert names(tmp_path) == []
+
+
 async def test_a_missing_folder_is_told_with_the_target(box: ObjectStore, tmp_path: Path) -> None:
     await box.put("a", b"x")
     target = tmp_path / "no folder" / "out"

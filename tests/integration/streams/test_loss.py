@@ -179,7 +179,7 @@ def zero(file: Path) -> None:
     ("damage", "is_told"), [(scramble, True), (zero, True), (cut, True), (remove, False)]
 )
 async def test_what_a_killed_server_finds_damaged_is_taken_for_deleted(
-    stopped: NatsServer, tmp_path: Path, damage: Damage, is_told: bool
+    stopped: NatsServer, tmp_path: Path, damage: Damage, *, is_told: bool
 ) -> None:
     """It reads its files anew, and says at most that it lost some: concepts.md, Gap."""
     stopped.start()
@@ -196,6 +196,23 @@ async def test_what_a_killed_server_finds_damaged_is_taken_for_deleted(
     assert len(found) < COUNT
     assert (messages.report.deleted, messages.report.lost) == (COUNT - len(found), 0)
     assert messages.report.has_unnamed_loss == is_told
+
+
+@pytest.mark.parametrize("damage", [scramble, zero, cut])
+async def test_damage_under_a_running_server_is_told_as_lost(
+    stopped: NatsServer, tmp_path: Path, damage: Damage
+) -> None:
+    """What is damaged on the disk and not in its memory."""
+    with stopped:
+        async with connect(stopped.url) as js:
+            stream = await fill(js, STREAM, COUNT, size=SIZE)
+            damage(block_files(tmp_path)[1])
+            messages = stream.read(on_loss="report")
+            found = [message.sequence async for message in messages]
+
+    lost = told_lost(messages)
+    assert lost
+    assert sorted([*found, *lost]) == list(range(1, COUNT + 1))
 
 
 @pytest.mark.parametrize("damage", [scramble, zero, cut, remove])
