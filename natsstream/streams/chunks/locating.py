@@ -29,8 +29,10 @@ from natsstream.streams.reading.ordered import OrderedConsumer
 from natsstream.streams.reading.starts import OrderedSpec
 
 _T = TypeVar("_T")
-# A replica may lag behind the leader; 1.5 s in all, which no healthy one does.
-_WAITS_S = (0.1, 0.2, 0.4, 0.8)
+# A replica may lag behind the leader, and one that was just elected behind itself.
+_WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+# When even the leader misses some, this many of the waits are enough.
+_MISSING_WAITS_MAX = 3
 # Sequences have 64 bits, and every second guess halves what is left.
 _GUESSES_MAX = 160
 
@@ -179,11 +181,13 @@ class Locator:
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """Ask again where the answer may come from a replica that lags behind."""
-        for wait_s in _WAITS_S:
+        for turn, wait_s in enumerate(_WAITS_S):
             try:
                 return await ask()
             except ChunksDamagedError:
-                if (await self._counts.total()).replicas == 1:
+                total = await self._counts.total()
+                is_missing = total.chunks != self._value.chunks
+                if total.replicas == 1 or (is_missing and turn >= _MISSING_WAITS_MAX):
                     raise
                 await asyncio.sleep(wait_s)
         return await ask()

@@ -180,7 +180,7 @@ async def test_a_small_part_costs_no_more_of_a_large_value(fresh_server: NatsSer
             for value in (few, many)
             for offset in (0, len(DATA) // 2, len(DATA) - 10)
         ]
-        assert max(costs) - min(costs) <= 1  # A deletion may be on its way.
+        assert max(costs) - min(costs) <= 5  # Deletions of consumers are not waited for.
 
         writers = [
             stream.chunks.put(f"S.C.{each}", DATA, chunk_size=SIZE // 50) for each in range(4)
