@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from natsstream.arguments import check_text, check_texts
-from natsstream.errors import StreamNameError
+from natsstream.errors import ConfigError, StreamNameError
 from natsstream.streams.names import check_filter, check_stream_name
 from natsstream.streams.settings.limits import ConsumerLimits
 from natsstream.streams.settings.mapping import Republish, SubjectTransform
@@ -46,7 +46,8 @@ _LEVEL_METADATA = ("_nats.ver", "_nats.level", "_nats.req.level")
 class StreamConfig:
     """What a stream stores, for how long, and where.
 
-    None in a field means "the server's default"; 0 means 0. Durations are seconds or timedelta.
+    None in a field means "the server's default"; 0 means 0, and is refused where servers take it
+    for something else; -1 is no limit. Durations are seconds or timedelta.
     Where a field is a class of its own, a mapping with the server's field names is taken as well,
     and an empty one gives up what there was: `js.streams.update("COPY", mirror={})`.
 
@@ -65,10 +66,11 @@ class StreamConfig:
         max_consumers: Consumers allowed; -1 is no limit.
         discard: "old" (default) or "new": which message yields at a limit.
         discard_new_per_subject: With discard "new", also at max_msgs_per_subject.
-        duplicate_window: Seconds in which a message id is remembered; server default 120.
+        duplicate_window: Seconds in which a message id is remembered, at least 0.1; server
+            default 120.
         no_ack: True stores without acknowledging; natsstream then refuses to publish.
         compression: "none" (default) or "s2".
-        first_seq: First sequence of a new stream.
+        first_seq: First sequence of a new stream; default 1.
         allow_direct: Lets every replica answer reads.
         mirror_direct: The same for a mirror.
         sealed: No writes or deletes any more; can not be taken back.
@@ -133,6 +135,16 @@ class StreamConfig:
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse values that can not work; parts that were given as mappings become their classes.
+
+        Raises:
+            ConfigError: A field has no legal value, or `extra` has a field that has a name here.
+            StreamNameError: No server would take the name.
+            SubjectError: A subject is none.
+        """
         check_stream_name(check_text(self.name, "the stream's name", error=StreamNameError))
         of = f"of stream {self.name}"
         if self.subjects is not None:
@@ -144,7 +156,12 @@ class StreamConfig:
             if value is not None:
                 take = kind.several if name == "sources" else kind.of
                 object.__setattr__(self, name, take(value, f"{name} {of}"))
-        check_mapping(self.extra, f"extra {of}")
+        for name in check_mapping(self.extra, f"extra {of}"):
+            if name in _PYTHON_NAMES:
+                raise ConfigError(
+                    f"extra {of} has {name}",
+                    hint=f"this field has a name of its own: {_PYTHON_NAMES[name]}",
+                )
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""
@@ -291,4 +308,4 @@ _FIELDS = {
     for item in fields(StreamConfig)
     if item.name != "extra"
 }
-_PYTHON_NAMES = {json_name: name for name, json_name in _FIELDS.items()}
+_PYTHON_NAMES: Mapping[object, str] = {json_name: name for name, json_name in _FIELDS.items()}

@@ -26,7 +26,7 @@ from natsstream.kv.buckets.conventions import (
 )
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.settings.mapping import Republish
-from natsstream.streams.settings.plain_fields import check_duration
+from natsstream.streams.settings.plain_fields import check_duration, check_limit
 from natsstream.streams.settings.source import StreamSource
 from natsstream.streams.views.comparing import window_ns
 from natsstream.streams.views.config import Duration, ViewConfig
@@ -81,7 +81,7 @@ class BucketConfig(ViewConfig):
         if self.history is not None:
             check_int(self.history, f"history {of}", minimum=1, maximum=HISTORY_MAX)
         if self.max_value_size is not None:
-            check_int(self.max_value_size, f"max_value_size {of}", minimum=-1)
+            check_limit(self.max_value_size, f"max_value_size {of}")
         if self.mirror is not None:
             object.__setattr__(self, "mirror", _source(self.mirror, f"mirror {of}"))
         if self.sources is not None:

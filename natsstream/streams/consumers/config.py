@@ -73,7 +73,8 @@ class ConsumerConfig:
         max_bytes: Pull: bytes that one request may ask for; 0 is no limit.
         priority_groups: Pull: one group that requests must name (2.11).
         priority_policy: Pull: "none", "overflow", "pinned_client" or "prioritized" (2.12).
-        priority_timeout: Pull: seconds until a silent pinned client loses its pin (2.11).
+        priority_timeout: Pull: seconds until a silent pinned client loses its pin; server default
+            120 (2.11).
         deliver_subject: Push: where the messages go; makes it a push consumer.
         deliver_group: Push: the queue group that shares them.
         flow_control: Push: the server waits for the reader; needs `idle_heartbeat`.

@@ -294,7 +294,13 @@ def _check_priority(values: Mapping[str, object]) -> None:
         )
     if policy != "none" and not groups:
         raise ConfigError(f"priority_policy {policy!r} needs priority_groups", hint="['jobs']")
-    if values.get("priority_timeout") and policy != "pinned_client":
+    timeout = values.get("priority_timeout")
+    if timeout is not None and not timeout and policy == "pinned_client":
+        raise ConfigError(
+            "priority_timeout is 0, which servers take for 120 seconds",
+            hint="leave it out, or give the seconds",
+        )
+    if timeout and policy != "pinned_client":
         raise ConfigError(
             "priority_timeout is for priority_policy 'pinned_client'",
             hint="set it to 0, or leave it out",

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, cast
 
-from natsstream.arguments import check_int
-from natsstream.streams.settings.plain_fields import check_duration
+from natsstream.streams.settings.plain_fields import check_duration, check_limit
 from natsstream.streams.settings.setting import Reader, Setting
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -29,8 +28,9 @@ class ConsumerLimits(Setting):
     """Defaults of a stream's consumers, and their upper bounds too (2.10).
 
     Attributes:
-        inactive_threshold: Seconds after which a consumer that nobody uses is deleted.
-        max_ack_pending: Unacknowledged messages of one consumer.
+        inactive_threshold: Seconds after which a consumer that nobody uses is deleted; 0 sets
+            neither a default nor a bound.
+        max_ack_pending: Unacknowledged messages of one consumer; -1 is no limit.
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -57,4 +57,4 @@ class ConsumerLimits(Setting):
         if self.inactive_threshold is not None:
             check_duration(self.inactive_threshold, "consumer_limits.inactive_threshold")
         if self.max_ack_pending is not None:
-            check_int(self.max_ack_pending, "consumer_limits.max_ack_pending", minimum=-1)
+            check_limit(self.max_ack_pending, "consumer_limits.max_ack_pending")

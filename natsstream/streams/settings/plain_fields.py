@@ -2,7 +2,8 @@
 
 What lives here: the tables and the checks. What must not: the parts with fields of their own.
 
-Law: what no server would take is refused by the field's name before anything is sent.
+Law: what no server would take is refused by the field's name before anything is sent, and so is
+what every server takes for something else: 0 is 0, and where no server has a 0 it is none.
 """
 
 from __future__ import annotations
@@ -25,15 +26,8 @@ _CHOICES = {
     "compression": ("none", "s2"),
     "persist_mode": ("default", "async"),
 }
-# The least value of each number; -1 is no limit.
-_NUMBERS = {
-    "max_msgs": -1,
-    "max_bytes": -1,
-    "max_msgs_per_subject": -1,
-    "max_msg_size": -1,
-    "max_consumers": -1,
-    "first_seq": 0,
-}
+# Servers take 0 for no limit, as the zero value of Go that it is.
+_LIMITS = ("max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size", "max_consumers")
 _SWITCHES = [
     "discard_new_per_subject",
     "no_ack",
@@ -74,12 +68,34 @@ def check_plain_fields(values: Mapping[str, object], of: str) -> None:
             _check_metadata(value, what)
         elif name in _CHOICES:
             check_choice(value, what, _CHOICES[name])
-        elif name in _NUMBERS:
-            check_int(value, what, minimum=_NUMBERS[name])
+        elif name in _LIMITS:
+            check_limit(value, what)
+        elif name == "first_seq":
+            check_int(value, what, minimum=1)
         elif name in _SWITCHES:
             check_bool(value, what)
         elif name in DURATIONS:
             check_duration(value, what)
+            if name == "duplicate_window" and not value:
+                raise ConfigError(
+                    f"{what} is 0, which servers take for their default",
+                    hint="leave it out for the default of 120 seconds; the least is 0.1",
+                )
+
+
+def check_limit(value: object, what: str) -> int:
+    """Return a limit: a number from 1 on, or -1 for none.
+
+    Raises:
+        ConfigError: It is another number, such as the 0 that servers take for no limit, or none.
+    """
+    number = check_int(value, what, minimum=-1)
+    if not number:
+        raise ConfigError(
+            f"{what} is 0, which servers take for no limit",
+            hint="give -1 for no limit, or leave it out for the default",
+        )
+    return number
 
 
 def check_mapping(value: object, what: str) -> Mapping[object, object]:
@@ -97,7 +113,8 @@ def check_duration(value: object, what: str) -> None:
     """Refuse what a server can not keep as a duration.
 
     Raises:
-        ConfigError: It is neither seconds nor a timedelta, negative, or longer than 292 years.
+        ConfigError: It is neither seconds nor a timedelta, negative, longer than 292 years, or so
+            short that nothing would be left of it.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
         raise ConfigError(f"{what} is {described(value)}", hint="give seconds, or a timedelta")
@@ -110,6 +127,11 @@ def check_duration(value: object, what: str) -> None:
         raise ConfigError(
             f"{what}: duration {shown} is longer than 292 years",
             hint="servers count nanoseconds in 64 bits; 0 is no limit",
+        )
+    if value and not nanoseconds:
+        raise ConfigError(
+            f"{what} is {described(value, with_type=False)}, less than a nanosecond",
+            hint="give more, or 0",
         )
 
 

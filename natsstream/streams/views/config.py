@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, cast
 
-from natsstream.arguments import check_bool, check_int, check_names, check_text
+from natsstream.arguments import check_bool, check_names, check_text
 from natsstream.errors import ConfigError
 from natsstream.streams.config import StreamConfig, json_name, user_metadata
 from natsstream.streams.settings.placement import Placement
-from natsstream.streams.settings.plain_fields import check_duration
+from natsstream.streams.settings.plain_fields import check_duration, check_limit
 from natsstream.streams.views.comparing import beyond, differences, window_ns
 from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
@@ -28,8 +28,6 @@ from natsstream.units import NS_PER_SECOND, duration_ns
 Duration = float | timedelta
 
 _EXTRA_HINT = "give {field of the stream: value}, with the server's names and JSON's values"
-# The stream's fields of which 0 is no limit, as -1 is.
-_LIMITS = ("max_bytes", "max_msg_size")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,7 @@ class ViewConfig(ABC):
         of = f"of {kind.noun} {self.name}"
         self._check_own(of)
         if self.max_bytes is not None:
-            check_int(self.max_bytes, f"max_bytes {of}", minimum=-1)
+            check_limit(self.max_bytes, f"max_bytes {of}")
         if self.compression is not None:
             check_bool(self.compression, f"compression {of}")
         if self.ttl is not None:
@@ -172,8 +170,6 @@ class ViewConfig(ABC):
                 continue
             if name == "compression":
                 given[theirs] = "s2" if value else "none"
-            elif theirs in _LIMITS:
-                given[theirs] = value or -1
             else:
                 given[theirs] = self._value(name, value)
         return given
@@ -192,7 +188,18 @@ class ViewConfig(ABC):
 
     def _stream(self, body: Mapping[str, object]) -> StreamConfig:
         config = StreamConfig(**cast("dict[str, Any]", body))
-        return config.with_json(self.extra)
+        if not self.extra:
+            return config
+        try:
+            config = config.with_json(self.extra)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"extra of {self.kind.noun} {self.name} has a value of the wrong type",
+                detail=str(error),
+                hint=_EXTRA_HINT,
+            ) from error
+        config.check()
+        return config
 
 
 def _check_extra(kind: Kind, extra: object, of: str) -> None:

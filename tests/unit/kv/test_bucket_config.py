@@ -52,7 +52,7 @@ PLAIN: dict[str, object] = {
         ({"ttl": timedelta(hours=1)}, {"max_age": 60 * MINUTE_NS}),
         ({"ttl": 0}, {}),
         ({"max_bytes": 7, "max_value_size": 5}, {"max_bytes": 7, "max_msg_size": 5}),
-        ({"max_bytes": 0, "max_value_size": 0}, {}),
+        ({"max_bytes": -1, "max_value_size": -1}, {}),
         ({"storage": "memory", "replicas": 3}, {"storage": "memory", "num_replicas": 3}),
         ({"compression": True}, {"compression": "s2"}),
         ({"compression": False}, {}),

@@ -96,11 +96,11 @@ def test_python_names_become_the_names_of_the_server() -> None:
 
 
 def test_none_is_left_out_and_zero_and_false_are_sent() -> None:
-    config = StreamConfig(name="A", max_msgs=0, max_age=0, allow_direct=False, subjects=[])
+    config = StreamConfig(name="A", max_msgs=-1, max_age=0, allow_direct=False, subjects=[])
 
     assert config.to_json() == {
         "name": "A",
-        "max_msgs": 0,
+        "max_msgs": -1,
         "max_age": 0,
         "allow_direct": False,
         "subjects": [],
