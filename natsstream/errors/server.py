@@ -59,21 +59,29 @@ class ConflictError(ServerError):
 
 
 class StreamExistsError(ConflictError):
-    """A stream of this name exists with another configuration."""
-
-
-class BucketExistsError(StreamExistsError):
-    """A bucket of this name exists with another configuration.
+    """A stream of this name exists with another configuration.
 
     Attributes:
-        differences: The fields that differ, by name: what the server has, and what was asked for.
+        differences: The fields that differ, by name: what the server has, and what was asked for,
+            None where that was the server's default; empty where they were not compared.
     """
 
     differences: Mapping[str, tuple[object, object]] = MappingProxyType({})
 
 
+class BucketExistsError(StreamExistsError):
+    """A bucket or an object store of this name exists with another configuration."""
+
+
 class ConsumerExistsError(ConflictError):
-    """A consumer of this name exists already."""
+    """A consumer of this name exists already.
+
+    Attributes:
+        differences: The fields that differ, by name: what the server has, and what was asked for,
+            None where that was the server's default; empty where they were not compared.
+    """
+
+    differences: Mapping[str, tuple[object, object]] = MappingProxyType({})
 
 
 class SubjectOverlapError(ConflictError):

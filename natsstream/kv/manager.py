@@ -17,7 +17,6 @@ from natsstream.errors import (
     ConfigError,
     NotFoundError,
     PermissionDeniedError,
-    StreamExistsError,
     StreamNotFoundError,
 )
 from natsstream.kv.bucket import KeyValue
@@ -25,7 +24,6 @@ from natsstream.kv.buckets.bucket_listing import BucketListing
 from natsstream.kv.buckets.config import BucketConfig
 from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.buckets.mirror_rules import why_harmful
-from natsstream.kv.buckets.older import is_only_older
 from natsstream.kv.buckets.placing import place_of
 from natsstream.kv.place import Place
 from natsstream.streams.config import StreamConfig
@@ -219,17 +217,6 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
         except (NotFoundError, PermissionDeniedError):
             return ""
         return why_harmful(mirroring, named.cached.config)
-
-    async def _existing(self, wanted: BucketConfig, error: StreamExistsError) -> Stream:
-        """Return the bucket that is there, where only its maker was older (as nats.go does)."""
-        stream = await self._stream(wanted.name)
-        different = wanted.differences(stream.cached.config)
-        if not is_only_older(different):
-            raise BUCKET.exists(wanted.name, different, error) from error
-        config = wanted.to_stream()
-        return await self._js.streams.update(
-            StreamConfig(name=config.name, discard=config.discard, allow_direct=config.allow_direct)
-        )
 
 
 def _harmful(bucket: str, why: str) -> ConfigError:

@@ -16,6 +16,7 @@ from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.errors import (
     InvalidConfigError,
+    NatsStreamError,
     ServerError,
     StreamExistsError,
     StreamNotFoundError,
@@ -24,6 +25,7 @@ from natsstream.errors import (
 from natsstream.streams.api import Api, Look, gone
 from natsstream.streams.config import RESERVED_METADATA, StreamConfig, without_levels
 from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
+from natsstream.streams.existing import stream_differences, told
 from natsstream.streams.features import (
     STREAM_FIELDS,
     check_taken,
@@ -55,7 +57,8 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
     """Create a stream; one that has exactly this configuration already is returned.
 
     Raises:
-        StreamExistsError: A stream of this name has another configuration.
+        StreamExistsError: A stream of this name has another configuration; `differences` says in
+            which fields.
         SubjectOverlapError: Another stream captures some of the subjects.
         InvalidConfigError: The server refuses a field, or took it as something else.
         UnsupportedServerError: The server lacks a field. Where this was known nothing was
@@ -72,7 +75,18 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
         # Where the configuration comes from another server: this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(STREAM_FIELDS, body))
-    return await _send(api, subjects.stream_create(config.name), body, given=body, held=None)
+    try:
+        return await _send(api, subjects.stream_create(config.name), body, given=body, held=None)
+    except StreamExistsError as error:
+        try:
+            held = await read_stream(api, config.name)
+        except NatsStreamError:  # It is gone by now, or may not be looked at.
+            raise error from None
+        differences = stream_differences(config, _config_of(held))
+        if not differences:
+            return held
+        told(error, differences)
+        raise
 
 
 async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:

@@ -149,18 +149,18 @@ def _is_none(value: object) -> bool:
     return isinstance(value, Setting) and not value.to_json()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Return parts as the server writes them, which is shorter."""
     if isinstance(value, Setting):
         return value.to_json()
     if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[object, ...]", value)]
+        return [plain(item) for item in cast("tuple[object, ...]", value)]
     return value
 
 
 def _shown(value: object) -> str:
     if value is None:
         return "-"
-    value = _plain(value)
+    value = plain(value)
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."

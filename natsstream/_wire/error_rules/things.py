@@ -32,8 +32,7 @@ RULES = (
     rule(
         errors.StreamExistsError,
         "STREAM_NAME_EXIST STREAM_NAME_EXIST_RESTORE_FAILED",
-        "compare with the stream's config; streams.update() changes it, streams.get() takes it as "
-        "it is",
+        "streams.get() takes it as it is, streams.ensure() changes what differs",
     ),
     rule(
         errors.SubjectOverlapError,

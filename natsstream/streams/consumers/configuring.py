@@ -23,6 +23,7 @@ from natsstream.errors import (
     ConfigError,
     ConsumerExistsError,
     ConsumerNotFoundError,
+    NatsStreamError,
     ServerError,
 )
 from natsstream.streams.api import Api
@@ -32,6 +33,7 @@ from natsstream.streams.consumers.config import FIELD_NAMES, ConsumerConfig
 from natsstream.streams.consumers.info import ConsumerInfo, ConsumerPause
 from natsstream.streams.consumers.overlay import consumer_changed, consumer_created, overlay
 from natsstream.streams.diff import ConfigChange
+from natsstream.streams.existing import consumer_differences, told
 from natsstream.streams.features import (
     CONSUMER_FIELDS,
     CONSUMER_PAUSE,
@@ -74,7 +76,8 @@ async def create_consumer(
 
     Raises:
         ConfigError: Fields do not go together; nothing was sent.
-        ConsumerExistsError: A consumer of this name has another configuration.
+        ConsumerExistsError: A consumer of this name has another configuration; `differences` says
+            in which fields.
         StreamNotFoundError: The stream does not exist.
         InvalidConfigError: The server refuses a field, or took it as something else.
         UnsupportedServerError: The server lacks a field. Where this was known nothing was sent.
@@ -94,7 +97,10 @@ async def create_consumer(
         # Where the configuration comes from another server: this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(CONSUMER_FIELDS, body))
-    info = await _send(api, stream, body, action="create", given=body)
+    try:
+        info = await _send(api, stream, body, action="create", given=body)
+    except ConsumerExistsError as error:
+        info = await _existing(api, stream, config, error)
     return info, consumer_created(info.name, config)
 
 
@@ -207,6 +213,25 @@ async def _overlay(
         await pause_consumer(api, held.stream, held.name, time_to_ns(wanted.pause_until))
         info = await read_consumer(api, held.stream, held.name)
     return info, change
+
+
+async def _existing(
+    api: Api, stream: str, config: ConsumerConfig, error: ConsumerExistsError
+) -> ConsumerInfo:
+    """Return the consumer that is there where nothing differs; else let the error say what does."""
+    try:
+        held = await read_consumer(api, stream, _name_of(config))
+    except NatsStreamError:  # It is gone by now, or may not be looked at.
+        raise error from None
+    changes = consumer_changed(config, cast("Mapping[str, object]", held.raw["config"])).fields
+    theirs = {**held.config.given(), **held.config.extra}
+    differences = consumer_differences(changes, {**config.given(), **config.extra}, theirs)
+    if held.config.is_durable != config.is_durable and "durable" not in differences:
+        differences = {**differences, "durable": (held.config.is_durable, config.is_durable)}
+    if not differences:
+        return held
+    told(error, differences)
+    raise error
 
 
 def _change(wanted: ConsumerConfig, held: ConsumerInfo) -> ConfigChange:

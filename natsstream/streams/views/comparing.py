@@ -57,6 +57,10 @@ def differences(
     if "max_age" in found or wanted.mirror is not None:
         # It follows from the former, and servers drop a mirror's.
         found.pop("duplicate_window", None)
+    elif wanted.duplicate_window is None and held.duplicate_window is not None:
+        usual_ns = window_ns(duration_ns(held.max_age or 0))
+        if duration_ns(held.duplicate_window) != usual_ns:
+            found["duplicate_window"] = (held.duplicate_window, usual_ns / NS_PER_SECOND)
     if "subject_delete_marker_ttl" in found:
         found.pop("allow_msg_ttl", None)
     if wanted.metadata is None and user_metadata(held.metadata or {}):

@@ -24,6 +24,7 @@ from natsstream.errors import (
     StreamNotFoundError,
 )
 from natsstream.streams.config import StreamConfig
+from natsstream.streams.existing import described
 from natsstream.streams.names import STREAM_NAME_BYTES_MAX
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
@@ -139,9 +140,8 @@ class Kind:
             differences: The fields that differ: what the server has, and what was asked for.
             error: What the server said.
         """
-        told = ", ".join(f"{field} is {held!r}" for field, (held, _) in differences.items())
         exists = BucketExistsError(
-            f"{self.noun} {name} exists with another configuration" + (f": {told}" if told else ""),
+            f"{self.noun} {name} exists with another configuration: {described(differences)}",
             code=error.code,
             err_code=error.err_code,
             description=error.description,

@@ -113,9 +113,12 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         """Refuse a change that would do harm."""
 
     async def _existing(self, wanted: ConfigT, error: StreamExistsError) -> Stream:
-        """Return what is there with another configuration, where that is good enough."""
-        held = (await self._stream(wanted.name)).cached.config
-        raise self._kind.exists(wanted.name, wanted.differences(held), error) from error
+        """Return what is there where nothing differs by the view's words; it stays as it is."""
+        stream = await self._stream(wanted.name)
+        differences = wanted.differences(stream.cached.config)
+        if differences:
+            raise self._kind.exists(wanted.name, differences, error) from error
+        return stream
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._js.url}>"

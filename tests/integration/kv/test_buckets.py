@@ -112,17 +112,20 @@ async def test_create_over_another_bucket_says_what_differs_and_changes_nothing(
     assert await held(js, stream_name) == before
 
 
-async def test_create_mends_what_only_older_clients_made_otherwise(
+async def test_create_leaves_what_older_clients_made_otherwise_and_ensure_does_too(
     js: JetStream, stream_name: str
 ) -> None:
-    older = BucketConfig(name=stream_name, extra={"discard": "old", "allow_direct": False})
-    await js.kv.create(older)
+    extra = {"discard": "old", "allow_direct": False}
+    await js.kv.create(BucketConfig(name=stream_name, extra=extra))
+    before = await held(js, stream_name)
 
-    bucket = await js.kv.create(stream_name)
+    with pytest.raises(BucketExistsError, match="discard is 'old', not 'new'") as caught:
+        await js.kv.create(stream_name)
+    bucket = await js.kv.ensure(stream_name)
 
-    assert bucket.config.extra == {}
-    with pytest.raises(BucketExistsError):
-        await js.kv.create(stream_name, history=2)
+    assert caught.value.differences == {"discard": ("old", "new"), "allow_direct": (False, True)}
+    assert bucket.config.extra == extra
+    assert await held(js, stream_name) == before
 
 
 async def test_nothing_of_a_bucket_is_lost_by_ensure_and_update(
