@@ -15,6 +15,20 @@ from natsstream.errors import ConfigError
 NS_PER_SECOND = 1_000_000_000
 DURATION_NS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Go's units; the micro sign and the Greek letter are both in use.
+_UNITS_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,
+    "\u03bcs": 1_000,
+    "ms": 1_000_000,
+    "s": NS_PER_SECOND,
+    "m": 60 * NS_PER_SECOND,
+    "h": 3_600 * NS_PER_SECOND,
+}
+_GO_PART = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+# More than any client writes, and few enough digits for Python to read.
+_DURATION_CHARS_MAX = 128
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"
 )
@@ -47,6 +61,48 @@ def duration_ns(value: float | timedelta) -> int:
         shown = described(value, with_type=False)
         raise ConfigError(f"duration {shown} is negative", hint="give seconds >= 0")
     return nanoseconds
+
+
+def parse_duration(text: str) -> int | None:
+    """Return the nanoseconds of a duration as Go writes it, such as `1h2m3.5s`.
+
+    None for what is none, for a negative one, and for one longer than 292 years.
+
+    Source: Go's time.ParseDuration.
+    """
+    text = text.removeprefix("+")
+    if text == "0":
+        return 0
+    if not text or len(text) > _DURATION_CHARS_MAX:
+        return None
+    position, nanoseconds = 0, 0
+    while position < len(text):
+        part = _GO_PART.match(text, position)
+        if part is None:
+            return None
+        whole, fraction, unit = part.groups()
+        scale = _UNITS_NS[unit]
+        nanoseconds += int(whole or 0) * scale
+        if fraction:
+            nanoseconds += int(fraction) * scale // 10 ** len(fraction)
+        position = part.end()
+    return nanoseconds if nanoseconds <= DURATION_NS_MAX else None
+
+
+def parse_life_time(text: str) -> int | None:
+    """Return the whole seconds of a life time in a header, as the server reads them; -1 is never.
+
+    It is a number of seconds, a duration as Go writes it, or "never"; None for what is none.
+
+    Source: ADR-43; nats-server's stream.go parseMessageTTL.
+    """
+    if text.lower() == "never":
+        return -1
+    if text.isascii() and text.isdigit():
+        seconds = int(text) if len(text) <= _DURATION_CHARS_MAX else 0
+        return seconds if 0 < seconds <= DURATION_NS_MAX // NS_PER_SECOND else None
+    nanoseconds = parse_duration(text)
+    return None if nanoseconds is None else nanoseconds // NS_PER_SECOND or None
 
 
 def time_from_ns(time_ns: int) -> datetime:

@@ -6,21 +6,17 @@ bytes when they are asked for.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 
 from natsstream._wire.acks import ack_numbers
 from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
-from natsstream.units import time_from_ns
+from natsstream.units import parse_life_time, time_from_ns
 
 _NO_HEADERS = Headers()
 _MSG_SIZE = HeaderName.MSG_SIZE.value.encode()
 _MARKER_REASON = HeaderName.MARKER_REASON.value.encode()
 _TTL = HeaderName.TTL.value.encode()
-_GO_DURATION = re.compile(
-    r"(?:(\d{1,9}(?:\.\d*)?)h)?(?:(\d{1,9}(?:\.\d*)?)m)?(?:(\d{1,12}(?:\.\d*)?)s)?"
-)
 
 
 class Message:
@@ -77,7 +73,7 @@ class Message:
         block = self._frame[2]
         if not block or _TTL not in block:
             return None
-        return _read_ttl(Headers(block).get(HeaderName.TTL, ""))
+        return parse_life_time(Headers(block).get(HeaderName.TTL, ""))
 
     @property
     def marker_reason(self) -> str | None:
@@ -109,16 +105,3 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.sequence} {self.subject!r} {len(self.data)} bytes>"
-
-
-def _read_ttl(text: str) -> int | None:
-    """Return what a life time says, as the server reads it: seconds, a Go duration, or "never"."""
-    if text.lower() == "never":
-        return -1
-    if text.isascii() and text.isdigit():
-        return int(text) or None
-    found = _GO_DURATION.fullmatch(text)
-    if found is None or not text:
-        return None
-    hours, minutes, seconds = (float(each or 0) for each in found.groups())
-    return int(hours * 3600 + minutes * 60 + seconds) or None

@@ -28,7 +28,7 @@ def cases(name: str) -> list[tuple[Schedule, dict[str, Any]]]:
     return [
         (
             Schedule.every(90, target=target, ttl=60, source=f"{name}.sample"),
-            {"specification": {"every": "90s"}, "ttl": "60", "source": f"{name}.sample"},
+            {"specification": {"every": "90s"}, "ttl": "60s", "source": f"{name}.sample"},
         ),
         (
             Schedule.cron("0 30 9 * * MON-FRI", target=target, time_zone="Europe/Berlin"),

@@ -14,6 +14,8 @@ from natsstream.units import (
     NS_PER_SECOND,
     duration_ns,
     format_rfc3339,
+    parse_duration,
+    parse_life_time,
     parse_rfc3339,
     time_from_ns,
     time_to_ns,
@@ -39,6 +41,73 @@ LAST_NS = 253_402_300_800 * NS_PER_SECOND - 1
 )
 def test_durations_become_nanoseconds(value: float | timedelta, nanoseconds: int) -> None:
     assert duration_ns(value) == nanoseconds
+
+
+def go_text(nanoseconds: int) -> str:
+    """Return what Go's Duration.String writes, here as a second, slower way to the same."""
+    if nanoseconds < NS_PER_SECOND:
+        for unit, scale in (("ms", 10**6), ("\u00b5s", 10**3)):
+            if nanoseconds >= scale:
+                return f"{nanoseconds / scale:.9f}".rstrip("0").rstrip(".") + unit
+        return f"{nanoseconds}ns" if nanoseconds else "0s"
+    minutes, rest_ns = divmod(nanoseconds, 60 * NS_PER_SECOND)
+    seconds, fraction = divmod(rest_ns, NS_PER_SECOND)
+    text = f"{seconds}.{fraction:09d}".rstrip("0").rstrip(".") + "s"
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + text
+
+
+@given(st.integers(0, 2**63 - 1) | st.integers(0, 10**10))
+def test_durations_of_go_are_read_to_the_nanosecond(nanoseconds: int) -> None:
+    assert parse_duration(go_text(nanoseconds)) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [
+        ("1h2m3.5s", 3_723_500_000_000),
+        ("1m30s", 90 * NS_PER_SECOND),
+        ("30s1m", 90 * NS_PER_SECOND),
+        ("90000ms", 90 * NS_PER_SECOND),
+        (".5s", 500_000_000),
+        ("5.s", 5 * NS_PER_SECOND),
+        ("+1us", 1_000),
+        ("1\u03bcs", 1_000),
+        ("0", 0),
+        ("0s", 0),
+    ],
+)
+def test_durations_are_read_in_every_form_of_go(text: str, nanoseconds: int) -> None:
+    assert parse_duration(text) == nanoseconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "90", "-1s", "s", ".s", "1", "1x", "1 s", "1s ", "1e3s", "never", "1h" * 99]
+)
+def test_texts_that_are_no_durations_of_go_are_none(text: str) -> None:
+    assert parse_duration(text) is None
+    assert parse_duration("9" * 30 + "s") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("1m30s", 90),
+        ("1.9s", 1),
+        ("never", -1),
+        ("NEVER", -1),
+        ("0", None),
+        ("900ms", None),
+        ("", None),
+        ("-1", None),
+        ("\u0661", None),
+        ("9" * 5000, None),
+        ("soon", None),
+    ],
+)
+def test_life_times_are_whole_seconds_or_never(text: str, seconds: int | None) -> None:
+    assert parse_life_time(text) == seconds
 
 
 @pytest.mark.parametrize(

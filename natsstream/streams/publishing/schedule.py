@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from natsstream._wire.headers import HeaderName
 from natsstream.arguments import check_choice, check_text, described
@@ -30,6 +30,8 @@ from natsstream.units import (
     NS_PER_SECOND,
     duration_ns,
     format_rfc3339,
+    parse_duration,
+    parse_life_time,
     parse_rfc3339,
     time_to_ns,
 )
@@ -41,7 +43,6 @@ _CRON_FIELDS = 6
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*?/,-]+")
 _AT = "@at "
 _EVERY = "@every "
-_WHOLE_INTERVAL = re.compile(r"(?=[0-9])([0-9]+h)?([0-9]+m)?([0-9]+s)?")
 # The server keeps durations and moments as nanoseconds in 64 bits.
 _NS_MAX = 2**63 - 1
 _SECONDS_MAX = _NS_MAX // NS_PER_SECOND
@@ -234,7 +235,8 @@ class Schedule:
 def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
     """Return the schedule in a message's headers; None where there is none.
 
-    Nothing is checked: other clients write what the server takes and we would refuse.
+    Nothing is checked: other clients write what the server takes and we would refuse. Life times
+    are seconds, or "never", in whatever form they were written: `90`, `90s` and `1m30s` are 90.
     """
     pattern = headers.get(HeaderName.SCHEDULE)
     if not pattern:
@@ -245,8 +247,7 @@ def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
         "pattern": pattern,
         "target": headers.get(HeaderName.SCHEDULE_TARGET, ""),
         "source": headers.get(HeaderName.SCHEDULE_SOURCE),
-        # A life time in another form, such as Go's 1h, stays the text that it is.
-        "ttl": float(ttl) if ttl and ttl.isascii() and ttl.isdigit() else ttl,
+        "ttl": None if ttl is None else _read_ttl(ttl),
         "rollup": "subject" if rollup == "sub" else rollup,
         "time_zone": headers.get(HeaderName.SCHEDULE_TIME_ZONE),
     }
@@ -254,6 +255,13 @@ def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
     for name, value in values.items():
         object.__setattr__(schedule, name, value)
     return schedule
+
+
+def _read_ttl(text: str) -> Ttl:
+    seconds = parse_life_time(text)
+    if seconds is None:  # What no server takes stays the text that it is, and is refused when sent.
+        return cast("Ttl", text)
+    return "never" if seconds < 0 else float(seconds)
 
 
 def ttl_text(ttl: Ttl) -> str:
@@ -283,7 +291,8 @@ def _check_pattern(pattern: str) -> None:
         _moment_ns(parse_rfc3339(pattern.removeprefix(_AT)))
         return
     if pattern.startswith(_EVERY):
-        if not _WHOLE_INTERVAL.fullmatch(pattern.removeprefix(_EVERY)):
+        interval_ns = parse_duration(pattern.removeprefix(_EVERY))
+        if not interval_ns or interval_ns % NS_PER_SECOND:
             raise ConfigError(
                 f"{pattern[:80]!r} is no interval of whole seconds",
                 hint="use Schedule.every(90), or write it like 1h30m or 90s",

@@ -13,13 +13,14 @@ import pytest
 from natsstream import ConfigError, Expect, PublishMessage, Schedule, connect
 from natsstream.errors import (
     MessageRuleError,
+    NatsStreamError,
     ScheduleError,
     SubjectError,
     UnsupportedServerError,
     WrongLastSequenceError,
 )
 from natsstream.testing import NatsServer, server_binary
-from natsstream.units import NS_PER_SECOND, parse_rfc3339
+from natsstream.units import NS_PER_SECOND, parse_life_time, parse_rfc3339
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
 
@@ -383,3 +384,62 @@ async def test_what_an_old_server_would_pass_over_is_not_sent(
             assert len(await fired(stream)) == 1
             await js.publish(when, b"", schedule=Schedule.after(NEVER, target=target))
             assert await stream.schedules.cancel(when)
+
+
+@pytest.mark.parametrize(
+    ("text", "ttl"),
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("1m30s", 90),
+        ("1h2m3.5s", 3723),
+        ("1.5h", 5400),
+        ("30s1m", 90),
+        ("90000ms", 90),
+        ("never", "never"),
+    ],
+)
+async def test_life_time_of_another_clients_schedule_is_seconds_and_is_published_again(
+    js: JetStream, stream_name: str, text: str, ttl: object
+) -> None:
+    """nats.go writes `1m30s`, nats.js `90s`; the server reads all that Go reads."""
+    stream = await make(js, stream_name)
+    when, target = f"{stream_name}.when.a", f"{stream_name}.do.a"
+    headers = {
+        "Nats-Schedule": "@every 1h0m30s",
+        "Nats-Schedule-Target": target,
+        "Nats-Schedule-TTL": text,
+    }
+    await js.publish(when, b"x", headers=headers)
+    await js.publish(target, b"x", headers={"Nats-TTL": text})
+
+    theirs = await stream.schedules.get(when)
+    assert theirs is not None
+    await stream.publish(when, b"x", schedule=theirs.schedule)
+    ours = await stream.schedules.get(when)
+
+    assert theirs.schedule.ttl == ttl
+    assert ours is not None
+    assert ours.schedule == theirs.schedule
+    assert ours.sequence > theirs.sequence
+    stored = await stream.get(last_by_subject=target)
+    assert stored is not None
+    assert stored.ttl == (-1 if ttl == "never" else ttl)
+
+
+@pytest.mark.parametrize("text", ["0", "900ms", "-5", "soon", "1x", "1e3s", ""])
+async def test_life_time_that_no_server_takes_is_read_as_none(
+    js: JetStream, stream_name: str, text: str
+) -> None:
+    await make(js, stream_name)
+
+    try:
+        await js.publish(f"{stream_name}.do.a", b"x", headers={"Nats-TTL": text})
+        is_taken = True
+    except NatsStreamError:
+        is_taken = False
+
+    stored = await (await js.streams.get(stream_name)).get(last_by_subject=f"{stream_name}.do.a")
+    assert parse_life_time(text) is None
+    assert stored is None or stored.ttl is None
+    assert is_taken == (not text)  # To the server an empty one asks for nothing.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +88,29 @@ def test_schedule_of_another_client_is_read_as_it_is() -> None:
     )
 
     assert read is not None
-    assert (read.pattern, read.ttl) == ("@every 1.5s", "1h")
+    assert (read.pattern, read.ttl) == ("@every 1.5s", 3600)
     assert Schedule(pattern="@every 1h30m", target="t").is_repeated
     assert read_schedule({}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ttl"),
+    [("90", 90), ("90s", 90), ("1m30s", 90), ("1h2m3.5s", 3723), ("never", "never")],
+)
+def test_life_time_of_another_client_is_seconds_and_is_published_again(
+    text: str, ttl: object
+) -> None:
+    """nats.go writes `1m30s`, nats.js `90s`, natsstream `90`."""
+    written = {"Nats-Schedule": "@every 1m30s", "Nats-Schedule-Target": "t"}
+    read = read_schedule({**written, "Nats-Schedule-TTL": text})
+
+    assert read is not None
+    assert read.ttl == ttl
+    assert replace(read, source="s").headers() == {
+        **written,
+        "Nats-Schedule-Source": "s",
+        "Nats-Schedule-TTL": str(ttl),
+    }
 
 
 def test_features_are_those_of_the_first_server_that_reads_it() -> None:
@@ -125,6 +146,7 @@ MADE: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: Schedule(pattern="@every 1.5s", target="t"), ConfigError, "whole seconds"),
     (lambda: Schedule(pattern="@every 900ms", target="t"), ConfigError, "whole seconds"),
     (lambda: Schedule(pattern="@every ", target="t"), ConfigError, "whole seconds"),
+    (lambda: Schedule(pattern="@every 0s", target="t"), ConfigError, "whole seconds"),
     (lambda: Schedule.every(5, target=""), SubjectError, "empty"),
     (lambda: Schedule.every(5, target="t.*"), SubjectError, "wildcard"),
     (lambda: Schedule.every(5, target=None), ConfigError, "target is None"),  # pyright: ignore[reportArgumentType] - What is tested.
