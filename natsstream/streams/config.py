@@ -141,7 +141,7 @@ class StreamConfig:
         """Refuse values that can not work; parts that were given as mappings become their classes.
 
         Raises:
-            ConfigError: A field has no legal value, or `extra` has a field that has a name here.
+            ConfigError: A field has no legal value, also in `extra`.
             StreamNameError: No server would take the name.
             SubjectError: A subject is none.
         """
@@ -156,12 +156,19 @@ class StreamConfig:
             if value is not None:
                 take = kind.several if name == "sources" else kind.of
                 object.__setattr__(self, name, take(value, f"{name} {of}"))
-        for name in check_mapping(self.extra, f"extra {of}"):
-            if name in _PYTHON_NAMES:
+        extra = check_mapping(self.extra, f"extra {of}")
+        known = {cast("str", name): extra[name] for name in extra if name in _PYTHON_NAMES}
+        if known:
+            # A field of a newer server may have got a name here since: its rules hold as well.
+            try:
+                same = StreamConfig.from_json({**known, "name": self.name})
+            except (TypeError, AttributeError, ValueError) as error:
                 raise ConfigError(
-                    f"extra {of} has {name}",
-                    hint=f"this field has a name of its own: {_PYTHON_NAMES[name]}",
-                )
+                    f"extra {of} has a value of the wrong type",
+                    detail=str(error),
+                    hint="give the server's JSON",
+                ) from error
+            same.check()
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""

@@ -28,6 +28,7 @@ from natsstream.errors import (
     ProtocolError,
     ServerError,
     TransportError,
+    WrongStreamError,
 )
 from natsstream.streams.api import Api
 from natsstream.streams.batches.atomic_rules import (
@@ -43,6 +44,7 @@ from natsstream.streams.configuring import read_stream
 from natsstream.streams.features import ATOMIC_BATCH, ATOMIC_BATCH_END, has_feature
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.publishing.admission import admit
+from natsstream.streams.publishing.destination import Destination, check_teller
 from natsstream.streams.publishing.outgoing import Expect, Payload, Prepared, Rollup, prepare
 from natsstream.streams.publishing.pub_ack import no_stream
 from natsstream.streams.publishing.schedule import Schedule, Ttl
@@ -74,6 +76,7 @@ class AtomicBatch:
         # Each stored message carries it: twelve characters, of 72 random bits.
         self.batch_id: str = secrets.token_urlsafe(9)
         self._book = AtomicBook(stream.config, self.batch_id, self._max)
+        self._destination = Destination(api, stream)
         self._state: _State = "new"
         self._failure: NatsStreamError | None = None
         self._ack: BatchAck | None = None
@@ -97,6 +100,7 @@ class AtomicBatch:
             self._stream = await read_stream(self._api, config.name)
             check_stream(self._stream.config, atomic=True)
             self._book = AtomicBook(self._stream.config, self.batch_id, self._max)
+            self._destination = Destination(self._api, self._stream)
         client = self._api.client
         version = client.server_info.get("version")
         level = await self._api.level()
@@ -143,6 +147,8 @@ class AtomicBatch:
             BatchExpiredError: Nothing was added for longer than the server keeps a batch.
             TooManyBatchesError: The stream has too many open batches; nothing of this is stored.
             NoRespondersError: No stream captures the subject.
+            WrongStreamError: Another stream captures the subject; the batch goes on without the
+                message.
             TransportError: The connection broke or the server does not answer. The batch is over,
                 and nothing of it is stored.
 
@@ -187,6 +193,9 @@ class AtomicBatch:
             BatchIncompleteError: The server lacks a message of the batch, or has given it up;
                 nothing of it is stored.
             ServerError: The stream refused the batch; nothing of it is stored.
+            WrongStreamError: Another stream captures the last message's subject, and the batch is
+                open as it was; or it has taken all subjects over since this stream was looked at,
+                and has stored the batch, which the error says.
             NoRespondersError: Nobody took the commit; nothing of the batch is stored.
             TransportError: There was no answer, or not in time: the batch may be stored or not.
                 `outcome` finds out.
@@ -274,6 +283,8 @@ class AtomicBatch:
 
     async def _admit(self, message: Prepared) -> Headers | None:
         headers = self._book.check(message)
+        await self._destination.check(message.subject)
+        self._check_open()  # Another task may have left the block meanwhile.
         if message.needs or message.expects_last_id:
             await admit(self._api, message, stream=self._stream)
             self._check_open()  # Another task may have left the block meanwhile.
@@ -339,6 +350,13 @@ class AtomicBatch:
         try:
             frame = await self._wire().commit(subject, data, block, wait_s)
             ack = read_batch_ack(frame, subject, self.batch_id)
+            self._state, self._ack = "committed", ack
+            check_teller(subject, ack.stream, ack.sequence, self._stream.name)
+        except WrongStreamError as error:
+            if self._ack is None:  # The server's word, to a caller who has named a stream.
+                self._explain(error)
+                self._end(error)
+            raise
         except NoRespondersError as error:
             failure = no_stream(subject)
             failure.detail = "nothing of the batch is stored"
@@ -357,7 +375,6 @@ class AtomicBatch:
         except BaseException:  # Cancelled after the commit was sent.
             self._state = "unknown"
             raise
-        self._state, self._ack = "committed", ack
         return ack
 
     def _explain(self, error: ServerError) -> None:

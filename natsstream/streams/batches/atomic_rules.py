@@ -24,7 +24,7 @@ from natsstream.errors import (
 )
 from natsstream.streams.api import decode
 from natsstream.streams.config import StreamConfig
-from natsstream.streams.publishing.admission import takes_expected_stream
+from natsstream.streams.names import covers
 from natsstream.streams.publishing.outgoing import Prepared, add_header
 from natsstream.streams.publishing.pub_ack import read_ack
 
@@ -144,10 +144,6 @@ class AtomicBook:
             headers = Headers(block)
         if headers is not None and HeaderName.MSG_ID in headers:
             self._ids.add(headers[HeaderName.MSG_ID])
-        is_named = headers is not None and HeaderName.EXPECTED_STREAM in headers
-        if self.count == 1 and not is_named and takes_expected_stream(self._config):
-            # One is enough: the others would leave a gap if another stream took them.
-            block = add_header(block, HeaderName.EXPECTED_STREAM, self._config.name)
         if self._config.subject_transform is None:  # Else what is stored has other subjects.
             self._subjects.add(message.subject)
         return self._marked(block, self.count)
@@ -166,7 +162,7 @@ class AtomicBook:
         return sorted(
             subject
             for subject in self._subjects
-            if not any(_matches(pattern, subject) for pattern in patterns)
+            if not any(covers(pattern, subject) for pattern in patterns)
         )
 
 
@@ -245,14 +241,3 @@ def read_batch_ack(frame: Frame, subject: str, batch_id: str) -> BatchAck:
             hint="does some other program listen on the subject?",
         )
     return BatchAck(ack.stream, ack.sequence, count, batch_id, ack.domain)
-
-
-def _matches(pattern: str, subject: str) -> bool:
-    """Tell whether a stream's subject captures one that a message goes to."""
-    wanted, tokens = pattern.split("."), subject.split(".")
-    for index, part in enumerate(wanted):
-        if part == ">":
-            return len(tokens) > index
-        if index >= len(tokens) or part not in ("*", tokens[index]):
-            return False
-    return len(wanted) == len(tokens)

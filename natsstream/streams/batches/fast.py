@@ -15,7 +15,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Final, Literal, Self, cast
 
-from natsstream._wire.headers import HeaderName, Headers, HeaderValues
+from natsstream._wire.headers import HeaderValues
 from natsstream.arguments import check_choice, check_int, check_seconds, described
 from natsstream.errors import (
     BatchBrokenError,
@@ -32,14 +32,14 @@ from natsstream.streams.batches.fast_sending import FastSending
 from natsstream.streams.configuring import read_stream
 from natsstream.streams.features import FAST_BATCH
 from natsstream.streams.info import StreamInfo
-from natsstream.streams.publishing.admission import admit, takes_expected_stream
+from natsstream.streams.publishing.admission import admit
+from natsstream.streams.publishing.destination import Destination
 from natsstream.streams.publishing.outgoing import (
     Expect,
     Payload,
     Prepared,
     PublishMessage,
     Rollup,
-    add_header,
     prepare,
 )
 from natsstream.streams.publishing.schedule import Schedule, Ttl
@@ -83,6 +83,7 @@ class FastIngest:
         self._lock = asyncio.Lock()
         self._broken: BatchBrokenError | None = None
         self._is_told = False
+        self._destination = Destination(api, stream)
 
     @property
     def report(self) -> IngestReport:
@@ -95,6 +96,7 @@ class FastIngest:
         await self._api.require(FAST_BATCH)
         self._stream = await read_stream(self._api, self._stream.name)
         check_stream(self._stream.config, atomic=False)
+        self._destination = Destination(self._api, self._stream)
         self._books = IngestBooks(self._stream.name, self._stream.state.last_seq)
         self._broken, self._is_told = None, False
         sending = FastSending(
@@ -151,6 +153,7 @@ class FastIngest:
         Raises:
             ConfigError: The ingest is not open, or an argument has no legal value; nothing was
                 sent, and the ingest goes on. So with all errors of the call itself.
+            WrongStreamError: Another stream captures the subject; nothing was sent.
             BatchBrokenError: The batch ended before its time, by a gap, a refusal or a server that
                 does not know it any more; this message was not sent. Its cause says why, `report`
                 says what is stored, and `resume` goes on.
@@ -292,6 +295,8 @@ class FastIngest:
             )
         if message.needs or message.expects_last_id:
             await admit(self._api, message, stream=self._stream)
+        if message.subject not in sending.starts:
+            await self._destination.check(message.subject)
         async with self._lock:
             sending = self._open()
             while True:
@@ -311,11 +316,6 @@ class FastIngest:
 
     async def _begin(self, sending: FastSending, message: Prepared) -> int:
         """Send the first message of a batch."""
-        is_named = HeaderName.EXPECTED_STREAM in Headers(message.block)
-        if not is_named and takes_expected_stream(self._stream.config):
-            # One is enough: another stream does not know the batch of the others.
-            block = add_header(message.block, HeaderName.EXPECTED_STREAM, self._stream.name)
-            message = message._replace(block=block)
         number = self._books.sent + 1
         await sending.begin(message)
         self._check_whole(sending)

@@ -95,10 +95,12 @@ class FinalAck:
     Attributes:
         count: Messages.
         sequence: The last one's sequence in the stream; 0 where none was stored.
+        other: Another stream that says so, of which nobody had asked; empty otherwise.
     """
 
     count: int
     sequence: int
+    other: str = ""
 
 
 FastAnswer = FlowAck | FlowGap | Refused | FinalAck
@@ -153,7 +155,9 @@ def _read(
         return Refused(number, failure, by, is_early, is_message or not is_early)
     # The sequence of a duplicate is that of its first copy.
     sequence = 0 if answer.get("duplicate") is True else _count(answer["seq"])
-    return FinalAck(_count(answer["count"]), sequence)
+    named = answer.get("stream")
+    other = named if isinstance(named, str) and named != stream else ""
+    return FinalAck(_count(answer["count"]), sequence, other)
 
 
 def _count(value: object) -> int:

@@ -39,6 +39,7 @@ from natsstream.streams.batches.fast_answers import (
     reply_prefix,
 )
 from natsstream.streams.batches.fast_books import IngestBooks
+from natsstream.streams.publishing.destination import wrong_stream
 from natsstream.streams.publishing.outgoing import Prepared
 from natsstream.streams.publishing.sending import lost_error
 
@@ -370,12 +371,23 @@ class FastSending:
                     self._on_refused(answer)
                 case FinalAck():
                     self._progress += 1
-                    book.on_final(answer)
-                    self._drop()
+                    self._on_final(answer)
                 case None:
                     pass
         self._count_room()
         self._wake()
+
+    def _on_final(self, answer: FinalAck) -> None:
+        if answer.other:
+            self._fail(
+                wrong_stream(
+                    f"fast batch into {self._stream}: stream {answer.other} has taken the subjects "
+                    f"over, and has stored {answer.count} messages up to {answer.sequence}"
+                )
+            )
+            answer = FinalAck(0, 0)  # Nothing of it is in the stream that was meant.
+        self._books.current.on_final(answer)
+        self._drop()
 
     def _on_gap(self, answer: FlowGap) -> None:
         span = self._books.current.on_gap(answer)

@@ -211,11 +211,9 @@ class ChainedPublisher:
         values = (self._writer, str(count), last.hash, mine)
         for name, value in zip(CHAIN_HEADERS, values, strict=True):
             own[name.value] = value
-        expect = Expect(stream=self._stream)
+        expect = None
         if self._exclusive and last.sequence and self._subject:
-            expect = Expect(
-                stream=self._stream, subject=self._subject, last_subject_seq=last.sequence
-            )
+            expect = Expect(subject=self._subject, last_subject_seq=last.sequence)
         message = prepare(subject, data, own, None, expect)
         self._attempts.add(mine)
         self._is_sure = False  # Until an answer tells, also when this is cancelled.

@@ -23,6 +23,7 @@ from natsstream.streams.configuring import read_stream
 from natsstream.streams.dead_letters.originals import read_message
 from natsstream.streams.dead_letters.places import LetterKey, note_subject
 from natsstream.streams.message import Message
+from natsstream.streams.publishing.destination import check_teller
 from natsstream.streams.publishing.outgoing import Prepared, add_header
 from natsstream.streams.publishing.pub_ack import PubAck
 from natsstream.streams.publishing.publish import publish
@@ -74,11 +75,12 @@ async def find_sent(
     taken on the subject since then.
     """
     noted = note_subject(queue, key)
-    headers = add_header(b"", HeaderName.EXPECTED_STREAM, queue)
-    headers = add_header(headers, HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
+    headers = add_header(b"", HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
     body = subject.encode("utf-8", "surrogateescape")
     try:
-        await publish(api, Prepared(noted, body, headers, (), expects_last_id=False), timeout=None)
+        note = Prepared(noted, body, headers, (), expects_last_id=False)
+        ack = await publish(api, note, timeout=None)
+        check_teller(noted, ack.stream, ack.sequence, queue)
     except WrongLastSequenceError:
         pass
     except ServerError:  # A full stream must let its letters go: within the duplicate window, then.

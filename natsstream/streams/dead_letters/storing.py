@@ -22,6 +22,7 @@ from natsstream.streams.api import Api
 from natsstream.streams.dead_letters.envelope import Death, sealed
 from natsstream.streams.dead_letters.originals import read_message
 from natsstream.streams.dead_letters.places import LetterKey, letter_subject
+from natsstream.streams.publishing.destination import check_teller
 from natsstream.streams.publishing.outgoing import Prepared, add_header
 from natsstream.streams.publishing.publish import publish
 
@@ -55,7 +56,7 @@ async def store_letter(
     Raises:
         PayloadTooLargeError: Message and envelope together exceed the server's `max_payload`, also
             without the error's text; nothing was sent.
-        WrongStreamError: Another stream captures the letter's subject.
+        WrongStreamError: Another stream captures the letter's subject, and has stored it.
         ServerError: The stream refuses it, such as a full one.
         TransportError: There was no answer in time; the letter may be stored or not, and storing it
             again is safe.
@@ -64,7 +65,7 @@ async def store_letter(
     """
     key = LetterKey(death.stream, death.consumer, death.sequence, death.time_ns)
     subject = letter_subject(queue, key)
-    headers = _headers(queue, death, block, with_error=True)
+    headers = _headers(death, block, with_error=True)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     while True:
@@ -73,7 +74,8 @@ async def store_letter(
             await api.client.wait_connected(left)
             left = max(deadline - loop.time(), 0.001)
             letter = Prepared(subject, payload, headers, (), expects_last_id=False)
-            await publish(api, letter, timeout=min(left, _ATTEMPT_S))
+            ack = await publish(api, letter, timeout=min(left, _ATTEMPT_S))
+            check_teller(subject, ack.stream, ack.sequence, queue)
         except WrongLastSequenceError:
             # The first one may not be stored yet, on a replicated stream: only a look tells.
             if await read_message(api, queue, {"last_by_subj": subject}) is not None:
@@ -81,7 +83,7 @@ async def store_letter(
             if loop.time() + _RETRY_WAIT_S >= deadline:
                 raise
         except PayloadTooLargeError as error:
-            smaller = _headers(queue, death, block, with_error=False)
+            smaller = _headers(death, block, with_error=False)
             if len(smaller) >= len(headers):
                 raise _too_large(queue, death, error) from error
             headers = smaller
@@ -95,9 +97,8 @@ async def store_letter(
         await asyncio.sleep(_RETRY_WAIT_S)
 
 
-def _headers(queue: str, death: Death, block: bytes, *, with_error: bool) -> bytes:
+def _headers(death: Death, block: bytes, *, with_error: bool) -> bytes:
     headers = sealed(block, death, with_error=with_error)
-    headers = add_header(headers, HeaderName.EXPECTED_STREAM, queue)
     return add_header(headers, HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
 
 

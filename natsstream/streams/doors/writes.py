@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from natsstream._wire.headers import HeaderValues
 from natsstream.errors import ConfigError
 from natsstream.streams.doors.part import Part
-from natsstream.streams.publishing.admission import takes_expected_stream
 from natsstream.streams.publishing.outgoing import (
     Expect,
     Payload,
     Rollup,
-    check_expect,
     prepare,
 )
 from natsstream.streams.publishing.pub_ack import PubAck
@@ -40,13 +36,18 @@ class Writes(Part):
     ) -> PubAck:
         """Publish one message into this stream and wait for its ack.
 
-        The server refuses it when another stream captures the subject, except where this one
-        republishes or counts. The arguments are those of `JetStream.publish`.
+        The arguments are those of `JetStream.publish`. Nothing in the message says which stream it
+        is for, so that it can be copied as it is: give `expect=Expect(stream=...)` to have the
+        server look at it, too.
 
         Raises:
             ConfigError: The stream has `no_ack`; nothing was sent.
-            WrongStreamError: Another stream captures the subject.
+            WrongStreamError: Another stream captures the subject, and nothing was sent; or it has
+                taken the subject over since this stream was looked at: then it has stored the
+                message, and the error says so.
             NatsStreamError: What `JetStream.publish` raises.
+
+        Cost: one round trip; one more for a subject that this stream is not known to capture.
         """
         config = self.cached.config
         if config.no_ack:
@@ -54,9 +55,6 @@ class Writes(Part):
                 f"stream {self.name} has no_ack: it would not say what it stored",
                 hint="js.streams.update(name, no_ack=False)",
             )
-        if takes_expected_stream(config):
-            expect = check_expect(expect) or Expect()
-            expect = replace(expect, stream=expect.stream or self.name)
         return await publish(
             self._api,
             prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule),

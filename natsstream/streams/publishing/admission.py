@@ -70,15 +70,6 @@ def refuse_expected_id(config: StreamConfig) -> None:
         )
 
 
-def takes_expected_stream(config: StreamConfig) -> bool:
-    """Tell whether messages may say which stream they are for.
-
-    Counters refuse every expectation. A republished message keeps its headers, so a stream that
-    captures the copy would refuse it.
-    """
-    return not config.allow_msg_counter and not config.republish
-
-
 async def find_stream(api: Api, subject: str) -> str:
     """Return the name of the stream that captures a subject, which a template may make now.
 
@@ -87,15 +78,19 @@ async def find_stream(api: Api, subject: str) -> str:
 
     Cost: one round trip where there is one.
     """
-    names = await _streams_of(api, subject)
+    names = await find_streams(api, subject)
     if not names and api.make_stream is not None and await api.make_stream(subject):
-        names = await _streams_of(api, subject)
+        names = await find_streams(api, subject)
     if not names:
         raise no_stream(subject)
     return names[0]
 
 
-async def _streams_of(api: Api, subject: str) -> list[str]:
+async def find_streams(api: Api, subject: str) -> list[str]:
+    """Return the names of the streams that capture a subject, as far as the servers know.
+
+    Cost: one round trip.
+    """
     body = {"subject": subject}
     answer = await api.read(subjects.STREAM_NAMES, body, what=f"stream of {subject}")
     # The server sends a list of names, or null.

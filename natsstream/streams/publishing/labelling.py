@@ -1,7 +1,7 @@
 """What a publisher makes of a message's arguments: the bytes around its payload.
 
-What lives here: the command's beginning and the header block, with the id and the stream's name
-that a message needs to be sent again. What must not: what the arguments may be (`outgoing.py`), and
+What lives here: the command's beginning and the header block, with the id that a message needs
+to be sent again. What must not: what the arguments may be (`outgoing.py`), and
 the window and the sending.
 
 Law: a message that may be sent again has an id, and names its stream wherever that does no harm.
@@ -13,11 +13,11 @@ import asyncio
 import secrets
 
 from natsstream._wire.commands import publish_start
-from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream._wire.headers import HeaderValues
 from natsstream.errors import ConfigError, PayloadTooLargeError
 from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.publishing.admission import admit, takes_expected_stream
+from natsstream.streams.publishing.admission import admit
+from natsstream.streams.publishing.destination import Destination
 from natsstream.streams.publishing.guards import is_alone
 from natsstream.streams.publishing.outgoing import (
     Expect,
@@ -34,7 +34,6 @@ _SUBJECTS_MAX = 1_024
 _REPLICAS_KNOWN_S = 1.0
 # What all expectations of an order have in common, however they were given.
 _ORDER_LINE = b"\r\nNats-Expected-Last-"
-_STREAM_LINE = f"\r\n{HeaderName.EXPECTED_STREAM.value}:".encode()
 
 
 class Labels:
@@ -42,6 +41,7 @@ class Labels:
 
     Attributes:
         starts: What the commands of a subject begin with; a subject in it is legal.
+        destination: The stream that all messages are for; None where there is no such.
     """
 
     def __init__(self, api: Api, *, is_retried: bool) -> None:
@@ -51,32 +51,27 @@ class Labels:
         self.starts: dict[str, bytes] = {}
         self._ids = f"{secrets.token_urlsafe(9)}-"
         self._ids_given = 0
-        # What ends the block of a message that may be sent again.
-        self._stream_line = b""
+        self.destination: Destination | None = None
         # Until when the stream of a subject is known to be in no cluster.
         self._alone_until: dict[str, float] = {}
 
     def begin(self, reply_prefix: str) -> None:
         """Begin a block, whose acks go to subjects with this prefix."""
         self._reply_prefix = reply_prefix
+        self.destination = None
         self.starts.clear()
-
-    def expect_stream(self, config: StreamConfig) -> None:
-        """Let messages say which stream they are for, where it takes that.
-
-        Ids make copies of one stream known: elsewhere they would be stored twice.
-        """
-        line = f"{HeaderName.EXPECTED_STREAM.value}: {config.name}\r\n\r\n"
-        self._stream_line = line.encode() if takes_expected_stream(config) else b""
 
     async def start(self, subject: object) -> bytes:
         """Return what the commands of a subject begin with.
 
         Raises:
             SubjectError: The subject can not be published to.
+            WrongStreamError: Another stream than the one that messages are for captures it.
         """
         legal = check_publish_subject(subject)
-        if self._api.make_stream is not None:
+        if self.destination is not None:
+            await self.destination.check(legal)
+        elif self._api.make_stream is not None:
             # Before the first message: behind it others of the subject would be lost as well.
             await self._api.make_stream(legal)
         if len(self.starts) >= _SUBJECTS_MAX:
@@ -115,8 +110,6 @@ class Labels:
             )
         if needs or expects_last_id:
             await self._admit(Prepared(subject, data, block, needs, expects_last_id))
-        if self._is_retried and self._stream_line and _STREAM_LINE not in block:
-            block = block[:-2] + self._stream_line
         return block, msg_id or ""
 
     async def _admit(self, message: Prepared) -> None:

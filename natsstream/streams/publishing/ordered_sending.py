@@ -11,15 +11,14 @@ A message of another writer between two of a run breaks it. Runs then shrink to 
 the last time and grow with each ack, so that a shared stream costs speed and no order.
 
 After a break, and after a second without an answer, the stream may be on other servers, where what
-guards a run would do harm: messages then go one at a time until it was looked at again.
+guards a run would do harm: messages then go one at a time until it was looked at again. Nothing is
+sent for a second time before that look: another stream may have the subject by now.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 from natsstream._wire.commands import publish_command
 from natsstream._wire.parser import Frame
@@ -28,6 +27,7 @@ from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
 from natsstream.streams.info import StreamInfo
+from natsstream.streams.publishing.destination import Destination, check_teller, taken_over
 from natsstream.streams.publishing.guards import Alone, Guard, MessageIdGuard, is_alone
 from natsstream.streams.publishing.outgoing import add_header
 from natsstream.streams.publishing.pub_ack import PubAck, read_ack
@@ -82,16 +82,18 @@ class OrderedSending:
         options: PublisherOptions,
         window: Window,
         reply_prefix: bytes,
-        look: Callable[[], Awaitable[StreamInfo]],
+        destination: Destination,
     ) -> None:
         self._client = api.client
         self._writer = Writer(api)
         self._window = window
         self._prefix_size = len(reply_prefix)
-        self._look = look
+        self._destination = destination
         self._looking: asyncio.Task[None] | None = None
         self._next_look = 0.0
         self._is_look_due = False
+        # Whether the stream must be looked at before anything is sent for a second time.
+        self._is_in_doubt = False
         self._may_use_ids = False
         self._ids = MessageIdGuard()
         self._guard: Guard = Alone()
@@ -113,6 +115,8 @@ class OrderedSending:
         self._timer: asyncio.TimerHandle | None = None
         self._pause: asyncio.TimerHandle | None = None
         self._end: NatsStreamError | None = None
+        if destination.stream is not None:
+            self._seen(destination.stream)
 
     def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
         """Take a message; its id stands in its block already."""
@@ -136,7 +140,7 @@ class OrderedSending:
             self._is_write_due = True
             self._loop.call_soon(self.write)
 
-    def seen(self, stream: StreamInfo) -> None:
+    def _seen(self, stream: StreamInfo) -> None:
         """Take what the stream is now: it decides how many messages are under way."""
         self._heard_at = self._loop.time()
         self._is_look_due = False
@@ -159,11 +163,30 @@ class OrderedSending:
             self._limit_max = self._limit = self._max_pending
 
     async def _look_again(self) -> None:
+        run = self._run
+        subjects = {entry.subject for entry in self._line.values() if entry.run}
         try:
-            with suppress(NatsStreamError):  # It stays due.
-                self.seen(await self._look())
+            strays = await self._destination.strays(subjects)
+        except NatsStreamError:  # It stays due.
+            if self._is_in_doubt:
+                self._go_on_later()
+            return
         finally:
             self._looking = None
+        if self._destination.stream is not None:
+            self._seen(self._destination.stream)
+        if run == self._run:
+            self._is_in_doubt = False
+            self._drop_strays(strays)
+        self._write_soon()
+
+    def _drop_strays(self, strays: set[str]) -> None:
+        """End what was sent before and would be stored by another stream now."""
+        for entry in list(self._line.values()):
+            if entry.run and entry.subject in strays:
+                del self._line[entry.number]
+                self._window.fail(entry, taken_over(entry.subject, self._destination.name))
+        self._window.wake()
 
     def _look_soon(self, now: float) -> None:
         if self._looking is None and now >= self._next_look:
@@ -189,12 +212,18 @@ class OrderedSending:
                 if self._flying:
                     break
                 guard.begin()
-            unsent.popleft()
             if entry.number not in line:
+                unsent.popleft()
                 continue  # An answer to an earlier copy came late.
             if entry.run and now >= entry.give_up:
+                unsent.popleft()
                 self._drop(entry, now)  # The stream may have forgotten the first copy's id.
                 continue
+            if entry.run and self._is_in_doubt:
+                if self._looking is None:
+                    self._looking = self._loop.create_task(self._look_again())
+                break
+            unsent.popleft()
             expected = guard.next(entry.msg_id)
             entry.run, entry.is_first, entry.deadline = self._run, expected is None, deadline
             block = entry.block if expected is None else add_header(entry.block, *expected)
@@ -238,6 +267,7 @@ class OrderedSending:
                 continue
             try:
                 ack = read_ack(frame, entry.subject)
+                check_teller(entry.subject, ack.stream, ack.sequence, self._destination.name)
             except NatsStreamError as error:
                 # Of an earlier run's copy only good news counts: a later one is under way.
                 if run == self._run:
@@ -280,6 +310,7 @@ class OrderedSending:
         """Line up all that have no ack; those that may not be sent again fail with the error."""
         now = self._loop.time()
         if error.retryable:
+            self._is_in_doubt = True
             self._doubt()
         for entry in list(self._line.values()):
             if entry.run and now >= entry.give_up:

@@ -13,6 +13,7 @@ from natsstream.errors import NoRespondersError, RequestTimeoutError
 from natsstream.streams.api import Api
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.publishing.admission import admit
+from natsstream.streams.publishing.destination import Destination, captures, check_teller
 from natsstream.streams.publishing.outgoing import Prepared
 from natsstream.streams.publishing.pub_ack import PubAck, no_stream, read_ack
 
@@ -36,7 +37,7 @@ async def publish(
     Args:
         api: The connection.
         message: What `outgoing.prepare` made.
-        stream: The stream that it goes to, where it is known.
+        stream: The stream that it is for, where it is for one; no template makes another one.
         timeout: Seconds in all; None is `request_timeout`.
         retry_attempts: How often it is sent again where nobody listens.
         retry_wait: Seconds between two attempts.
@@ -50,7 +51,9 @@ async def publish(
     deadline = loop.time() + wait_s
     if message.needs or message.expects_last_id:
         await _admit(api, message, stream, deadline)
-    is_made = False
+    if stream is not None and not captures(stream.config, subject):
+        await _check_destination(api, message, stream, deadline)
+    is_made = stream is not None
     while True:
         try:
             frame = await api.client.request(
@@ -59,7 +62,10 @@ async def publish(
                 headers=message.block,
                 timeout=max(deadline - loop.time(), 0.001),
             )
-            return read_ack(frame, subject)
+            ack = read_ack(frame, subject)
+            if stream is not None:
+                check_teller(subject, ack.stream, ack.sequence, stream.name)
+            return ack
         except NoRespondersError as error:
             if not is_made and await _make_stream(api, subject, deadline):
                 # Its servers may need a moment until everybody knows of its subjects.
@@ -83,6 +89,20 @@ async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadlin
         raise RequestTimeoutError(
             f"publish to {message.subject}: the servers did not tell in time whether they take it; "
             "the message was not stored",
+            retryable=True,
+        ) from None
+
+
+async def _check_destination(
+    api: Api, message: Prepared, stream: StreamInfo, deadline: float
+) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await Destination(api, stream).check(message.subject)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {message.subject}: the servers did not tell in time which stream captures "
+            "the subject; the message was not stored",
             retryable=True,
         ) from None
 

@@ -28,6 +28,7 @@ from natsstream.streams.api import Api
 from natsstream.streams.configuring import read_stream
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.publishing.admission import find_stream
+from natsstream.streams.publishing.destination import Destination
 from natsstream.streams.publishing.labelling import Labels, too_large
 from natsstream.streams.publishing.ordered_sending import OrderedSending
 from natsstream.streams.publishing.outgoing import (
@@ -99,7 +100,7 @@ class Publisher:
             f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
         )
         if not self._is_retried:
-            self._sending = self._plain()
+            self._sending = self._sending_to(None)
         self._unwatch = client.watch(self._on_connection)
         self._unwatch_denied = client.watch_denied(self._on_denied)
         return self
@@ -299,8 +300,9 @@ class Publisher:
             self._check_stream(stream)
             if self._is_left:
                 raise _not_open()
-            self._labels.expect_stream(stream.config)
-            self._sending = self._ordered(stream) if self._options.keep_order else self._plain()
+            # Ids make copies known to one stream: elsewhere they would be stored twice.
+            destination = self._labels.destination = Destination(self._api, stream)
+            self._sending = self._sending_to(destination)
 
     def _check_stream(self, stream: StreamInfo) -> None:
         """Refuse a stream in which a message that is sent again could be stored twice."""
@@ -319,17 +321,11 @@ class Publisher:
                 hint="js.streams.update(name, no_ack=False)",
             )
 
-    def _plain(self) -> PlainSending:
-        return PlainSending(self._api, self._options, self._window, self._prefix.encode())
-
-    def _ordered(self, stream: StreamInfo) -> OrderedSending:
-        async def look() -> StreamInfo:
-            return await read_stream(self._api, stream.name)
-
+    def _sending_to(self, destination: Destination | None) -> Sending:
         prefix = self._prefix.encode()
-        sending = OrderedSending(self._api, self._options, self._window, prefix, look)
-        sending.seen(stream)
-        return sending
+        if destination is not None and self._options.keep_order:
+            return OrderedSending(self._api, self._options, self._window, prefix, destination)
+        return PlainSending(self._api, self._options, self._window, prefix, destination)
 
     # What the connection tells.
 

@@ -4,7 +4,9 @@ What lives here: commands, reply subjects, deadlines, and sending again. What mu
 and the futures, which are `window.py`'s, and order under retry, which is `ordered_sending.py`'s.
 
 Law: every message ends with an ack or an error, by its deadline at the latest. What has ended is
-not sent any more: commands wait here for a connection, so that they can be dropped.
+not sent any more: commands wait here for a connection, so that they can be dropped. Before a
+message is sent for a second time the stream is looked at: another one may have the subject by now,
+and would store the copy beside the first.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from natsstream._wire.refusals import denied_error
 from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
 from natsstream.events import PermissionDenied
 from natsstream.streams.api import Api
+from natsstream.streams.publishing.destination import Destination, check_teller, taken_over
 from natsstream.streams.publishing.pub_ack import read_ack
 from natsstream.streams.publishing.publish import RETRY_WAIT_S
 from natsstream.streams.publishing.publisher_options import PublisherOptions
@@ -119,11 +122,18 @@ class PlainSending:
     """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
 
     def __init__(
-        self, api: Api, options: PublisherOptions, window: Window, reply_prefix: bytes
+        self,
+        api: Api,
+        options: PublisherOptions,
+        window: Window,
+        reply_prefix: bytes,
+        destination: Destination | None,
     ) -> None:
         self._writer = Writer(api)
         self._window = window
         self._reply_prefix = reply_prefix
+        self._destination = destination
+        self._wanted = "" if destination is None else destination.name
         self._ack_timeout = options.ack_timeout
         # Without retries a message's first failure is its last.
         self._retry_for = 0.0 if options.retry_for is None else options.retry_for
@@ -135,6 +145,10 @@ class PlainSending:
         self._waiting_bytes = 0
         # Those of them that were written before.
         self._repeated: set[bytes] = set()
+        # Replies of those that are to be sent again when the stream was looked at.
+        self._doubtful: set[bytes] = set()
+        self._looking: asyncio.Task[None] | None = None
+        self._breaks = 0
         self._is_write_due = False
         self._is_held_up = False
         self._timer: asyncio.TimerHandle | None = None
@@ -172,9 +186,42 @@ class PlainSending:
             self._is_write_due = True
             self._loop.call_soon(self.write)
 
-    def _repeat(self, reply: bytes, entry: _Plain) -> None:
-        self._repeated.add(reply)
-        self._queue(reply, entry.command)
+    def _repeat(self, reply: bytes) -> None:
+        self._doubtful.add(reply)
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        """Look at the stream, if something waits for that and there is a connection."""
+        self._doubtful &= self._pending.keys()
+        if self._doubtful and self._looking is None and self._writer.is_connected:
+            self._looking = self._loop.create_task(self._look())
+
+    async def _look(self) -> None:
+        """Send again what the stream still captures; fail what another one has taken over."""
+        destination, breaks, asked = self._destination, self._breaks, self._doubtful.copy()
+        if destination is None:
+            return
+        entries = {reply: self._pending[reply] for reply in asked if reply in self._pending}
+        try:
+            strays = await destination.strays({entry.subject for entry in entries.values()})
+        except NatsStreamError:
+            self._loop.call_later(RETRY_WAIT_S, self._look_soon)
+            return
+        finally:
+            self._looking = None
+        if breaks == self._breaks:  # Else there may be other streams by now.
+            self._doubtful -= asked
+            for reply, entry in entries.items():
+                if reply not in self._pending:
+                    continue  # The answer to the first copy came meanwhile.
+                if entry.subject in strays:
+                    del self._pending[reply]
+                    self._window.fail(entry, taken_over(entry.subject, self._wanted))
+                else:
+                    self._repeated.add(reply)
+                    self._queue(reply, entry.command)
+            self._window.wake()
+        self._look_soon()
 
     def _drop_late(self) -> None:
         """Drop second copies that need not go, or could be stored beside the first one.
@@ -217,13 +264,15 @@ class PlainSending:
     def on_acks(self, frames: list[Frame]) -> None:
         """Settle what is answered."""
         self._writer.heard()
-        take, read, settle = self._pending.pop, read_ack, self._window.settle
+        take, read, settle, wanted = self._pending.pop, read_ack, self._window.settle, self._wanted
         for frame in frames:
             entry = take(frame[0], None)
             if entry is None:
                 continue
             try:
                 ack = read(frame, entry.subject)
+                if wanted and ack.stream != wanted:
+                    check_teller(entry.subject, ack.stream, ack.sequence, wanted)
             except NatsStreamError as error:
                 self._refuse(frame[0], entry, error)
             else:
@@ -234,14 +283,20 @@ class PlainSending:
         """Fail what was under way when the connection broke, or send it again when it is back."""
         if self._writer.is_connected:
             self.write()
+            self._look_soon()
             return
         self._writer.take_back()
+        self._breaks += 1
+        for reply in self._repeated:
+            if reply in self._waiting:  # Looked at before the break, and not written.
+                self._waiting_bytes -= len(self._waiting.pop(reply))
+        self._repeated.clear()
         error = lost_error()
         for reply, entry in list(self._pending.items()):
             if reply in self._waiting:
                 continue  # Not written yet.
             if self._may_go_again(entry, error):
-                self._repeat(reply, entry)
+                self._repeat(reply)
             else:
                 del self._pending[reply]
                 self._window.fail(entry, error)
@@ -284,7 +339,7 @@ class PlainSending:
         for reply in refused:
             entry = self._pending.get(reply)
             if entry is not None and reply not in self._waiting:
-                self._repeat(reply, entry)
+                self._repeat(reply)
 
     def _tick(self) -> None:
         """Go through what is overdue, and come back for what is next."""
@@ -298,7 +353,7 @@ class PlainSending:
             error = overdue_error(entry.subject, self._ack_timeout)
             if self._may_go_again(entry, error):
                 entry.deadline = now + self._ack_timeout
-                self._repeat(reply, entry)
+                self._repeat(reply)
             else:
                 del self._pending[reply]
                 self._window.fail(entry, error)
@@ -312,6 +367,8 @@ class PlainSending:
         for timer in (self._timer, self._again):
             if timer is not None:
                 timer.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
         self._fail_all(error)
 
     def _fail_all(self, error: NatsStreamError) -> None:
@@ -320,6 +377,7 @@ class PlainSending:
         self._writer.take_back()
         self._waiting, self._waiting_bytes = {}, 0
         self._repeated.clear()
+        self._doubtful.clear()
         pending, self._pending = self._pending, {}
         for entry in pending.values():
             self._window.fail(entry, error)

@@ -231,11 +231,32 @@ async def test_a_batch_that_goes_to_another_stream_is_refused(
     name = f"{stream.name}_other"
     other = await js.streams.ensure(name, subjects=[f"{name}.>"], allow_atomic=True)
     async with stream.batch() as tx:
-        await tx.add(f"{name}.a", b"x")
-        with pytest.raises(WrongStreamError):
+        await tx.add(f"{stream.name}.a", b"x")
+        with pytest.raises(WrongStreamError, match="nothing was sent"):
+            await tx.add(f"{name}.a", b"x")
+        with pytest.raises(WrongStreamError, match="nothing was sent"):
+            await tx.commit(f"{name}.a", b"x")
+        ack = await tx.commit()
+
+    assert (ack.count, (await other.info()).state.messages) == (1, 0)
+
+
+async def test_a_batch_whose_subjects_were_taken_over_says_where_it_is(
+    js: JetStream, stream: Stream
+) -> None:
+    """Nothing in the messages says which stream they are for; the ack says which one has them."""
+    subject = f"{stream.name}.a"
+    await js.streams.update(stream.name, subjects=[f"{stream.name}.other"])
+    other = await js.streams.ensure(f"{stream.name}_b", subjects=[subject], allow_atomic=True)
+    async with stream.batch() as tx:
+        await tx.add(subject, b"1")
+        await tx.add(subject, b"2")
+        with pytest.raises(WrongStreamError, match=f"stream {other.name} has stored"):
             await tx.commit()
 
-    assert (await other.info()).state.messages == 0
+    outcome = await tx.outcome()
+    assert outcome is not None
+    assert (outcome.stream, outcome.count) == (other.name, 2)
 
 
 async def test_an_empty_batch_can_not_be_committed(stream: Stream) -> None:

@@ -208,19 +208,56 @@ async def test_the_first_message_to_a_subject_of_no_stream_raises(stream: Stream
 async def test_a_subject_of_another_stream_is_named(js: JetStream, stream: Stream) -> None:
     name = f"{stream.name}_other"
     other = await js.streams.ensure(name, subjects=[f"{name}.>"], allow_batched=True)
-    async with stream.ingest(on_gap="ok") as fast:
-        await fast.send(f"{stream.name}.a", b"0")
-        await fast.send(f"{name}.a", b"1")
-        await fast.send(f"{stream.name}.a", b"2")
+    async with stream.ingest() as fast:
+        for number in range(3):
+            await fast.send(f"{stream.name}.a", b"%d" % number)
+            with pytest.raises(WrongStreamError, match=f"stream {name} captures"):
+                await fast.send(f"{name}.a", b"x")
+
+    assert (fast.report.sent, fast.report.stored) == (3, 3)
+    assert (await other.info()).state.messages == 0
+
+
+async def test_a_subject_that_another_stream_takes_over_meanwhile_is_named(
+    js: JetStream, stream: Stream
+) -> None:
+    mine, moved = f"{stream.name}.a", f"{stream.name}.b"
+
+    async def move() -> Stream:
+        await js.streams.update(stream.name, subjects=[mine])
+        return await js.streams.ensure(f"{stream.name}_o", subjects=[moved], allow_batched=True)
+
+    async with stream.ingest(on_gap="ok") as fast, stream.ingest() as lost:
+        await fast.send(mine, b"0")
+        await fast.send(moved, b"1")
+        await lost.send(moved, b"1")
+        other = await move()
+        await fast.send(moved, b"2")
+        await fast.send(mine, b"3")
         report = await fast.close()
-    async with stream.ingest() as lost:
         with pytest.raises(BatchBrokenError):
-            await send_until_refused(lost, f"{name}.a")
+            await send_until_refused(lost, moved)
 
     # The other stream's refusal may come behind this one's end; the gap is told in any case.
     assert all(isinstance(refusal.error, WrongStreamError) for refusal in report.refused)
-    assert (report.stored, report.gaps) == (2, (IngestSpan(2, 2),))
-    assert (lost.report.stored, (await other.info()).state.messages) == (0, 0)
+    assert (report.stored, report.gaps) == (3, (IngestSpan(3, 3),))
+    assert (await other.info()).state.messages == 0
+
+
+async def test_a_batch_whose_subjects_were_taken_over_at_once_is_not_told_as_stored(
+    js: JetStream, stream: Stream
+) -> None:
+    async with stream.ingest() as fast:
+        await js.streams.update(stream.name, subjects=[f"{stream.name}.a"])
+        other = await js.streams.ensure(
+            f"{stream.name}_o", subjects=[f"{stream.name}.b"], allow_batched=True
+        )
+        await fast.send(f"{stream.name}.b", b"1")
+        await fast.send(f"{stream.name}.b", b"2")
+        report = await fast.close()
+
+    assert (report.sent, report.stored) == (2, 0)
+    assert (await other.info()).state.messages == 2
 
 
 async def test_duplicates_are_skipped_also_where_one_comes_first(stream: Stream) -> None:

@@ -28,10 +28,9 @@ async def test_message_for_another_stream_is_refused(
 
     async with js.publisher(retry_for=30, keep_order=keep_order) as publisher:
         first = await publisher.send(mine, b"")
-        second = await publisher.send(other, b"")
+        with pytest.raises(WrongStreamError, match="nothing was sent"):
+            await publisher.send(other, b"")
         third = await publisher.send(mine, b"")
-        with pytest.raises(WrongStreamError):
-            await second
 
     assert [first.result().sequence, third.result().sequence] == [1, 2]
     assert (await (await js.streams.get(other)).info()).state.messages == 0
@@ -59,8 +58,35 @@ async def test_expectation_of_an_order_is_refused_also_where_a_header_says_it(
     assert (await stream.info()).state.messages == 1
 
 
+async def test_message_that_another_stream_has_taken_over_is_told_with_its_place(
+    js: JetStream, stream_name: str
+) -> None:
+    """Nothing in a message says which stream it is for; the ack says which one has it."""
+    mine, subject = f"{stream_name}-1", f"{stream_name}.a"
+    stream = await js.streams.create(mine, subjects=[f"{stream_name}.>"], storage="memory")
+
+    async with (
+        js.publisher(retry_for=30) as plain,
+        js.publisher(retry_for=30, keep_order=True) as ordered,
+    ):
+        for publisher in (plain, ordered):
+            await (await publisher.send(subject, b"mine"))
+        await js.streams.update(mine, subjects=[f"{stream_name}.b"])
+        await js.streams.create(f"{stream_name}-2", subjects=[subject], storage="memory")
+        for number, publisher in enumerate((plain, ordered), 1):
+            future = await publisher.send(subject, b"moved")
+            with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as {number}"):
+                await future
+        with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as 3"):
+            await stream.publish(subject, b"moved")
+
+    with pytest.raises(WrongStreamError, match="nothing was sent"):
+        await (await js.streams.get(mine)).publish(subject, b"moved")
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
 async def test_stream_that_is_made_anew_elsewhere_gets_no_second_copy(
-    server: NatsServer, js: JetStream, stream_name: str
+    server: NatsServer, js: JetStream, stream_name: str, *, keep_order: bool
 ) -> None:
     """The first copy is stored and its ack held back; then another stream takes the subject."""
     old = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
@@ -71,7 +97,7 @@ async def test_stream_that_is_made_anew_elsewhere_gets_no_second_copy(
     with FaultProxy(server.port) as proxy:
         async with (
             connect(proxy.url) as far,
-            far.publisher(retry_for=30, stream=stream_name) as publisher,
+            far.publisher(retry_for=30, stream=stream_name, keep_order=keep_order) as publisher,
         ):
             await (await publisher.send(stream_name, b"before"))
             proxy.stall(direction="to_client")
@@ -83,7 +109,7 @@ async def test_stream_that_is_made_anew_elsewhere_gets_no_second_copy(
             )
             proxy.cut()
             proxy.heal()
-            with pytest.raises(WrongStreamError):
+            with pytest.raises(WrongStreamError, match="not sent again"):
                 await future
 
     assert (await new.info()).state.messages == 0

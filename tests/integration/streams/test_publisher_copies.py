@@ -101,8 +101,7 @@ async def test_ordered_message_at_the_size_limit_breaks_no_connection(
 ) -> None:
     """What it expects of the one before would make it larger than the server takes."""
     await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
-    stream_line = f"Nats-Expected-Stream: {stream_name}\r\n"
-    block_bytes = len(f"NATS/1.0\r\nNats-Msg-Id: 0\r\n{stream_line}\r\n")
+    block_bytes = len("NATS/1.0\r\nNats-Msg-Id: 0\r\n\r\n")
     connections = js.raw.stats["reconnects"]
 
     async with js.publisher(retry_for=30, keep_order=True) as publisher:

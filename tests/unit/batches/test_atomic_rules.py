@@ -29,7 +29,7 @@ def book(**fields: object) -> AtomicBook:
     return AtomicBook(config, "id", 3)
 
 
-def test_messages_are_marked_and_the_first_names_its_stream() -> None:
+def test_messages_are_marked_and_no_other_header_is_added() -> None:
     batch = book()
 
     first = Headers(batch.take(prepare("s.a", headers={"Tag": "x"})))
@@ -37,7 +37,6 @@ def test_messages_are_marked_and_the_first_names_its_stream() -> None:
 
     assert dict(first) == {
         "Tag": "x",
-        "Nats-Expected-Stream": "S",
         "Nats-Batch-Id": "id",
         "Nats-Batch-Sequence": "1",
     }
@@ -47,11 +46,6 @@ def test_messages_are_marked_and_the_first_names_its_stream() -> None:
         "Nats-Batch-Commit": "1",
     }
     assert Headers(batch.ending())["Nats-Batch-Sequence"] == "3"
-
-
-def test_counters_and_republished_messages_do_not_name_their_stream() -> None:
-    for fields in ({"allow_msg_counter": True}, {"republish": {"dest": "copy.>"}}):
-        assert "Nats-Expected-Stream" not in Headers(book(**fields).take(prepare("s.a")))
 
 
 def test_a_full_batch_and_a_second_copy_of_an_id_are_refused() -> None:
