@@ -16,7 +16,6 @@ from typing import cast
 from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.errors import (
-    IntegrityError,
     InvalidConfigError,
     NatsStreamError,
     ServerError,
@@ -37,7 +36,10 @@ from natsstream.streams.features import (
 )
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_stream_name
-from natsstream.streams.remains import WAITS_S, has_news, has_remains
+
+# A server alone answers a deletion before the files are gone, and refuses the next stream of the
+# name with 10049 until they are; 10 ms were enough in 160 of 160 rounds.
+_FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
 
 
 async def read_stream(api: Api, name: str) -> StreamInfo:
@@ -67,11 +69,10 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
         UnsupportedServerError: The server lacks a field. Where this was known nothing was
             sent; a server behind the connected one may have made the stream without the field,
             and then the message says so and the stream stays.
-        IntegrityError: It holds messages of a deleted stream of its name; see `remains.py`.
         TransportError: There was no answer; whether it was made is not known.
 
-    Cost: one round trip, on a cluster with an election; three more and some milliseconds where the
-    server has mixed it up with a deleted stream.
+    Cost: one round trip, on a cluster with an election; some more where the server still removes
+    the files of a deleted stream of its name.
     """
     body = without_unsaid(STREAM_FIELDS, config.to_json())
     # An empty part says that there shall be none.
@@ -80,22 +81,14 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
         # Where the configuration comes from another server: this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(STREAM_FIELDS, body))
-    for wait_s in WAITS_S:
+    for wait_s in _FILES_GONE_WAITS_S:
         try:
-            made = await _create(api, config, body)
+            return await _create(api, config, body)
         except ServerError as error:
             if find_error_code(error.err_code) is not ErrorCode.STREAM_CREATE:
                 raise
-        else:
-            if not has_remains(made):
-                return made
-            await _give_up(api, made)
         await asyncio.sleep(wait_s)
-    made = await _create(api, config, body)
-    if has_remains(made):
-        await _give_up(api, made)
-        raise _remains(made, "it was deleted again")
-    return made
+    return await _create(api, config, body)
 
 
 async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> StreamInfo:
@@ -111,24 +104,6 @@ async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> St
             return held
         told(error, differences)
         raise
-
-
-async def _give_up(api: Api, made: StreamInfo) -> None:
-    """Delete a stream that holds a deleted one's messages, unless somebody has stored into it."""
-    found = await read_stream(api, made.name)
-    if found.created_ns != made.created_ns:
-        return  # It is gone already.
-    if has_news(found):
-        raise _remains(found, "it stays, for others have stored messages since")
-    await delete_stream(api, made.name)
-
-
-def _remains(made: StreamInfo, state: str) -> IntegrityError:
-    return IntegrityError(
-        f"stream {made.name} was made and holds messages of a deleted stream of its name; {state}",
-        detail=f"{made.state.messages} messages up to {made.state.last_seq}, of before its time",
-        hint="do not delete and make a stream of one name several times within milliseconds",
-    )
 
 
 async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:

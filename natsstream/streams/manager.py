@@ -56,9 +56,6 @@ class StreamManager:
             UnsupportedServerError: The server lacks a field. Where this was known nothing was
                 sent; a server behind the connected one may have made the stream without the field,
                 and then the message says so and the stream stays.
-            IntegrityError: It holds messages of a deleted stream of its name, and others have
-                stored into it since. A server that mixes up the two is otherwise told to make it
-                once more.
         """
         wanted = _config(config, fields)
         return Stream(self._api, await create_stream(self._api, wanted), stream_created(wanted))
