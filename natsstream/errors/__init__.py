@@ -73,6 +73,7 @@ NatsStreamError
 │   ├── RequestTimeoutError              retryable: nobody answered within the deadline
 │   ├── BatchOutcomeUnknownError         whether an atomic batch was stored can not be told
 │   ├── NoRespondersError                retryable: nobody listens on the subject
+│   ├── DeliveryForgottenError           the server does not know of a delivery any more
 │   ├── LeaseLostError                   a message being handled may be another's by now
 │   ├── LockLostError                    a lock is not held any more; another may hold it
 │   └── ProtocolError                    an answer that is not NATS or not JetStream
@@ -170,6 +171,7 @@ from natsstream.errors.transport import (
     ConnectError,
     ConnectionClosedError,
     ConnectionLostError,
+    DeliveryForgottenError,
     LeaseLostError,
     LockLostError,
     NoRespondersError,
@@ -223,6 +225,7 @@ __all__ = [
     "ConsumerNameError",
     "ConsumerNotFoundError",
     "CounterError",
+    "DeliveryForgottenError",
     "HeaderError",
     "IncompleteReadError",
     "IntegrityError",

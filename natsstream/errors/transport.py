@@ -49,6 +49,10 @@ class LeaseLostError(TransportError):
     """The server heard nothing of a message for `ack_wait`, and may have given it to another."""
 
 
+class DeliveryForgottenError(TransportError):
+    """The server does not know that it delivered a message: no verdict counts, it comes again."""
+
+
 class LockLostError(TransportError):
     """A lock is not held any more: another may hold it, and what was begun under it is in doubt.
 

@@ -257,7 +257,7 @@ class DeliveredMessage(Message):
             )
         self.begin_verdict(verdict)
         try:
-            await self._settling.ask(self._frame[1], body, timeout=timeout)
+            await self._settling.ask(self, body, timeout=timeout)
         except BaseException:
             # Not known to be settled: it may be tried again, or comes again by itself.
             self.take_verdict_back()

@@ -1,7 +1,8 @@
-"""How verdicts reach the server: in bulk, or as a request with an answer; and the keepalive.
+"""How verdicts reach the server in bulk, and the keepalive.
 
 What lives here: the outgoing verdicts of one consumer's messages. What must not: what a verdict
-means (`verdicts.py`), and whether a message may still get one (`delivered.py`).
+means (`verdicts.py`), whether a message may still get one (`delivered.py`), and waiting for an
+answer (`confirming.py`).
 
 Law: no task and no future for an ack. What was said in one turn of the loop leaves in one write, in
 its order for each message, and never later than `FLUSH_AT` acks; what could not be sent is told.
@@ -16,14 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from natsstream._wire import api as subjects
 from natsstream.errors import (
-    ConnectionLostError,
     ConsumerDeletedError,
     NatsStreamError,
-    NoRespondersError,
     NotFoundError,
-    RequestTimeoutError,
     TransportError,
 )
+from natsstream.streams.delivery.confirming import Confirming
 from natsstream.streams.delivery.verdicts import IN_PROGRESS
 
 if TYPE_CHECKING:
@@ -36,10 +35,6 @@ FLUSH_AT = 64
 """Acks that leave at once; the server works on them while the reader goes on."""
 _ACK_STOP = b" 4\r\n+ACK\r\n"
 _ACK_BETWEEN = b" 4\r\n+ACK\r\nPUB "
-# The first repeat comes soon: an ack that is lost with a leader costs little to ask for again.
-_ATTEMPT_S = 1.0
-_ATTEMPT_MAX_S = 4.0
-_RETRY_WAIT_S = 0.1
 
 
 class AckNext(Protocol):
@@ -67,6 +62,7 @@ class Settling:
         self._is_scheduled = False
         self._kept: set[DeliveredMessage] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._confirming: Confirming | None = None
 
     # Verdicts that nobody waits for.
 
@@ -122,36 +118,17 @@ class Settling:
 
     # Verdicts with an answer.
 
-    async def ask(self, reply: bytes, body: bytes, *, timeout: float | None) -> None:
-        """Send a verdict and wait until the server has it; ask again while it is away.
+    async def ask(self, message: DeliveredMessage, body: bytes, *, timeout: float | None) -> None:
+        """Send a verdict and wait until the server has it; see `Confirming.ask`.
 
         Raises:
             ConsumerDeletedError: The consumer is gone.
-            RequestTimeoutError: No answer within `timeout` seconds, None for `request_timeout`.
-            ConnectionLostError: The connection broke and did not come back in that time.
-            ConnectionClosedError: The connection was closed.
+            TransportError: There was no answer in time, or none can come.
         """
         self.flush()
-        client = self.source.api.client
-        timeout = client.options.request_timeout if timeout is None else timeout
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout
-        subject, attempt_s = reply.decode("utf-8", "surrogateescape"), _ATTEMPT_S
-        while True:
-            left = max(deadline - loop.time(), 0.001)
-            try:
-                await client.wait_connected(left)
-                left = max(deadline - loop.time(), 0.001)
-                await client.request(subject, body, timeout=min(left, attempt_s))
-            except (NoRespondersError, ConnectionLostError, RequestTimeoutError) as error:
-                if isinstance(error, NoRespondersError):
-                    await self.check_exists(deadline - loop.time())
-                if deadline - loop.time() <= _RETRY_WAIT_S:
-                    raise self._unanswered(error, timeout) from error
-            else:
-                return
-            attempt_s = min(2 * attempt_s, _ATTEMPT_MAX_S)
-            await asyncio.sleep(_RETRY_WAIT_S)
+        if self._confirming is None:
+            self._confirming = Confirming(self.source, self.check_exists)
+        await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
 
     async def check_exists(self, timeout: float) -> dict[str, object] | None:
         """Ask whether the consumer is still there; silence is taken for yes.
@@ -174,16 +151,6 @@ class Settling:
             if not error.retryable:
                 raise
         return None
-
-    def _unanswered(self, error: TransportError, timeout: float) -> TransportError:
-        if isinstance(error, ConnectionLostError):
-            return error
-        return RequestTimeoutError(
-            f"{self.source.what} did not confirm a verdict within {timeout:g} s",
-            detail=error.message,
-            hint="confirm it again; the message may come again meanwhile",
-            retryable=True,
-        )
 
     # Messages that are being worked on.
 
