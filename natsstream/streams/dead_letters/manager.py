@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,10 +11,16 @@ from datetime import timedelta
 from typing import Literal
 
 from natsstream.arguments import check_text, check_texts
-from natsstream.errors import ConfigError, StreamNotFoundError, SubjectOverlapError
+from natsstream.errors import (
+    ConfigError,
+    PermissionDeniedError,
+    StreamNotFoundError,
+    SubjectOverlapError,
+)
 from natsstream.streams.api import Api
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.configuring import ensure_stream, read_stream
+from natsstream.streams.dead_letters.keeping import REFUSES_NEW, check_keeps, evicts
 from natsstream.streams.dead_letters.places import (
     advisory_subjects,
     is_covered,
@@ -24,6 +31,8 @@ from natsstream.streams.dead_letters.queue import DeadLetterQueue
 from natsstream.streams.diff import ConfigChange
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_stream_name
+
+_log = logging.getLogger(__name__)
 
 # Workers that begin at the same time add to one stream: each looks whether its own is there still,
 # after longer than another one takes between reading and writing.
@@ -57,6 +66,11 @@ class DeadLetters:
         message is looked up in its stream when the letter is read, and marked gone when it is not
         there any more. `run(dead_letter=...)` stores the message itself.
 
+        A full dead-letter stream refuses new letters (`discard="new"`), and their messages stay
+        with their consumers. A stream that was made otherwise is changed, and that is logged. The
+        server publishes its own word without an ack: a full stream misses it. The message is still
+        in its own stream then, but is no letter. Give no limit where you rely on it.
+
         Args:
             name: Name of the dead-letter stream.
             stream: The stream, or streams, whose consumers are watched; None captures only what
@@ -65,12 +79,14 @@ class DeadLetters:
             replicas: Replicas of a new stream; None is as many as the watched one has, or 1.
             storage: "file" or "memory"; None is the server's default.
             max_age: Seconds after which letters are forgotten; None keeps them.
-            max_msgs: Most letters and advisories that are kept; None is no limit.
+            max_msgs: Most letters and advisories that are kept, two for each message that our
+                workers give up where its consumer is watched; None is no limit.
             max_bytes: Most bytes that are kept; None is no limit.
 
         Raises:
-            ConfigError: The name belongs to a stream that is something else, or is also among those
-                that are watched; nothing was changed.
+            ConfigError: The name belongs to a stream that is something else, that can not keep
+                letters, or that is also among those that are watched; nothing was changed.
+            PermissionDeniedError: This user may not make or change it, and it has to be.
             SubjectOverlapError: Another stream captures the same advisories.
             StreamNotFoundError: A watched stream does not exist and `replicas` is not given.
             InvalidConfigError: The server refuses a limit.
@@ -98,13 +114,14 @@ class DeadLetters:
             max_age=max_age,
             max_msgs=max_msgs,
             max_bytes=max_bytes,
+            discard=REFUSES_NEW,
         )
         held = await self._find(name)
         if held is None and replicas is None and watched:
             config = replace(config, replicas=max([await self._replicas(x) for x in watched]))
         for _ in range(_TRIES_MAX):
             subjects = with_captured(_captured(held), wanted)
-            change = await self._ensure(replace(config, subjects=subjects), wanted[-1])
+            change = await self._ensure(replace(config, subjects=subjects), wanted[-1], held)
             if change.action == "unchanged":
                 break
             # No server compares before it changes: who had read before may write behind us.
@@ -131,7 +148,10 @@ class DeadLetters:
             )
         return DeadLetterQueue(self._api, name)
 
-    async def _ensure(self, config: StreamConfig, wanted: str) -> ConfigChange:
+    async def _ensure(
+        self, config: StreamConfig, wanted: str, held: StreamInfo | None
+    ) -> ConfigChange:
+        loses_letters = held is not None and evicts(held.config)
         try:
             _, change = await ensure_stream(self._api, config)
         except SubjectOverlapError as error:
@@ -140,6 +160,21 @@ class DeadLetters:
                 "that, or watch other consumers"
             )
             raise
+        except PermissionDeniedError as error:
+            if loses_letters:
+                error.hint = (
+                    f"{config.name} drops its oldest letters when it is full: let a user who may "
+                    f"change it run js.dead_letters.ensure({config.name!r})"
+                )
+                raise
+            # Without a limit it drops nothing, and need not be changed for that.
+            _, change = await ensure_stream(self._api, replace(config, discard=None))
+        if loses_letters:
+            _log.warning(
+                "dead-letter stream %s dropped its oldest letters when it was full; from now on it "
+                "refuses new ones then, and their messages stay with their consumers",
+                config.name,
+            )
         return change
 
     async def _find(self, name: str) -> StreamInfo | None:
@@ -154,11 +189,7 @@ class DeadLetters:
                 f"stream {name} is no dead-letter stream: it does not capture {letters}",
                 hint=f"choose another name, such as {name}_DLQ",
             )
-        if info.config.retention in ("workqueue", "interest"):
-            raise ConfigError(
-                f"dead-letter stream {name} has retention {info.config.retention!r}",
-                hint="letters are kept until they are dropped, which needs retention 'limits'",
-            )
+        check_keeps(info.config)
         return info
 
     async def _replicas(self, stream: str) -> int:

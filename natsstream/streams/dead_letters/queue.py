@@ -21,6 +21,7 @@ from natsstream.streams.dead_letters.letter import DeadLetter
 from natsstream.streams.dead_letters.originals import (
     delete_message,
     find_original,
+    header_block_of,
     let_go,
     read_message,
 )
@@ -201,7 +202,7 @@ class DeadLetterQueue:
             first = min((letter.number, *letter.related))
             ack = await find_sent(self._api, self.name, letter.key, subject, id_, first=first)
         if ack is None:
-            headers = for_replay(_block(message), keep_effects=keep_effects)
+            headers = for_replay(header_block_of(message), keep_effects=keep_effects)
             headers = add_header(headers, HeaderName.MSG_ID, id_)
             again = Prepared(subject, message.data, headers, (), expects_last_id=False)
             ack = await publish(self._api, again, timeout=timeout)
@@ -292,7 +293,7 @@ class DeadLetterQueue:
         key = read_letter_subject(message.subject)
         if key is None:
             return None
-        told, block = opened(_block(message))
+        told, block = opened(header_block_of(message))
         death = read_death(told, key.stream, key.consumer, key.sequence)
         subject = death.subject.encode("utf-8", "surrogateescape")
         original = Message((subject, b"", block, message.data), (key.sequence, key.time_ns))
@@ -386,8 +387,3 @@ def _same_time(message: Message | None) -> Callable[[int], bool]:
     """Return the test for the message of a letter; none is meant by a letter that has none."""
     time_ns = message.time_ns if message is not None else -1
     return lambda stored_ns: stored_ns == time_ns
-
-
-def _block(message: Message) -> bytes:
-    """Return a message's header block as it was stored."""
-    return message._frame[2]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

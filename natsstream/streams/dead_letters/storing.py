@@ -1,26 +1,30 @@
 """Storing a letter: once, for certain, before its message is given up.
 
-Law: when it returns, the letter is in the stream; it is never there twice, whenever and by whoever
-it is stored again. The stream refuses a second one by the sequence that it expects of the letter's
-own subject; a message id alone would be forgotten after the duplicate window.
+Law: when it returns, the letter is in the stream, and when it raises, nobody may count on that. It
+is never there twice, whenever and by whoever it is stored again. The stream refuses a second one by
+the sequence that it expects of the letter's own subject; a message id alone would be forgotten
+after the duplicate window.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from natsstream._wire.headers import HeaderName
 from natsstream.errors import (
+    MessageTooLargeError,
     NatsStreamError,
     NoRespondersError,
     PayloadTooLargeError,
+    ServerError,
     TransportError,
     UnavailableError,
     WrongLastSequenceError,
 )
 from natsstream.streams.api import Api
 from natsstream.streams.dead_letters.envelope import Death, sealed
-from natsstream.streams.dead_letters.originals import read_message
+from natsstream.streams.dead_letters.originals import header_block_of, read_message
 from natsstream.streams.dead_letters.places import LetterKey, letter_subject
 from natsstream.streams.publishing.destination import check_teller
 from natsstream.streams.publishing.outgoing import Prepared, add_header
@@ -51,11 +55,13 @@ async def store_letter(
         timeout: Seconds in all.
 
     Returns:
-        True when it was stored now, False when it was there already.
+        True when it was stored now, False when it was there already, also in a stream that takes
+        nothing more.
 
     Raises:
         PayloadTooLargeError: Message and envelope together exceed the server's `max_payload`, also
             without the error's text; nothing was sent.
+        MessageTooLargeError: The same of the stream's `max_msg_size`.
         WrongStreamError: Another stream captures the letter's subject, and has stored it.
         ServerError: The stream refuses it, such as a full one.
         TransportError: There was no answer in time; the letter may be stored or not, and storing it
@@ -68,6 +74,7 @@ async def store_letter(
     headers = _headers(death, block, with_error=True)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
+    is_unanswered = False
     while True:
         left = max(deadline - loop.time(), 0.001)
         try:
@@ -78,23 +85,40 @@ async def store_letter(
             check_teller(subject, ack.stream, ack.sequence, queue)
         except WrongLastSequenceError:
             # The first one may not be stored yet, on a replicated stream: only a look tells.
-            if await read_message(api, queue, {"last_by_subj": subject}) is not None:
-                return False
+            found = await read_message(api, queue, {"last_by_subj": subject})
+            if found is not None:
+                return is_unanswered and header_block_of(found) == headers
             if loop.time() + _RETRY_WAIT_S >= deadline:
                 raise
-        except PayloadTooLargeError as error:
+        except (PayloadTooLargeError, MessageTooLargeError) as error:
             smaller = _headers(death, block, with_error=False)
             if len(smaller) >= len(headers):
+                if isinstance(error, MessageTooLargeError):
+                    error.hint = f"raise max_msg_size of stream {queue} by a few KiB; until then "
+                    error.hint += "the message stays with its consumer"
+                    raise
                 raise _too_large(queue, death, error) from error
             headers = smaller
             continue
         except (TransportError, UnavailableError) as error:
+            is_unanswered = is_unanswered or isinstance(error, TransportError)
             if not error.retryable or loop.time() + _RETRY_WAIT_S >= deadline:
                 _explain(queue, error)
                 raise
+        except ServerError:
+            # Some servers look at the limits first, and at what is expected later.
+            if await _is_there(api, queue, subject):
+                return False
+            raise
         else:
             return True
         await asyncio.sleep(_RETRY_WAIT_S)
+
+
+async def _is_there(api: Api, queue: str, subject: str) -> bool:
+    with suppress(NatsStreamError):  # The refusal says more.
+        return await read_message(api, queue, {"last_by_subj": subject}) is not None
+    return False
 
 
 def _headers(death: Death, block: bytes, *, with_error: bool) -> bytes:

@@ -128,23 +128,27 @@ class Outcomes:
             reason=decision.reason,
             error=decision.text,
         )
-        while not await self._store(message, death):
+        while (is_new := await self._store(message, death)) is None:
             delay_s = max(self._policy.backoff.delay_s(delivered), _UNSTORED_DELAY_S)
             if not 0 < self._source.max_deliver <= delivered:
                 await message.nak(delay=delay_s)
                 return
             # Given back it would not come again: it is held until it is stored.
             await asyncio.sleep(min(delay_s, _UNSTORED_DELAY_MAX_S))
+        # Counted before the message is terminated: whatever becomes of that, the letter is there.
+        if is_new:
+            self._report.dead_lettered += 1
+        else:
+            self._report.letters_found += 1
         reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
         await message.term(reason=reason, confirm=self._options.confirm)
-        self._report.dead_lettered += 1
 
-    async def _store(self, message: DeliveredMessage, death: Death) -> bool:
-        """Store a letter; False when it could not be, which is told."""
+    async def _store(self, message: DeliveredMessage, death: Death) -> bool | None:
+        """Store a letter, and tell whether it is new; None when it could not be, which is told."""
         api, queue = self._source.api, self._options.dead_letter or ""
         timeout = api.client.options.request_timeout
         try:
-            await store_letter(
+            return await store_letter(
                 api, queue, death, message.header_block, message.data, timeout=timeout
             )
         except NatsStreamError as error:
@@ -153,8 +157,7 @@ class Outcomes:
             await self._tell(error, message)
             if api.client.is_closed:
                 raise api.client.closing_error() from error
-            return False
-        return True
+            return None
 
     async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
         """Tell whoever wants to know; their own failure ends nothing."""

@@ -15,7 +15,9 @@ class WorkReport:
         acked: Messages that were handled.
         retried: Messages given back after a failure or `Retry`.
         returned: Messages given back because the worker ended, with nothing said against them.
-        dead_lettered: Messages stored as dead letters and terminated.
+        dead_lettered: Letters that were stored, and whose messages were then terminated.
+        letters_found: Messages that came again though their letter was stored before, and were
+            terminated.
         terminated: Messages terminated without a letter.
         settled_by_handler: Messages that the handler has settled itself.
         failures: Handlers that raised something other than `Reject` and `Retry`.
@@ -31,6 +33,7 @@ class WorkReport:
     retried: int = 0
     returned: int = 0
     dead_lettered: int = 0
+    letters_found: int = 0
     terminated: int = 0
     settled_by_handler: int = 0
     failures: int = 0
