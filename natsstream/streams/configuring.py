@@ -42,8 +42,13 @@ from natsstream.streams.names import check_stream_name
 _FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
 
 
-async def read_stream(api: Api, name: str) -> StreamInfo:
+async def read_stream(api: Api, name: str, *, timeout: float | None = None) -> StreamInfo:
     """Return the info of a stream that exists.
+
+    Args:
+        api: The connection's API.
+        name: The stream.
+        timeout: Seconds in all, while the server is away as well; None is `request_timeout`.
 
     Raises:
         StreamNameError: No server would take the name; nothing was sent.
@@ -54,7 +59,7 @@ async def read_stream(api: Api, name: str) -> StreamInfo:
     """
     check_stream_name(name)
     return StreamInfo.from_json(
-        await api.read(subjects.stream_info(name), None, what=f"stream {name}")
+        await api.read(subjects.stream_info(name), None, what=f"stream {name}", timeout=timeout)
     )
 
 

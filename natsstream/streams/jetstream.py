@@ -160,7 +160,7 @@ class JetStreamContext:
             ack_timeout: Seconds after which a message without an ack counts as failed, or is sent
                 again.
             retry_for: Seconds from `send` in which a message may be sent again; its last ack is
-                then waited for. The stream is looked at before the first message.
+                then waited for. The stream is looked at before the first message, for as long.
             keep_order: Nothing is stored before what was sent earlier and has not failed. It is
                 fast where the stream's server is in no cluster, though other writers cost it
                 speed; in a cluster one message is sent at a time.

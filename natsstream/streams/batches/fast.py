@@ -94,7 +94,9 @@ class FastIngest:
         if self._sending is not None:
             raise ConfigError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
-        self._stream = await read_stream(self._api, self._stream.name)
+        # Who waits so long for an ack waits as long for the stream.
+        wait_s = max(self._ack_timeout, self._api.client.options.request_timeout)
+        self._stream = await read_stream(self._api, self._stream.name, timeout=wait_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
         self._books = IngestBooks(self._stream.name, self._stream.state.last_seq)

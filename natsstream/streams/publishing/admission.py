@@ -20,12 +20,17 @@ from natsstream.streams.api import Api
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.configuring import read_stream
 from natsstream.streams.info import StreamInfo
+from natsstream.streams.publishing.insisting import insist
 from natsstream.streams.publishing.outgoing import Prepared
 from natsstream.streams.publishing.pub_ack import no_stream
 
 
 async def admit(
-    api: Api, message: Prepared, *, stream: StreamInfo | None = None
+    api: Api,
+    message: Prepared,
+    *,
+    stream: StreamInfo | None = None,
+    timeout: float | None = None,
 ) -> StreamInfo | None:
     """Refuse a message that the servers or its stream would not take as it is meant.
 
@@ -33,6 +38,7 @@ async def admit(
         api: The connection.
         message: What `outgoing.prepare` made.
         stream: The stream that it goes to, where it is known; its replicas are asked for anew.
+        timeout: Seconds for each question; None is `request_timeout`.
 
     Returns:
         What was found, where the stream was looked at.
@@ -48,8 +54,11 @@ async def admit(
     if message.needs:
         await api.require(*message.needs)
     if message.expects_last_id:
-        name = stream.name if stream is not None else await find_stream(api, message.subject)
-        found = await read_stream(api, name)
+        if stream is not None:
+            name = stream.name
+        else:
+            name = await find_stream(api, message.subject, timeout=timeout)
+        found = await read_stream(api, name, timeout=timeout)
         refuse_expected_id(found.config)
         return found
     return None
@@ -70,28 +79,35 @@ def refuse_expected_id(config: StreamConfig) -> None:
         )
 
 
-async def find_stream(api: Api, subject: str) -> str:
+async def find_stream(api: Api, subject: str, *, timeout: float | None = None) -> str:
     """Return the name of the stream that captures a subject, which a template may make now.
+
+    Args:
+        api: The connection.
+        subject: The subject.
+        timeout: Seconds for each question, while the server is away as well; None is
+            `request_timeout`.
 
     Raises:
         NoRespondersError: None does.
 
     Cost: one round trip where there is one.
     """
-    names = await find_streams(api, subject)
-    if not names and api.make_stream is not None and await api.make_stream(subject):
-        names = await find_streams(api, subject)
+    names = await find_streams(api, subject, timeout=timeout)
+    make = api.make_stream
+    if not names and make is not None and await insist(lambda: make(subject), timeout or 0.0):
+        names = await find_streams(api, subject, timeout=timeout)
     if not names:
         raise no_stream(subject)
     return names[0]
 
 
-async def find_streams(api: Api, subject: str) -> list[str]:
+async def find_streams(api: Api, subject: str, *, timeout: float | None = None) -> list[str]:
     """Return the names of the streams that capture a subject, as far as the servers know.
 
     Cost: one round trip.
     """
-    body = {"subject": subject}
-    answer = await api.read(subjects.STREAM_NAMES, body, what=f"stream of {subject}")
+    body, what = {"subject": subject}, f"stream of {subject}"
+    answer = await api.read(subjects.STREAM_NAMES, body, what=what, timeout=timeout)
     # The server sends a list of names, or null.
     return cast("list[str] | None", answer.get("streams")) or []

@@ -19,6 +19,7 @@ from natsstream.streams.api import Api
 from natsstream.streams.publishing.admission import admit
 from natsstream.streams.publishing.destination import Destination
 from natsstream.streams.publishing.guards import is_alone
+from natsstream.streams.publishing.insisting import insist
 from natsstream.streams.publishing.outgoing import (
     Expect,
     Prepared,
@@ -39,14 +40,19 @@ _ORDER_LINE = b"\r\nNats-Expected-Last-"
 class Labels:
     """Makes commands' beginnings and header blocks, for one publisher.
 
+    Args:
+        api: The connection.
+        retry_for: Seconds in which a message may be sent again; None for never.
+
     Attributes:
         starts: What the commands of a subject begin with; a subject in it is legal.
         destination: The stream that all messages are for; None where there is no such.
     """
 
-    def __init__(self, api: Api, *, is_retried: bool) -> None:
+    def __init__(self, api: Api, *, retry_for: float | None) -> None:
         self._api = api
-        self._is_retried = is_retried
+        self._is_retried = retry_for is not None
+        self._retry_for = retry_for or 0.0
         self._reply_prefix = ""
         self.starts: dict[str, bytes] = {}
         self._ids = f"{secrets.token_urlsafe(9)}-"
@@ -73,7 +79,8 @@ class Labels:
             await self.destination.check(legal)
         elif self._api.make_stream is not None:
             # Before the first message: behind it others of the subject would be lost as well.
-            await self._api.make_stream(legal)
+            make = self._api.make_stream
+            await insist(lambda: make(legal), self._retry_for)
         if len(self.starts) >= _SUBJECTS_MAX:
             self.starts.clear()
         start = self.starts[legal] = publish_start(legal, self._reply_prefix)
@@ -117,7 +124,8 @@ class Labels:
         now = asyncio.get_running_loop().time()
         if message.expects_last_id and now < self._alone_until.get(message.subject, 0.0):
             message = message._replace(expects_last_id=False)
-        stream = await admit(self._api, message)
+        asked = message
+        stream = await insist(lambda: admit(self._api, asked), self._retry_for)
         if stream is not None and is_alone(stream):
             if len(self._alone_until) >= _SUBJECTS_MAX:
                 self._alone_until.clear()

@@ -84,7 +84,8 @@ async def publish(
 async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadline: float) -> None:
     try:
         async with asyncio.timeout_at(deadline):
-            await admit(api, message, stream=stream)
+            left = max(deadline - asyncio.get_running_loop().time(), 0.001)
+            await admit(api, message, stream=stream, timeout=left)
     except TimeoutError:
         raise RequestTimeoutError(
             f"publish to {message.subject}: the servers did not tell in time whether they take it; "

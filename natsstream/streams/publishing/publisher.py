@@ -67,7 +67,7 @@ class Publisher:
         self._subscription: Subscription | None = None
         self._prefix = ""
         self._is_retried = options.retry_for is not None
-        self._labels = Labels(api, is_retried=self._is_retried)
+        self._labels = Labels(api, retry_for=options.retry_for)
         # Looked at for each message, so not through `_labels`.
         self._starts = self._labels.starts
         self._looking_up = asyncio.Lock()
@@ -143,6 +143,8 @@ class Publisher:
             ConfigError: An argument has no legal value; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
             UnsupportedServerError: The server is too old for what was asked; nothing was sent.
+            TransportError: With `retry_for`: the stream could not be looked at in that time, or in
+                `request_timeout` where that is longer; nothing was sent.
             NatsStreamError: An earlier message failed and nobody looked at its future.
         """
         if self._sending is None:
@@ -291,12 +293,19 @@ class Publisher:
             raise _not_open()
         if self._refusal is not None:
             raise self._refusal.with_traceback(None)  # Else it would grow with each call.
+        # The look may take as long as the message; others wait for the same one meanwhile.
+        loop, request_s = asyncio.get_running_loop(), self._api.client.options.request_timeout
+        deadline = loop.time() + max(self._options.retry_for or 0.0, request_s)
         async with self._looking_up:
             if self._sending is not None:
                 return
             legal = check_publish_subject(subject)
-            name = self._options.stream or await find_stream(self._api, legal)
-            stream = await read_stream(self._api, name)
+            name = self._options.stream
+            if name is None:
+                left = max(deadline - loop.time(), 0.001)
+                name = await find_stream(self._api, legal, timeout=left)
+            left = max(deadline - loop.time(), 0.001)
+            stream = await read_stream(self._api, name, timeout=left)
             self._check_stream(stream)
             if self._is_left:
                 raise _not_open()
