@@ -63,7 +63,9 @@ class Works(ConsumerPart):
             prefetch: Messages asked for before a handler is free; None is as many as are handled
                 in a tenth of a second, from `concurrency` to 512: slow handlers leave the rest to
                 other workers. It stays at `concurrency` while many messages come again.
-            confirm: Wait until the server has each ack; such a message does not come again.
+            confirm: Wait until the server has each ack; `DeliveredMessage.ack` says what that
+                promises. What a server that was killed has forgotten is told to `on_error` as
+                `DeliveryForgottenError`, counted in `report.unconfirmed`, and delivered again.
             stop_timeout: Seconds that handlers under way get at the end.
 
         Raises:

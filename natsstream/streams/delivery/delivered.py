@@ -36,7 +36,10 @@ class DeliveredMessage(Message):
 
     A verdict without `confirm` is written in the same turn of the loop, together with others, and
     nobody waits for it: should the connection break just then, the message is delivered again. With
-    `confirm=True` the server answers, and when it has, the message is not delivered again.
+    `confirm=True` the server answers, and then the message is not delivered again, with one
+    exception: a consumer with one replica answers up to a tenth of a second before it writes its
+    state, and a server that is killed (SIGKILL, power loss) in between forgets the verdict. A
+    consumer with replicas answers when most of them have it.
     """
 
     __slots__ = ("_settling", "_verdict")
@@ -100,13 +103,16 @@ class DeliveredMessage(Message):
         """Say that it is done.
 
         Args:
-            confirm: Wait until the server has stored the ack ("double ack"); it is asked again
-                while the server is away.
+            confirm: Wait until the server has the ack ("double ack"); it is asked again while the
+                server is away. With one replica a server that is killed within the next tenth of
+                a second forgets it, and delivers the message again.
             timeout: Seconds to wait for that; None is `request_timeout`.
 
         Raises:
             MessageSettledError: It is settled already.
             ConsumerDeletedError: With `confirm`: the consumer is gone.
+            DeliveryForgottenError: With `confirm`: the server was killed or replaced, and does not
+                know of this delivery. It is not settled, and is delivered again.
             TransportError: With `confirm`: no answer in time. It is not settled then, and can be
                 confirmed again.
             ConnectionClosedError: The connection was closed.
@@ -143,7 +149,7 @@ class DeliveredMessage(Message):
 
         Args:
             delay: Seconds until it is delivered again; None is at once.
-            confirm: Wait until the server has it.
+            confirm: Wait until the server has it, as for `ack`.
             timeout: Seconds to wait for that; None is `request_timeout`.
 
         Raises:
@@ -160,7 +166,7 @@ class DeliveredMessage(Message):
         Args:
             reason: Why, for the advisory `MSG_TERMINATED`: one line of at most 1,024 bytes. Servers
                 before 2.10.4 do not know it.
-            confirm: Wait until the server has it.
+            confirm: Wait until the server has it, as for `ack`.
             timeout: Seconds to wait for that; None is `request_timeout`.
 
         Raises:
@@ -216,7 +222,7 @@ class DeliveredMessage(Message):
             keepalive: Tell the server twice in each `ack_wait` that it is being worked on; all
                 messages of a consumer share one timer.
             backoff: Delays after failures; None is the consumer's, or 1, 2, 4, ... 60 seconds.
-            confirm: Wait until the server has the ack.
+            confirm: Wait until the server has the ack; see `ack`.
         """
         return Processing(
             self, self._settling, keepalive=keepalive, backoff=backoff, confirm=confirm

@@ -44,7 +44,7 @@ class WorkOptions:
             of a worker and not the time of a handler.
         prefetch: Messages asked for before a handler is free; None is as many as are handled in
             a tenth of a second, from `concurrency` to 512.
-        confirm: Wait until the server has each ack; a handled message does not come again then.
+        confirm: Wait until the server has each ack; `DeliveredMessage.ack` says what it promises.
         stop_timeout: Seconds that handlers under way get when the worker is stopped.
     """
 
