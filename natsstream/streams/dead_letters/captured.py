@@ -150,6 +150,13 @@ class Ledger:
             if news:
                 yield news[-1], [number for number, _ in told]
 
+    def of_dropped(self) -> Iterator[tuple[Captured, int]]:
+        """Yield what is left and tells only of letters that were dropped, and its number."""
+        for told in self._told.values():
+            if all(captured.is_own for _, captured in told):
+                for number, captured in told:
+                    yield captured, number
+
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):

@@ -85,8 +85,12 @@ class DeadLetterQueue:
         trip for each letter that only the server told of, to find the message in its stream; some
         200 bytes of memory for each advisory.
         """
-        ledger = await self._ledger()
         wanted = _Wanted(stream, consumer)
+        async with aclosing(self._list(await self._ledger(), wanted)) as letters:
+            async for letter in letters:
+                yield letter
+
+    async def _list(self, ledger: Ledger, wanted: _Wanted) -> AsyncGenerator[DeadLetter]:
         async with aclosing(self._read([letters_filter(self.name)])) as messages:
             async for message in messages:
                 letter = await self._written(message, ledger)
@@ -264,10 +268,15 @@ class DeadLetterQueue:
         Cost: that of `list`, and of `drop` for each.
         """
         dropped = 0
-        async with aclosing(self.list(stream=stream, consumer=consumer)) as letters:
+        ledger, wanted = await self._ledger(), _Wanted(stream, consumer)
+        async with aclosing(self._list(ledger, wanted)) as letters:
             async for letter in letters:
                 await self._remove(letter)
                 dropped += 1
+        # What was told of a letter after it was dropped would fill the stream for ever.
+        for captured, number in ledger.of_dropped():
+            if wanted(captured.stream, captured.consumer):
+                await delete_message(self._api, self.name, number)
         return dropped
 
     # What the stream holds.

@@ -18,13 +18,14 @@ from natsstream.errors import (
     NoRespondersError,
     PayloadTooLargeError,
     ServerError,
+    StreamFullError,
     TransportError,
     UnavailableError,
     WrongLastSequenceError,
 )
 from natsstream.streams.api import Api
 from natsstream.streams.dead_letters.envelope import Death, sealed
-from natsstream.streams.dead_letters.originals import header_block_of, read_message
+from natsstream.streams.dead_letters.originals import read_message
 from natsstream.streams.dead_letters.places import LetterKey, letter_subject
 from natsstream.streams.publishing.destination import check_teller
 from natsstream.streams.publishing.outgoing import Prepared, add_header
@@ -55,8 +56,8 @@ async def store_letter(
         timeout: Seconds in all.
 
     Returns:
-        True when it was stored now, False when it was there already, also in a stream that takes
-        nothing more.
+        True when it was stored now, for certain; False when it was there already, also in a stream
+        that takes nothing more, and where the ack of storing it was lost.
 
     Raises:
         PayloadTooLargeError: Message and envelope together exceed the server's `max_payload`, also
@@ -74,7 +75,6 @@ async def store_letter(
     headers = _headers(death, block, with_error=True)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
-    is_unanswered = False
     while True:
         left = max(deadline - loop.time(), 0.001)
         try:
@@ -85,9 +85,8 @@ async def store_letter(
             check_teller(subject, ack.stream, ack.sequence, queue)
         except WrongLastSequenceError:
             # The first one may not be stored yet, on a replicated stream: only a look tells.
-            found = await read_message(api, queue, {"last_by_subj": subject})
-            if found is not None:
-                return is_unanswered and header_block_of(found) == headers
+            if await read_message(api, queue, {"last_by_subj": subject}) is not None:
+                return False
             if loop.time() + _RETRY_WAIT_S >= deadline:
                 raise
         except (PayloadTooLargeError, MessageTooLargeError) as error:
@@ -101,14 +100,14 @@ async def store_letter(
             headers = smaller
             continue
         except (TransportError, UnavailableError) as error:
-            is_unanswered = is_unanswered or isinstance(error, TransportError)
             if not error.retryable or loop.time() + _RETRY_WAIT_S >= deadline:
                 _explain(queue, error)
                 raise
-        except ServerError:
+        except ServerError as error:
             # Some servers look at the limits first, and at what is expected later.
             if await _is_there(api, queue, subject):
                 return False
+            _explain(queue, error)
             raise
         else:
             return True
@@ -127,7 +126,10 @@ def _headers(death: Death, block: bytes, *, with_error: bool) -> bytes:
 
 
 def _explain(queue: str, error: NatsStreamError) -> None:
-    """Say what is to be done about a stream that is not there."""
+    """Say what is to be done about a stream that is full or not there."""
+    if isinstance(error, StreamFullError):
+        error.hint = f"drop or replay letters of {queue}, or raise its limits; until then the "
+        error.hint += "message stays with its consumer"
     if isinstance(error, NoRespondersError):
         error.hint = f"is there a dead-letter stream {queue}? js.dead_letters.ensure({queue!r}) "
         error.hint += "makes it"

@@ -16,8 +16,8 @@ class WorkReport:
         retried: Messages given back after a failure or `Retry`.
         returned: Messages given back because the worker ended, with nothing said against them.
         dead_lettered: Letters that were stored, and whose messages were then terminated.
-        letters_found: Messages that came again though their letter was stored before, and were
-            terminated.
+        letters_found: Messages that were terminated because their letter was there already: they
+            had been delivered again, or the letter's ack was lost.
         terminated: Messages terminated without a letter.
         settled_by_handler: Messages that the handler has settled itself.
         failures: Handlers that raised something other than `Reject` and `Retry`.

@@ -19,6 +19,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     StreamSealedError,
 )
+from natsstream.streams.dead_letters.captured import OWN_TERM
 from natsstream.streams.dead_letters.envelope import Death
 from natsstream.streams.dead_letters.storing import store_letter
 from natsstream.testing import NatsServer
@@ -274,3 +275,21 @@ async def test_letter_that_is_there_is_found_in_a_full_queue(
         await settled(consumer)
     assert (worker.report.dead_lettered, worker.report.letters_found) == (0, 1)
     assert len(await letters_of(queue)) == 1
+
+
+async def test_words_of_dropped_letters_do_not_fill_the_queue(
+    js: JetStream, stream_name: str
+) -> None:
+    """The server tells of a termination after its letter was stored, and perhaps dropped."""
+    consumer = await work_of(js, stream_name, 1)
+    queue = await js.dead_letters.ensure(f"{stream_name}_DLQ", stream=stream_name)
+    message = await consumer.next(timeout=30)
+    assert message is not None
+    await message.term(reason=f"{OWN_TERM}{queue.name}: no", confirm=True)
+
+    async def count() -> int:
+        return (await queue.info()).state.messages
+
+    await eventually_async(count)
+    assert await queue.drop_all() == 0
+    assert await count() == 0
