@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import re
 import signal
 import sys
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # asyncio unwinds what is open on SIGINT alone, and a shell's background job ignores that one.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _interrupt)
+    # Workers log what a fault does to them, thousands of lines; the result counts it.
+    logging.getLogger("natsstream").setLevel(logging.CRITICAL)
     results: list[Result] = []
     try:
         for plan in plans:

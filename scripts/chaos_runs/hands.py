@@ -24,18 +24,22 @@ from natsstream import (
     Reject,
     Stream,
 )
-from natsstream.errors import ConsumerNotFoundError
-from scripts.chaos_runs.hands_book import Delivery, HandBook
+from natsstream.errors import ConsumerNotFoundError, StreamFullError
+from scripts.chaos_runs.hands_book import COUNTED, Delivery, HandBook
 from scripts.chaos_runs.letters import HEADER, MixedUpError, read_letter, split_identity
 from scripts.chaos_runs.load import RECONNECT_S, REQUEST_S, STREAM, Load
 from scripts.chaos_runs.watch import Activity
 
 Way: TypeAlias = Literal["fetch", "next", "consume", "pool", "push", "short"]
-"""How messages are taken: `fetch`, `next` and `consume` of a pull consumer, `run` with dead
+"""How messages are taken: `fetch`, `next` and `consume` of a pull consumer, a worker with dead
 letters, a push consumer, and short-lived consumers that are consumed for some seconds each."""
 Verdict: TypeAlias = Literal["ack", "confirm", "term", "nak", "leave"]
 
 QUEUE = "CHAOS_DEAD"
+SMALL_QUEUE = "CHAOS_SMALL"
+"""A dead-letter stream with small limits, which is full at times."""
+SMALL_MESSAGES = 24
+SMALL_BYTES = 150_000
 ACK_WAIT_S = 3.0
 ATTEMPTS_MAX = 5
 # Of the messages' numbers: what no handler of the pool takes, by `Reject` and by failing each time.
@@ -63,6 +67,7 @@ class Role:
         hands: How many take messages from it, on several connections.
         config: Fields of the consumer besides its name and filter.
         group: Its priority group.
+        queue: Where its dead letters go.
     """
 
     name: str
@@ -72,6 +77,7 @@ class Role:
     hands: int = 1
     config: Mapping[str, object] = field(default_factory=dict[str, object])
     group: str | None = None
+    queue: str = QUEUE
 
 
 def is_doomed(number: int) -> bool:
@@ -257,20 +263,30 @@ class Hand:
                 await messages.__aexit__(None, None, None)
 
     async def _pool(self, consumer: Consumer) -> None:
+        is_small, told = self._role.queue == SMALL_QUEUE, self._book.counts
+
         def tell(error: BaseException, _: DeliveredMessage) -> None:
-            if isinstance(error, NatsStreamError):
+            if is_small and isinstance(error, StreamFullError):
+                told["letters refused"] += 1
+            elif isinstance(error, NatsStreamError):
                 self._load.note(f"hand {self._role.name}", error)
 
-        await consumer.run(
+        worker = consumer.worker(
             self._handle,
             concurrency=8,
-            dead_letter=QUEUE,
+            dead_letter=self._role.queue,
             backoff=[0.05, 0.3, 1.0],
             max_attempts=ATTEMPTS_MAX,
             on_error=tell,
-            confirm=self._draw.random() < 0.5,
+            confirm=is_small or self._draw.random() < 0.5,
             stop_timeout=_STOP_S,
         )
+        try:
+            async with worker:
+                await worker.wait()
+        finally:
+            told[COUNTED] += worker.report.dead_lettered
+            told["letters found"] += worker.report.letters_found
 
     async def _handle(self, message: DeliveredMessage) -> None:
         """Handle a message of the pool: some never, some not always, some slowly."""

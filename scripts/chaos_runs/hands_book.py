@@ -27,6 +27,7 @@ STALE_MS = 60_000
 """What comes later than this was not on its way for so long: no fault, no buffer and no deadline of
 a run lasts half of it."""
 FORGOTTEN = "ms before a kill, the oldest of these"
+COUNTED = "letters that reports count"
 EXAMPLES = 5
 _SUSPECTS_MAX = 100_000
 
@@ -317,3 +318,54 @@ def judge_letters(
             wrong.append(f"{sequence} was neither handled nor has it a letter")
     for text in wrong[:EXAMPLES]:
         findings.add("dead letters", f"{book.name}: {text}")
+
+
+def judge_kept(
+    letters: Sequence[LetterSeen],
+    book: HandBook,
+    wanted: Iterable[int],
+    doomed: frozenset[int],
+    n_held: int,
+    findings: Findings,
+) -> None:
+    """Compare all letters that a small dead-letter stream ever had with the book of its hands.
+
+    A message whose letter was dropped may come again, where a verdict was lost, and have another.
+
+    Args:
+        letters: All that were ever in it.
+        book: Of the consumer; settled means handled without an error.
+        wanted: Sequences that must be handled, stand in a letter, or be with the consumer.
+        doomed: Those that no handler takes.
+        n_held: Messages that are with the consumer: out, or to be delivered.
+        findings: Where a broken promise is written down.
+    """
+    found = {letter.sequence for letter in letters}
+    wrong = [
+        f"the letter of {each.sequence} does not hold its message"
+        for each in letters
+        if not each.is_whole
+    ]
+    wrong += [
+        f"{each.sequence} has a letter, and nobody has rejected it"
+        for each in letters
+        if each.reason == "rejected" and each.sequence not in doomed
+    ]
+    asked = set(wanted)
+    wrong += [
+        f"{each} was taken, which no handler does"
+        for each in sorted(asked & doomed)
+        if book.is_settled(each)
+    ]
+    missing = [each for each in sorted(asked - found) if not book.is_settled(each)]
+    if len(missing) > n_held:
+        wrong.append(
+            f"{len(missing)} messages were neither handled nor have they a letter, and {n_held} "
+            f"are with the consumer: {', '.join(map(str, missing[:10]))}"
+        )
+    # What was stored just before a worker was cancelled is in no report, and none counts more.
+    if book.counts[COUNTED] > len(letters):
+        wrong.append(f"reports count {book.counts[COUNTED]} letters, {len(letters)} were stored")
+    book.counts["letters"] += len(letters)
+    for text in wrong[:EXAMPLES]:
+        findings.add("kept letters", f"{book.name}: {text}")

@@ -13,16 +13,20 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from natsstream import JetStream, NatsStreamError
-from scripts.chaos_runs.hands import ACK_WAIT_S, QUEUE, Hand, Role, is_doomed
-from scripts.chaos_runs.hands_book import HandBook, LetterSeen, judge_letters
-from scripts.chaos_runs.ledger import WriterBook
-from scripts.chaos_runs.letters import (
-    HEADER,
-    SUBJECTS_OF_WRITER,
-    MixedUpError,
-    read_letter,
-    split_identity,
+from scripts.chaos_runs.hands import (
+    ACK_WAIT_S,
+    QUEUE,
+    SMALL_BYTES,
+    SMALL_MESSAGES,
+    SMALL_QUEUE,
+    Hand,
+    Role,
+    is_doomed,
 )
+from scripts.chaos_runs.hands_book import HandBook, LetterSeen, judge_kept, judge_letters
+from scripts.chaos_runs.janitor import Found, Janitor, look_at_letters
+from scripts.chaos_runs.ledger import WriterBook
+from scripts.chaos_runs.letters import SUBJECTS_OF_WRITER, split_identity
 from scripts.chaos_runs.load import STREAM, Load
 from scripts.chaos_runs.watch import describe_task
 
@@ -38,6 +42,7 @@ ROLES: Sequence[Role] = (
     Role("hands-confirmed", "consume", 0, {"confirm": 19, "term": 1}, hands=2),
     Role("hands-moody", "consume", 1, {"ack": 4, "confirm": 4, "term": 1, "nak": 2, "leave": 1}),
     Role("hands-pool", "pool", 2, {}, hands=2),
+    Role("hands-small", "pool", 1, {}, hands=2, queue=SMALL_QUEUE),
     Role(
         "hands-push",
         "push",
@@ -81,6 +86,7 @@ class Hands:
     def __init__(self, load: Load, capacity: int) -> None:
         self._load = load
         self._tasks: list[asyncio.Task[None]] = []
+        self._janitor: Janitor | None = None
         self.books: Mapping[str, HandBook] = {
             role.name: HandBook(
                 role.name,
@@ -96,6 +102,13 @@ class Hands:
     async def create(self, js: JetStream) -> None:
         """Make the consumers and the dead-letter stream."""
         await js.dead_letters.ensure(QUEUE, stream=STREAM, consumer="hands-pool")
+        await js.dead_letters.ensure(
+            SMALL_QUEUE,
+            stream=STREAM,
+            consumer="hands-small",
+            max_msgs=SMALL_MESSAGES,
+            max_bytes=SMALL_BYTES,
+        )
         stream = await js.streams.get(STREAM)
         for role in _durable():
             await stream.consumers.ensure(
@@ -109,8 +122,10 @@ class Hands:
                 js = clients[(index + number) % len(clients)]
                 hand = Hand(self._load, js, role, self.books[role.name], number + 1)
                 self._tasks.append(asyncio.create_task(self._guard(hand), name=hand.name))
+        janitor = self._janitor = Janitor(self._load, clients[0], SMALL_QUEUE)
+        self._tasks.append(asyncio.create_task(self._guard(janitor), name=janitor.name))
 
-    async def _guard(self, hand: Hand) -> None:
+    async def _guard(self, hand: Hand | Janitor) -> None:
         try:
             await hand.run()
         except Exception:  # noqa: BLE001 - Whatever it is, the run tells it.
@@ -162,7 +177,7 @@ class Hands:
             js: A connection without faults.
             wanted: What `wanted_of` returns; None when the run was broken off before its end.
         """
-        letters = await self._letters(js)
+        letters = await self._letters(js, QUEUE)
         for role in ROLES:
             book = self.books[role.name]
             if role.way == "short":
@@ -170,6 +185,9 @@ class Hands:
             elif role.way == "pool":
                 book.judge()
                 mine = wanted[role.turn] if wanted else ()
+                if role.queue == SMALL_QUEUE:
+                    await self._judge_small(js, role, mine)
+                    continue
                 identity = self._load.content.identity
                 doomed = frozenset(
                     each for each in mine if is_doomed(split_identity(identity(each))[1])
@@ -181,20 +199,27 @@ class Hands:
             else:
                 book.judge(wanted[role.turn] if wanted else ())
 
-    async def _letters(self, js: JetStream) -> list[LetterSeen]:
-        found: list[LetterSeen] = []
-        async for letter in (await js.dead_letters.open(QUEUE)).list():
-            message, is_whole = letter.message, False
-            if message is not None and letter.is_copy:
-                try:
-                    mark = message.headers.get(HEADER)
-                    identity = read_letter(message.subject, mark, message.data)
-                except MixedUpError:
-                    pass
-                else:
-                    is_whole = identity == self._load.content.identity(letter.sequence)
-            found.append(LetterSeen(letter.sequence, letter.reason, is_whole))
-        return found
+    async def _judge_small(self, js: JetStream, role: Role, wanted: Sequence[int]) -> None:
+        found = dict(self._janitor.found) if self._janitor is not None else {}
+        letters = await self._letters(js, role.queue, found)
+        identity = self._load.content.identity
+        sequences = {*wanted, *(each.sequence for each in letters)}
+        doomed = {each for each in sequences if is_doomed(split_identity(identity(each))[1])}
+        info = await (await (await js.streams.get(STREAM)).consumers.get(role.name)).info()
+        n_held = info.num_pending + info.num_ack_pending
+        book = self.books[role.name]
+        judge_kept(letters, book, wanted, frozenset(doomed), n_held, self._load.findings)
+
+    async def _letters(
+        self, js: JetStream, queue: str, found: dict[int, Found] | None = None
+    ) -> list[LetterSeen]:
+        found = {} if found is None else found
+        await look_at_letters(js, queue, found)
+        identity = self._load.content.identity
+        return [
+            LetterSeen(each.sequence, each.reason, 0 < each.identity == identity(each.sequence))
+            for each in found.values()
+        ]
 
     async def delete(self, js: JetStream) -> None:
         """Delete the consumers."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.chaos_runs.hands_book import COUNTED
 from scripts.chaos_runs.run import Plan, run
 
 pytestmark = pytest.mark.asyncio
@@ -31,3 +32,6 @@ async def test_every_promise_holds_through_a_sample_of_faults(
     assert sum(row.get("confirmed", 0) for row in result.hands.values())
     assert sum(row.get("redelivered", 0) for row in result.hands.values())
     assert result.hands["hands-pool"]["letters: rejected"]
+    small = result.hands["hands-small"]
+    assert small["letters"] >= small[COUNTED] > 0
+    assert small["letters refused"]

@@ -9,6 +9,7 @@ import pytest
 
 from scripts.chaos_runs.hands import is_doomed
 from scripts.chaos_runs.hands_book import (
+    COUNTED,
     EXAMPLES,
     FORGETS_MS,
     HELD_MS_MAX,
@@ -16,6 +17,7 @@ from scripts.chaos_runs.hands_book import (
     Delivery,
     HandBook,
     LetterSeen,
+    judge_kept,
     judge_letters,
 )
 from scripts.chaos_runs.hands_crew import PREFIX, ROLES, wanted_of
@@ -313,6 +315,58 @@ def test_good_message_whose_attempts_were_used_up_has_a_letter() -> None:
 
 def test_message_that_no_handler_takes_and_that_was_taken_is_found() -> None:
     assert judged([letter(3)], taken=[1, 2, 3]) == ["3 was taken, which no handler does"]
+
+
+# Letters of a small queue, which somebody empties.
+
+
+def judged_kept(
+    letters: Sequence[LetterSeen],
+    *,
+    taken: Sequence[int] = (1, 2),
+    n_held: int = 0,
+    n_counted: int = 0,
+) -> list[str]:
+    """Return what is wrong with all letters that a small dead-letter stream ever had."""
+    story = Story()
+    for sequence in taken:
+        story.confirm(sequence)
+    story.book.counts[COUNTED] = n_counted
+    judge_kept(letters, story.book, WANTED, DOOMED, n_held, story.findings)
+    assert all(each.law == "kept letters" for each in story.findings.kept)
+    return [each.text.removeprefix("hands: ") for each in story.findings.kept]
+
+
+def test_letters_that_were_dropped_and_stored_again_are_no_finding() -> None:
+    assert judged_kept([letter(3, "rejected"), letter(3)], n_counted=2) == []
+
+
+def test_dead_message_that_is_with_its_consumer_is_no_finding() -> None:
+    assert judged_kept([], n_held=1) == []
+
+
+def test_dead_message_that_is_nowhere_is_found() -> None:
+    assert judged_kept([]) == [
+        "1 messages were neither handled nor have they a letter, and 0 are with the consumer: 3"
+    ]
+
+
+def test_report_that_counts_more_letters_than_were_stored_is_found() -> None:
+    assert judged_kept([letter(3)], n_counted=2) == ["reports count 2 letters, 1 were stored"]
+
+
+def test_kept_letter_that_does_not_hold_its_message_is_found() -> None:
+    assert judged_kept([letter(3, is_whole=False)]) == ["the letter of 3 does not hold its message"]
+
+
+def test_kept_letter_of_a_good_message_that_was_not_rejected_is_found() -> None:
+    assert judged_kept([letter(3), letter(2, "rejected")]) == [
+        "2 has a letter, and nobody has rejected it"
+    ]
+
+
+def test_dead_message_that_a_handler_of_the_small_queue_took_is_found() -> None:
+    assert judged_kept([letter(3)], taken=[1, 2, 3]) == ["3 was taken, which no handler does"]
 
 
 # What is wanted.
