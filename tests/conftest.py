@@ -7,7 +7,7 @@ itself, and which shows the logs of servers in the report of a failed test.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import settings
@@ -17,8 +17,15 @@ from tests.support.tools import PROBES, decide, find_missing, is_ci
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Protocol
 
     from natsstream.testing import NatsNode, ServerOptions
+
+    class Worker(Protocol):
+        """What is used of a worker of pytest-xdist, which has no types."""
+
+        config: pytest.Config
+
 
 # The largest message that a test sends is 8 MiB, and headers come on top.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
@@ -28,6 +35,7 @@ settings.register_profile("natsstream", deadline=None)
 settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()
+_WORKER_KEY = "natsstream_deselected"
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +90,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for index, item in enumerate(items) if index in decision.deselected]
         items[:] = [item for index, item in enumerate(items) if index not in decision.deselected]
         config.hook.pytest_deselected(items=left_out)
-    config.stash[_DESELECTED] = [
+    lines = [
         f"{name}: {count} deselected, missing here: {missing[name]}"
         for name, count in decision.counts.items()
     ]
+    config.stash[_DESELECTED] = lines
+    # A worker of pytest-xdist prints nothing itself: it has this attribute, to tell with.
+    output = cast("dict[str, object]", getattr(config, "workeroutput", {}))
+    output[_WORKER_KEY] = lines
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Worker) -> None:
+    """Take over the counts of a worker; every worker collects the same tests."""
+    output = cast("dict[str, object]", getattr(node, "workeroutput", {}))
+    if _WORKER_KEY in output:
+        node.config.stash[_DESELECTED] = cast("list[str]", output[_WORKER_KEY])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Start two workers a core: the tests wait for servers more than they compute."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_terminal_summary(

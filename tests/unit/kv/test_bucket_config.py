@@ -180,7 +180,7 @@ def test_names_alone_are_taken_as_mirror_and_sources() -> None:
         {"republish": 5},
         {"extra": 5},
         {"extra": {5: "x"}},
-        {"extra": {"allow_atomic": object()}},
+        {"extra": {"allow_atomic": {1}}},
         {"extra": {"max_msgs": float("nan")}},
         {"extra": {"max_age": 5}},
         {"extra": {"num_replicas": 5}},

@@ -210,6 +210,8 @@ def test_position_comes_back_from_its_text_as_it_was(position: Position) -> None
         ("creds", JWT),
         ("key", f"-----BEGIN PRIVATE KEY-----\n{SECRET}"),
     ],
+    # The seed is another one in each process, and workers must find the same names.
+    ids=["password", "token", "broken URL", "creds", "seed", "creds seed", "JWT", "key"],
 )
 def test_secret_in_the_text_of_an_option_is_refused_and_not_repeated(name: str, value: str) -> None:
     with pytest.raises(ConfigError) as refused:
