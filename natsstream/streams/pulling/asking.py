@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from natsstream._wire.headers import HeaderName, Headers
+from natsstream.streams.pulling.open_pulls import PullTimes
 from natsstream.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -25,14 +26,16 @@ class Asking:
     Attributes:
         is_pinning: True when the server delivers to one reader of the group alone.
         pin_id: What it knows this reader by; empty while it stands by.
+        times: How long its pulls wait at the server.
     """
+
+    times: PullTimes
 
     def __init__(self, options: ConsumeOptions, source: ConsumerSource) -> None:
         self._options = options
         has_group = bool(options.group.group)
         self.is_pinning: bool = has_group and source.priority_policy == "pinned_client"
         self.pin_id: str = ""
-        self._expires_s = options.expires_s
         # Few forms come again and again; JSON costs more than all else about a pull.
         self._bodies: dict[tuple[int, int], bytes] = {}
         self.limit_expires(source.max_expires_ns)
@@ -43,14 +46,14 @@ class Asking:
         if body is None:
             if len(self._bodies) >= _BODIES_MAX:
                 self._bodies.clear()
-            body = self._options.body(count, max_bytes, self._expires_s, self.pin_id)
+            body = self._options.body(count, max_bytes, self.times, self.pin_id)
             self._bodies[count, max_bytes] = body
         return body
 
     def limit_expires(self, max_expires_ns: int) -> None:
         """Take over how long the consumer lets a pull wait; 0 is no limit."""
         limit_s = max_expires_ns / NS_PER_SECOND or self._options.expires_s
-        self._expires_s = min(self._options.expires_s, limit_s)
+        self.times = self._options.times(limit_s)
         self._bodies.clear()
 
     def set_pin(self, pin_id: str) -> bool:

@@ -42,13 +42,12 @@ from natsstream.streams.pulling.ends import (
 from natsstream.streams.pulling.flow import Flow
 from natsstream.streams.pulling.lane import Lane
 from natsstream.streams.pulling.mending import Mending, Trouble
+from natsstream.streams.pulling.open_pulls import SILENT_HEARTBEATS
 
 if TYPE_CHECKING:
     from natsstream.events import PermissionDenied
     from natsstream.streams.pulling.requests import ConsumeOptions
 
-SILENT_HEARTBEATS = 2.5
-"""Heartbeats without a word after which a pull is taken for lost: two, and a half for the way."""
 # Pulls that are just being filled are not withdrawn: in a cluster, what is on its way when the
 # interest ends is lost until ack_wait.
 _BUSY_S = 0.02
@@ -179,9 +178,10 @@ class Engine:
 
     async def _withdraw(self) -> bool:
         """Ask for no more; False when the server, which is there, has not said that it heard it."""
-        lane, until = self._lane, self._loop.time() + _BUSY_MAX_S
-        while lane.left and self._loop.time() < until:
-            if lane.delivered_at <= self._loop.time() - _BUSY_S:
+        lane, now = self._lane, self._loop.time
+        until = now() + _BUSY_MAX_S
+        while lane.pulls.left(now()) and now() < until:
+            if lane.pulls.delivered_at <= now() - _BUSY_S:
                 break
             await asyncio.sleep(_BUSY_S / 4)
         lane.stop()
@@ -262,12 +262,14 @@ class Engine:
         if self._retry is not None:
             return
         lane, flow, asking = self._lane, self._flow, self._asking
-        while count := flow.want(lane.left, lane.bytes_left if flow.counts_bytes else 0):
-            if asking.is_pinning and not asking.pin_id and lane.left:
+        pulls = lane.pulls
+        while count := flow.want(pulls.believed, pulls.bytes_believed if flow.counts_bytes else 0):
+            if asking.is_pinning and not asking.pin_id and pulls.believed:
                 return  # The server pins one pull; the others follow with its id.
             max_bytes = 0 if flow.is_single else flow.share_bytes
+            body = asking.body(count, max_bytes)
             try:
-                lane.pull(count, asking.body(count, max_bytes), max_bytes=max_bytes)
+                lane.pull(count, body, times=asking.times, max_bytes=max_bytes)
             except NatsStreamError as error:
                 if error.retryable:
                     self._mending.begin(Trouble.CONNECTION)
@@ -297,12 +299,15 @@ class Engine:
             if pin_id and self._asking.set_pin(pin_id):
                 self.events.put(Pinned(pin_id=pin_id))
         count = len(messages)
-        for start in range(0, count, share):
-            run = messages[start : start + share] if count > share else messages
+        runs = (messages,)
+        if count > share:
+            runs = [messages[start : start + share] for start in range(0, count, share)]
+        for run in runs:
             size = sum([each.wire_bytes for each in run]) if flow.counts_bytes else 0
             flow.arrive(len(run), size)
             self._runs.append((run, size))
-        self._refused_limits.clear()
+        if self._refused_limits:
+            self._refused_limits.clear()
         self._mending.heal()
         self.refill()
         self._wake.set()
@@ -380,7 +385,7 @@ class Engine:
             self.fail(client.closing_error())
         elif not client.is_connected:
             # A pin stays ours: the server knows it by its id, and not by the connection.
-            self._lane.forget()
+            self._lane.pulls.forget()
             self._mending.begin(Trouble.CONNECTION)
 
     def _on_denied(self, event: PermissionDenied) -> None:
@@ -393,9 +398,8 @@ class Engine:
     def _on_tick(self) -> None:
         """Look for pulls of which nothing was heard for too long."""
         self._arm()
-        silence_s = SILENT_HEARTBEATS * self._heartbeat_s
-        since = self._loop.time() - silence_s
-        if not self._mending.is_needed and self._lane.is_silent(since):
+        if not self._mending.is_needed and self._lane.pulls.falls_silent(self._loop.time()):
+            silence_s = SILENT_HEARTBEATS * self._asking.times.heartbeat_s
             self.events.put(HeartbeatsMissed(seconds=silence_s))
             self._mending.begin(Trouble.SILENCE)
         self.refill()

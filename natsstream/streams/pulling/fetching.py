@@ -4,14 +4,16 @@ What lives here: pulls of one call, until it has what it wants or its time is ov
 what becomes of what it leaves behind (`mailboxes.py`).
 
 Law: a call returns what came, and says what went wrong behind it; it takes no longer than its
-timeout and the server's last word. What changes the consumer's leader, or breaks the connection, is
-waited out within that time.
+timeout and the server's last word. That there is nothing is the server's own word, at the end of a
+pull; silence is an error. What changes the consumer's leader, or breaks the connection, is waited
+out within that time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from natsstream.errors import (
@@ -33,7 +35,6 @@ from natsstream.streams.pulling.ends import (
     push_error,
     refusal,
 )
-from natsstream.streams.pulling.engine import SILENT_HEARTBEATS
 from natsstream.streams.pulling.fetched import Fetched
 from natsstream.streams.pulling.mailboxes import Mailboxes
 from natsstream.streams.pulling.requests import GRACE_S, FetchOptions, group_options, seconds
@@ -135,8 +136,13 @@ class _Call:
         self._box: Mailbox | None = None
         self._complete = False
         self._has_pulled = False
+        # The server has ended the last pull, and nothing else went wrong since.
+        self._is_told = False
         self._loop = asyncio.get_running_loop()
-        self._deadline = self._loop.time() + options.timeout_s
+        now, answer_s = self._loop.time(), self._client.options.request_timeout
+        self._deadline = now + options.timeout_s
+        # A server that is not to wait is asked anew after breaks until then.
+        self._answer_by = now + max(options.timeout_s, answer_s)
 
     async def run(self) -> Fetched:
         """Return what came."""
@@ -168,25 +174,29 @@ class _Call:
                 break
             if box.failure is not None:
                 raise box.failure.with_traceback(None)
-            said, box.status = box.status, None
-            if said is not None:
-                if await self._is_over(said):
+            if box.statuses:
+                if await self._is_over(box.statuses.popleft()):
                     break
                 continue
-            if not box.lane.left:
-                # However short the time, the server is asked once; without waiting, until it says
-                # that there is no more.
-                is_over = not options.no_wait and self._left_s() <= _SHORTEST_PULL_S
-                if self._has_pulled and is_over:
-                    break
-                self._pull(box)
-            if not await self._wait(box):
+            pulls, now = box.lane.pulls, self._loop.time()
+            if self._has_time:
+                if pulls.is_due(now):
+                    self._pull(box, min(options.count - len(self._got), options.batch_max))
+            elif self._is_told and not pulls.left(now):
                 break
+            await self._wait(box)
         if self._got and options.group.group:
             owner.pin_id = pin_of(self._got[-1]) or owner.pin_id
 
     def _left_s(self) -> float:
         return self._deadline - self._loop.time()
+
+    @property
+    def _has_time(self) -> bool:
+        """True while a pull may be sent: however short the time, the server is asked once."""
+        if self._options.no_wait and self._loop.time() < self._answer_by:
+            return True
+        return self._left_s() > _SHORTEST_PULL_S or not self._has_pulled
 
     async def _connected_box(self) -> Mailbox:
         """Return the mailbox, another one after a break; waits for a connection.
@@ -205,64 +215,49 @@ class _Call:
         if box is None:
             boxes = self._owner.boxes
             is_first = self._settles is None
-            self._box = box = await (boxes.get(self._options) if is_first else boxes.new())
+            self._box = box = await (
+                boxes.get(self._options, self._deadline) if is_first else boxes.new()
+            )
         return box
 
-    def _pull(self, box: Mailbox) -> None:
-        options, self._has_pulled = self._options, True
-        count = min(options.count - len(self._got), options.batch_max)
-        body = options.body(count, max(self._left_s(), 0.001), self._owner.pin_id)
+    def _pull(self, box: Mailbox, count: int) -> None:
+        options, self._has_pulled, self._is_told = self._options, True, False
+        answer_s = max(self._answer_by - self._loop.time(), _RETRY_WAIT_S)
+        times = options.times(answer_s if options.no_wait else self._left_s())
+        body = options.body(count, times, self._owner.pin_id)
         message = self._settles
         if message is None:
-            box.pull(options, count, body)
+            box.pull(options, count, body, times)
             return
         self._owner.settling.flush()
         if not message.is_settled:
             message.begin_verdict(Verdict.ACK)
         subject = message.reply.decode("utf-8", "surrogateescape")
         try:
-            box.pull(options, count, NEXT + b" " + body, subject)
+            box.pull(options, count, NEXT + b" " + body, times, subject)
         except BaseException:
             message.take_verdict_back()
             raise
 
-    async def _wait(self, box: Mailbox) -> bool:
-        """Wait for something to happen; False when the time is over.
+    async def _wait(self, box: Mailbox) -> None:
+        """Wait until something comes, or until what was asked for is not believed any more.
 
         Raises:
             NatsStreamError: The server says nothing, and it is known why.
         """
-        options = self._options
-        left_s = self._left_s() + GRACE_S
-        if options.no_wait:
-            left_s = self._client.options.request_timeout
-        elif not self._has_pulled:
-            # A pull that another call has left may go on for longer than this one wants.
-            left_s = self._left_s()
-            if left_s <= 0:
-                return False
-        # A server that waits tells so; shorter waits have no room for heartbeats.
-        asked = box.options or options
-        silence_s = SILENT_HEARTBEATS * asked.heartbeat_s
-        has_heartbeats = 0 < 2 * silence_s <= asked.timeout_s
-        if not has_heartbeats:
-            if await box.wait(max(left_s, 0.001)):
-                return True
-            if box.lane.left and (options.no_wait or self._left_s() <= -GRACE_S):
-                await self._look_into_silence(box)
-            return True
-        quiet_s = box.lane.heard_at + silence_s - self._loop.time()
-        if await box.wait(max(min(left_s, quiet_s), 0.001)):
-            return True
-        if self._left_s() <= -GRACE_S:
+        pulls, now = box.lane.pulls, self._loop.time
+        # A call that has only taken over a pull asks once itself when that says nothing in time.
+        deadline = self._deadline if self._has_pulled else inf
+        look_at = pulls.next_look(now(), deadline)
+        if await box.wait(max(look_at - now(), 0.001)) or pulls.left(now()):
+            return
+        self._is_told = False
+        if not self._has_time or self._options.no_wait:
             await self._look_into_silence(box)
-            return True
-        if box.lane.left and box.lane.heard_at + silence_s <= self._loop.time():
-            box.lane.forget()
-            info = await self._check_exists()
-            if info is not None and is_crowded(info):
-                raise crowded_error(self._source)
-        return True
+            return
+        info = await self._check_exists()
+        if info is not None and is_crowded(info):
+            raise crowded_error(self._source)
 
     async def _look_into_silence(self, box: Mailbox) -> None:
         """Find out why the server says nothing, not even that there is nothing.
@@ -295,6 +290,7 @@ class _Call:
         if end not in (End.NOBODY, End.MOVED):
             self._settles = None  # Its ack arrived with the pull.
         if end is End.OVER:
+            self._is_told = True
             # Only a pull that is bounded by bytes ends by a conflict.
             self._complete = said.status.pull_end is not None
             return self._complete or options.no_wait or self._left_s() <= _SHORTEST_PULL_S
@@ -320,14 +316,16 @@ class _Call:
     async def _wait_for_leader(self, said: PullStatus) -> None:
         if said.end is End.NOBODY:
             await self._check_exists()
-        if self._left_s() <= _RETRY_WAIT_S:
-            raise ConnectionLostError(
-                f"{self._source.what} has no leader",
-                detail=said.words,
-                hint="try again in a moment",
-                retryable=True,
-            )
-        await asyncio.sleep(_RETRY_WAIT_S)
+        if self._left_s() > _RETRY_WAIT_S:
+            await asyncio.sleep(_RETRY_WAIT_S)
+            if self._has_time:  # A busy loop wakes late.
+                return
+        raise ConnectionLostError(
+            f"{self._source.what} has no leader",
+            detail=said.words,
+            hint="try again in a moment",
+            retryable=True,
+        )
 
     async def _check_exists(self) -> dict[str, object] | None:
         """Ask about the consumer, within the time that is left, and a moment at least."""

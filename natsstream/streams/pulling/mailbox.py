@@ -7,6 +7,7 @@ a fetch does next (`fetching.py`), and what becomes of a mailbox that was left (
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING
 
 from natsstream.streams.pulling.ends import End, PullStatus
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from natsstream.errors import NatsStreamError
     from natsstream.streams.delivery.delivered import DeliveredMessage
     from natsstream.streams.delivery.settling import Settling
+    from natsstream.streams.pulling.open_pulls import PullTimes
     from natsstream.streams.pulling.requests import FetchOptions
 
 
@@ -25,11 +27,10 @@ class Mailbox:
     Attributes:
         lane: The subscription and its pull.
         messages: What came and was not taken.
-        status: How the last pull ended; None while it is open, or when it was filled.
+        statuses: How pulls ended, the first one first.
         options: What the last pull was made for; None before the first.
         failure: Why nothing can come; None while something can.
         connection: Number of the connection that its pull went over.
-        is_left: True while no fetch waits here; messages are kept for the next one for a moment.
     """
 
     def __init__(self, settling: Settling) -> None:
@@ -40,11 +41,10 @@ class Mailbox:
             on_failed=self.fail,
         )
         self.messages: list[DeliveredMessage] = []
-        self.status: PullStatus | None = None
+        self.statuses: deque[PullStatus] = deque()
         self.options: FetchOptions | None = None
         self.failure: NatsStreamError | None = None
         self.connection: int = 0
-        self.is_left: bool = False
         self._client = settling.source.api.client
         self._wake: asyncio.Future[None] | None = None
 
@@ -54,12 +54,18 @@ class Mailbox:
         return self.failure is not None or self.connection != self._client.connections
 
     def pull(
-        self, options: FetchOptions, count: int, body: bytes, subject: str | None = None
+        self,
+        options: FetchOptions,
+        count: int,
+        body: bytes,
+        times: PullTimes,
+        subject: str | None = None,
     ) -> None:
         """Ask for messages on it."""
-        self.options, self.status = options, None
+        self.options = options
         self.connection = self._client.connections
-        self.lane.pull(count, body, max_bytes=options.max_bytes, subject=subject)
+        max_bytes = options.max_bytes
+        self.lane.pull(count, body, times=times, max_bytes=max_bytes, subject=subject)
 
     def take(self, count: int) -> list[DeliveredMessage]:
         """Return up to so many messages that wait here."""
@@ -68,7 +74,7 @@ class Mailbox:
 
     async def wait(self, timeout: float) -> bool:
         """Wait for a message, a status or a break; False when none came in time."""
-        if self.messages or self.status is not None or self.failure is not None:
+        if self.messages or self.statuses or self.failure is not None:
             return True
         self._wake = asyncio.get_running_loop().create_future()
         try:
@@ -97,5 +103,5 @@ class Mailbox:
 
     def _on_status(self, said: PullStatus) -> None:
         if said.end is not End.HEARTBEAT:
-            self.status = said
+            self.statuses.append(said)
             self.notify()

@@ -44,8 +44,12 @@ class Mailboxes:
         self._stop_watching = lambda: None
         self._is_watching = False
 
-    async def get(self, options: FetchOptions) -> Mailbox:
+    async def get(self, options: FetchOptions, deadline: float) -> Mailbox:
         """Return a mailbox for a fetch: one that was left with a pull that suits, a spare, or new.
+
+        Args:
+            options: What the fetch wants.
+            deadline: When its time is over, on the loop's clock.
 
         Raises:
             ConnectionClosedError: The connection was closed.
@@ -53,9 +57,8 @@ class Mailboxes:
         """
         self._watch()
         for box in self._left:
-            if self._suits(box, options):
+            if self._suits(box, options, deadline):
                 self._left.remove(box)
-                box.is_left = False
                 self._used.add(box)
                 return box
         return await self.new()
@@ -70,22 +73,25 @@ class Mailboxes:
         if box is None:
             box = Mailbox(self._settling)
             await box.lane.open()
+        # What is said of the pulls of others is no answer to the next one.
+        box.statuses.clear()
         self._used.add(box)
         return box
 
     def put(self, box: Mailbox) -> None:
         """Take back a mailbox that a fetch is done with, whatever state it is in."""
         self._used.discard(box)
+        loop = asyncio.get_running_loop()
         if box.failure is not None or self._client.is_closed or not self._client.is_connected:
             self._drop(box)
-        elif box.lane.left or box.messages:
-            box.is_left = True
+        elif box.lane.pulls.left(loop.time()) or box.messages:
             self._left.append(box)
-            loop = asyncio.get_running_loop()
             loop.call_later(LINGER_S, self._end_linger, box, loop.time() + _LINGER_MAX_S)
+        elif box.lane.pulls.has_doubts:
+            self._withdraw(box)
         elif self._spare is None:
             self._spare = box
-            self._spare_timer = asyncio.get_running_loop().call_later(SPARE_S, self._drop_spare)
+            self._spare_timer = loop.call_later(SPARE_S, self._drop_spare)
         else:
             self._drop(box)
         self._unwatch_if_idle()
@@ -107,10 +113,13 @@ class Mailboxes:
             self._spare_timer = None
         self._unwatch_if_idle()
 
-    def _suits(self, box: Mailbox, options: FetchOptions) -> bool:
+    def _suits(self, box: Mailbox, options: FetchOptions, deadline: float) -> bool:
         """Tell whether a fetch may go on with what another one has asked for."""
         asked = box.options
-        if asked is None or box.is_broken or box.status is not None:
+        if asked is None or box.is_broken or box.statuses:
+            return False
+        # A pull that outlives the fetch would not say to it that there is nothing.
+        if box.lane.pulls.expires_at > deadline:
             return False
         # A larger pull suits as well: what is too much is for the next one, or given back.
         has_other_rules = asked.no_wait or options.no_wait or asked.group != options.group
@@ -121,19 +130,22 @@ class Mailboxes:
             return  # Another fetch has it.
         loop = asyncio.get_running_loop()
         now = loop.time()
-        is_busy = box.lane.left > 0 and now - box.lane.delivered_at < _BUSY_S
+        pulls = box.lane.pulls
+        is_busy = pulls.left(now) > 0 and now - pulls.delivered_at < _BUSY_S
         if is_busy and now < until and self._client.is_connected:
             loop.call_later(_BUSY_S, self._end_linger, box, until)
             return
         self._left.remove(box)
-        was_open = box.lane.left > 0
-        self._give_back(box)
-        if was_open:
-            # What was on its way when the pull was withdrawn is given back.
-            box.lane.linger(lambda: self._drop(box))
+        if pulls.left(now) or pulls.has_doubts:
+            self._withdraw(box)
         else:
             self._drop(box)
         self._unwatch_if_idle()
+
+    def _withdraw(self, box: Mailbox) -> None:
+        """End its pulls on the server; what was on its way by then is given back."""
+        self._give_back(box)
+        box.lane.linger(lambda: self._drop(box))
 
     def _drop(self, box: Mailbox) -> None:
         box.lane.close()
@@ -147,7 +159,7 @@ class Mailboxes:
     def _drop_spare(self) -> None:
         self._spare_timer = None
         if self._spare is not None:
-            self._spare.lane.close()
+            self._drop(self._spare)
             self._spare = None
         self._unwatch_if_idle()
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from natsstream.arguments import check_bool, check_int, check_text
 from natsstream.errors import ConfigError
 from natsstream.streams.features import Feature
+from natsstream.streams.pulling.open_pulls import PullTimes
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _BYTES_MAX = (1 << 63) - 1
 _SECONDS_MAX = 1e9
 _BATCH_MAX = 1_000_000
 _EXPIRES_MIN_S = 0.1
+_EXPIRES_SHORTEST_S = 0.001
 _HEARTBEAT_MIN_S = 0.05
 _PRIORITY_MAX = 9
 _GROUP_CHARS_MAX = 16
@@ -158,18 +160,25 @@ class FetchOptions:
     batch_max: int = _BATCH_MAX
     group: GroupOptions = GroupOptions()
 
-    def body(self, count: int, left_s: float, pin_id: str) -> bytes:
-        """Return the JSON of a pull for `count` messages that waits for `left_s` seconds."""
+    def times(self, left_s: float) -> PullTimes:
+        """Return how long a pull waits; one that is not to wait is answered within the time."""
+        if self.no_wait:
+            return PullTimes(expires_s=left_s)
+        left_s = max(left_s, _EXPIRES_SHORTEST_S)
+        expires_s = min(left_s, self.expires_max_s) if self.expires_max_s else left_s
+        has_room = 2 * self.heartbeat_s <= expires_s
+        heartbeat_s = self.heartbeat_s if has_room else 0.0
+        return PullTimes(expires_s=expires_s, heartbeat_s=heartbeat_s, grace_s=GRACE_S)
+
+    def body(self, count: int, times: PullTimes, pin_id: str) -> bytes:
+        """Return the JSON of a pull for `count` messages."""
         fields: dict[str, object] = {"batch": count}
         if self.no_wait:
             fields["no_wait"] = True
         else:
-            expires_s = min(left_s, self.expires_max_s) if self.expires_max_s else left_s
-            expires_ns = max(1_000_000, round(expires_s * NS_PER_SECOND))
-            fields["expires"] = expires_ns
-            heartbeat_ns = round(self.heartbeat_s * NS_PER_SECOND)
-            if heartbeat_ns and 2 * heartbeat_ns <= expires_ns:
-                fields["idle_heartbeat"] = heartbeat_ns
+            fields["expires"] = round(times.expires_s * NS_PER_SECOND)
+            if times.heartbeat_s:
+                fields["idle_heartbeat"] = round(times.heartbeat_s * NS_PER_SECOND)
         if self.max_bytes:
             fields["max_bytes"] = self.max_bytes
         fields.update(self.group.fields(pin_id))
@@ -240,12 +249,18 @@ class ConsumeOptions:
     stop_after: int = 0
     group: GroupOptions = GroupOptions()
 
-    def body(self, count: int, max_bytes: int, expires_s: float, pin_id: str) -> bytes:
+    def times(self, limit_s: float) -> PullTimes:
+        """Return how long its pulls wait where the consumer lets them wait for `limit_s`."""
+        expires_s = min(self.expires_s, limit_s)
+        heartbeat_s = min(self.heartbeat_s, expires_s / 2)
+        return PullTimes(expires_s=expires_s, heartbeat_s=heartbeat_s, grace_s=GRACE_S)
+
+    def body(self, count: int, max_bytes: int, times: PullTimes, pin_id: str) -> bytes:
         """Return the JSON of one of its pulls."""
         fields: dict[str, object] = {
             "batch": count,
-            "expires": round(expires_s * NS_PER_SECOND),
-            "idle_heartbeat": round(min(self.heartbeat_s, expires_s / 2) * NS_PER_SECOND),
+            "expires": round(times.expires_s * NS_PER_SECOND),
+            "idle_heartbeat": round(times.heartbeat_s * NS_PER_SECOND),
         }
         if max_bytes:
             fields["max_bytes"] = max_bytes

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import pytest_asyncio
 
+from natsstream import connect
 from natsstream.errors import NatsStreamError
 from natsstream.streams.pulling import engine, mailboxes
 from natsstream.testing import NatsCluster
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
-from tests.support.pulling import is_settled, nothing_comes, take
+from tests.support.pulling import has_pulls, is_settled, nothing_comes, take
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from natsstream import Consumer, JetStream
 
@@ -194,3 +195,50 @@ async def test_flow_goes_on_when_the_leader_is_killed() -> None:
                     assert await anext(others, None) is None
 
             assert found == set(range(1, 61))
+
+
+async def fetch_until(worker: Consumer, count: int) -> list[int]:
+    """Return the sequences of a loop of fetches, each at once after the one before."""
+    found: list[int] = []
+    while len(found) < count:
+        with suppress(NatsStreamError):
+            found += [message.sequence for message in await worker.fetch(20, timeout=1)]
+    return found
+
+
+async def flow_until(worker: Consumer, count: int) -> list[int]:
+    """Return the sequences of a flow."""
+    async with worker.consume(heartbeat=0.2) as messages:
+        return await take(messages, count)
+
+
+@pytest.mark.parametrize("way", [fetch_until, flow_until])
+async def test_a_reader_hears_again_after_the_only_server_of_the_stream_was_killed(
+    stream_name: str, way: Callable[[Consumer, int], Awaitable[list[int]]]
+) -> None:
+    """Its client is connected to another one, and learns nothing of it."""
+    with NatsCluster() as cluster:
+        async with connect_to(cluster) as js:
+            stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+            await stream.consumers.create("work", durable=True, ack_wait=LONG_S)
+            await asyncio.to_thread(cluster.wait_for_leader, stream_name)
+        leader = cluster.leader_of(stream_name)
+        assert leader is not None
+        other = next(node for node in cluster.servers if node is not leader)
+        async with connect(other.client_url, request_timeout=30) as js:
+            worker = await (await js.streams.get(stream_name)).consumers.get("work")
+            reading = asyncio.ensure_future(way(worker, 40))
+            await eventually_async(lambda: has_pulls(worker))
+            await asyncio.to_thread(leader.kill)
+            await asyncio.to_thread(leader.start)
+            await eventually_async(lambda: is_there(worker))
+            await fill(js, stream_name, 40)
+            async with asyncio.timeout(40):
+                assert sorted(await reading) == list(range(1, 41))
+
+
+async def is_there(worker: Consumer) -> bool:
+    """Tell whether a consumer has a leader again."""
+    with suppress(NatsStreamError):
+        return bool(await worker.info())
+    return False
