@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from natsstream._wire.endings import Endings
 from natsstream._wire.life import CLOSE_TIMEOUT_S, Life, Listener, Watcher
 from natsstream._wire.outlet import Outlet
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
@@ -51,11 +52,13 @@ class Client:
         options: What it was opened with.
         parser: The sinks of its subscriptions.
         requests: Its requests under way.
+        endings: What is still to be freed on the server.
     """
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options: ConnectOptions = options
         self.requests: Requests = Requests(options.inbox_prefix)
+        self.endings: Endings = Endings()
         watchdog = Watchdog(
             interval_s=options.ping_interval,
             missed_max=options.max_missed_pings,
@@ -428,8 +431,9 @@ class Client:
         """
         if self._link is None or self._life.is_closed:
             return
-        self._subscriptions.end_all()
         try:
+            await self.endings.finish(_LAST_FLUSH_S)
+            self._subscriptions.end_all()
             with suppress(NatsStreamError):
                 await self.flush(_LAST_FLUSH_S)
             self._life.begin_end()

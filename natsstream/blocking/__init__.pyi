@@ -487,7 +487,7 @@ class Consumer:
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
     ) -> DeliveredMessage | None:
-        """Return the next message, or None when none came in time."""
+        """Return the next message, or None when the server says that none came in time."""
 
     def fetch(
         self,

@@ -39,7 +39,7 @@ class Pulls(ConsumerPart):
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
     ) -> DeliveredMessage | None:
-        """Return the next message, or None when none came in time.
+        """Return the next message, or None when the server says that none came in time.
 
         A call that is cancelled takes no message away: what arrives then is for the next call of
         this handle, or is given back to the server within a tenth of a second.
@@ -61,8 +61,8 @@ class Pulls(ConsumerPart):
                 two and a half heartbeats where the wait has any.
             PermissionDeniedError: This user may not pull from it.
             ConnectionLostError: The connection, or the consumer's leader, did not come back.
-            RequestTimeoutError: The server says nothing, not even that there is nothing; told one
-                to three seconds after `timeout`.
+            RequestTimeoutError: The server says nothing, not even that there is nothing, whatever
+                the timeout; raised one to three seconds after it. The next call pulls anew.
 
         Cost: one round trip. `consume` is many times faster for more than a few.
         Source: ADR-37; nats.go jetstream/consumer.go Next.
@@ -109,8 +109,8 @@ class Pulls(ConsumerPart):
             min_ack_pending: Of an "overflow" consumer: only while that many are out.
 
         Returns:
-            The messages, none when none came in time. `complete` tells whether all came, `error`
-            what went wrong behind the last one.
+            The messages; none when the server says that none came in time. `complete` tells whether
+            all came, `error` what went wrong behind the last one, such as the server's silence.
 
         Raises:
             PullLimitError: It asks for more than the consumer allows, or the next message is larger

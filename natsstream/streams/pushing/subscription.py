@@ -184,6 +184,9 @@ class PushMessages:
         Waits for one round trip, a second at most: what was on its way is given back as well. What
         the server had queued and not sent yet comes again after `ack_wait`.
         """
+        await self._client.endings.run(self._end())
+
+    async def _end(self) -> None:
         client = self._client
         gives_back = self._source.consumer.ack_policy != "none"
         try:

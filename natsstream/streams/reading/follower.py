@@ -168,6 +168,10 @@ class Follower:
     async def close(self) -> None:
         """Delete the consumer, also one that is being made; closing twice is fine."""
         self._is_closed = True
+        if self._beginning is not None or self._session is not None:
+            await self._api.client.endings.run(self._end())
+
+    async def _end(self) -> None:
         if self._beginning is not None:
             beginning, self._beginning = self._beginning, None
             beginning.cancel()

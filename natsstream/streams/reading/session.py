@@ -132,6 +132,7 @@ class ReadSession(Generic[Item]):
         self._last = _SEQUENCE_MAX if last is None else last
         self._left = self._last - (start.sequence or 1) + 1
         self._under_way = 0
+        self._delivered = 0
         self._buffered = 0
         self._buffered_bytes = 0
         self._has_oversized = False
@@ -234,7 +235,8 @@ class ReadSession(Generic[Item]):
         """Free everything here and on the server; closing twice is fine.
 
         A consumer that is being made is waited for, a second at most: the server works requests
-        off side by side, and a deletion can overtake the creation.
+        off side by side, and a deletion can overtake the creation. A caller that is cancelled
+        meanwhile does not wait, the deletion does.
 
         Args:
             confirm: Wait until the server has deleted the consumer, a second at most. Without it,
@@ -248,28 +250,26 @@ class ReadSession(Generic[Item]):
             return
         self._subscription.close()
         self._subscription = None
-        if self._creation is None:
+        creation = self._creation
+        if creation is None:
             return
-        if not self._creation.done():
-            await self._end_creation(self._creation)
+        if creation.done() and not confirm:
+            self._send_delete()
+            return
+        await self._api.client.endings.run(self._delete(creation, confirm=confirm))
+
+    async def _delete(self, creation: asyncio.Task[dict[str, object]], *, confirm: bool) -> None:
+        if not creation.done():
+            await asyncio.wait([creation], timeout=_CLOSE_TIMEOUT_S)
+            # One that has no answer still ends a turn later; nobody waits for it any more.
+            creation.add_done_callback(_take_error)
+            creation.cancel()
         client = self._api.client
         if not confirm or not client.is_connected:
             self._send_delete()
             return
         with suppress(NatsStreamError):
             await client.request(self._delete_subject, timeout=_CLOSE_TIMEOUT_S)
-
-    async def _end_creation(self, creation: asyncio.Task[dict[str, object]]) -> None:
-        try:
-            await asyncio.wait([creation], timeout=_CLOSE_TIMEOUT_S)
-        except BaseException:
-            # Cancelled once more: better a deletion that may come too early than none.
-            self._send_delete()
-            raise
-        finally:
-            # One that has no answer still ends a turn later; nobody waits for it any more.
-            creation.add_done_callback(_take_error)
-            creation.cancel()
 
     @property
     def _delete_subject(self) -> str:
@@ -304,6 +304,7 @@ class ReadSession(Generic[Item]):
         if last_delivery - first_delivery + 1 != len(messages):
             self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
             return
+        self._delivered = last_delivery
         run = run_of(
             [Message(frame) for frame in messages],
             # A stream may hold headers alone.
@@ -363,6 +364,9 @@ class ReadSession(Generic[Item]):
             # The range exists, so a server that idles with a pull open has nothing to send: what it
             # counted as pending was deleted meanwhile. A new consumer counts again.
             self._idle_heartbeats += 1
+            # A last message that was lost on the way shows in no other's number.
+            if self._is_live and (status.number(HeaderName.LAST_CONSUMER) or 0) > self._delivered:
+                self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
             if self._idle_heartbeats >= _IDLE_HEARTBEATS_MAX and not self._is_live:
                 self._fail(SessionIdleError("the consumer has nothing to send"))
             return

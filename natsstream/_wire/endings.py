@@ -1,0 +1,40 @@
+"""What is still to be freed on the server, whoever has left meanwhile.
+
+Law: cancelling a reader, however often, does not cancel what ends it. Each ending has a deadline of
+its own; the connection waits for all of them before it closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Endings:
+    """The endings under way on one connection."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, ending: Coroutine[Any, Any, None]) -> None:
+        """Carry out an ending; it goes on when the caller is cancelled.
+
+        Args:
+            ending: It must end by itself, within some seconds.
+        """
+        task = asyncio.ensure_future(ending)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+
+    async def finish(self, timeout: float) -> None:
+        """Wait until all have ended; what takes longer than `timeout` seconds is cancelled."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        try:
+            # One may begin another.
+            while self._tasks and (left_s := deadline - asyncio.get_running_loop().time()) > 0:
+                await asyncio.wait(self._tasks, timeout=left_s)
+        finally:
+            for task in self._tasks:
+                task.cancel()
