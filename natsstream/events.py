@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from natsstream.errors import NatsStreamError
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -61,6 +63,17 @@ class PeerSilent(ConnectionEvent):
     """
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerUnreadable(ConnectionEvent):
+    """The server, or something between, sent bytes that are no NATS; the connection is dropped.
+
+    Attributes:
+        error: A `ProtocolError` that shows the line.
+    """
+
+    error: NatsStreamError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,12 +25,14 @@ from natsstream._wire.nats_py import (
     Host,
     Link,
     NatsPyClient,
+    NatsPyError,
     TcpTransport,
     abort_transport,
     add_subscription,
 )
 from natsstream._wire.parser import FrameParser
-from natsstream.errors import ConfigError
+from natsstream._wire.server_info import settle_info
+from natsstream.errors import ConfigError, ProtocolError
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +52,7 @@ _METHODS = (
     "_process_connect_init",
     "_attempt_reconnect",
     "_process_op_err",
+    "_process_info",
     "_process_msg",
     "_process_err",
 )
@@ -61,6 +64,7 @@ def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
     Raises:
         ConfigError: It is no client of nats-py, not connected, of another event loop, or has
             another natsstream on it.
+        ProtocolError: Its server has said of itself what no server of NATS says.
     """
     if not isinstance(nats, NatsPyClient):
         raise ConfigError(
@@ -77,6 +81,7 @@ def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
             "the client of nats-py belongs to another event loop",
             hint="attach where it was connected, or open a connection with natsstream.connect()",
         )
+    settle_info(cast("Any", nats)._server_info)
     if hasattr(nats, "_natsstream"):
         raise ConfigError(
             "natsstream stands on this connection already", hint="use one context for the program"
@@ -124,6 +129,14 @@ class _Attachment:
         await self._host.on_error(e)
         await self._methods["_process_op_err"](e)
 
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
+        try:
+            settle_info(info)
+        except ProtocolError as error:
+            # After a lane it is known to be one; in a handshake nats-py tries the next server.
+            raise NatsPyError(f"nats: {error.message}") from error
+        await self._methods["_process_info"](info, initial_connection)
+
     async def _process_msg(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
@@ -138,7 +151,10 @@ class _Attachment:
         fields += [reply] if reply else []
         fields += [b"%d" % len(header)] if header else []
         fields.append(b"%d" % (len(header) + len(data)))
-        self._parser.parse(b"%b\r\n%b%b\r\n" % (b" ".join(fields), header, data))
+        parsed = self._parser.parse(b"%b\r\n%b%b\r\n" % (b" ".join(fields), header, data))
+        if parsed.failure is not None:
+            self._host.on_broken(parsed.failure)
+            self.abort()
 
     async def _process_err(self, err_msg: str) -> None:
         if not self.has_lane:
@@ -219,6 +235,7 @@ class _Attachment:
         if not is_payload:
             parsed.clear()
         host = self._host
+        self._parser.allow(nats.max_payload)
         self._lane = FastLane(self._parser, behind(transport), host.on_broken, host.on_heard)
         self._lane.install(transport, early, passing=rest)
         self.transport = transport

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from natsstream._wire.commands import publish_command, publish_start
 from natsstream._wire.endings import Endings
 from natsstream._wire.life import CLOSE_TIMEOUT_S, Life, Listener, Watcher
 from natsstream._wire.outlet import Outlet
@@ -295,24 +296,21 @@ class Client:
         """
         await self._outlet.flush(timeout)
 
-    def publish_command(
-        self, subject: str, reply: str, headers: bytes, payload: bytes | memoryview
-    ) -> bytes:
+    def publish_command(self, subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
         """Return the bytes that publish one message.
 
         Raises:
             PayloadTooLargeError: It exceeds the server's max_payload.
+            SubjectError: Subject or reply would break the line.
+            HeaderError: The header block would break the message.
         """
-        size = len(headers) + len(payload)
-        if size > self.max_payload_bytes:
+        size, largest = len(headers) + len(payload), self._nats.max_payload
+        if size > largest:
             raise PayloadTooLargeError(
-                f"message to {subject} has {size} bytes, the server takes {self.max_payload_bytes}",
+                f"message to {subject} has {size} bytes, the server takes {largest}",
                 hint="split it, or raise max_payload in the server's configuration",
             )
-        if headers:
-            line = f"HPUB {subject} {reply} {len(headers)} {size}\r\n"
-            return b"%b%b%b\r\n" % (line.encode(), headers, payload)
-        return b"%b%b\r\n" % (f"PUB {subject} {reply} {size}\r\n".encode(), payload)
+        return publish_command(publish_start(subject, reply), b"", headers, payload)
 
     async def request(
         self,
@@ -340,6 +338,7 @@ class Client:
             NoRespondersError: Nobody listens on the subject.
             PermissionDeniedError: The user may not publish there, or not listen for answers.
             ConnectionLostError: The connection broke before the answer came.
+            UsageError: It can not be written; see `publish_command`.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
@@ -416,6 +415,8 @@ class Client:
             on_denied: Called when the server does not allow it, which it tells later.
 
         Raises:
+            SubjectError: The subject would break the line.
+            ConfigError: The name of the queue group would.
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = "NDArray[np.int64]"
 Bytes: TypeAlias = "NDArray[np.uint8]"
 
-_LF, _SPACE, _ZERO = 10, 32, 48
+_LF, _CR, _SPACE, _ZERO = 10, 13, 32, 48
 _TIME_DIGITS = 19  # Unix nanoseconds have 19 digits from 2001 to 2286.
 _TIME_POWERS = 10 ** np.arange(_TIME_DIGITS - 1, -1, -1, dtype=np.int64)
 _ACK_V1_TOKENS, _ACK_V2_TOKENS = 9, 11
@@ -86,7 +86,7 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
     if tail.suffix_tokens:
         return cut_in_order(data, start, sid)
     array = np.frombuffer(data, np.uint8)[start:]
-    frames = _chain(array)
+    frames = _whole(array, _chain(array))
     if not len(frames.start):
         return None
     pending_stop = frames.reply_stop
@@ -149,7 +149,7 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
             stop = header_start + int(fields[-1])
         except ValueError:
             break
-        if not payload_start <= stop <= len(data) - 2:
+        if not payload_start <= stop <= len(data) - 2 or data[stop] != _CR:
             break
         pending = pending_now
         rows.append(
@@ -270,6 +270,13 @@ def _chain(array: Bytes) -> _Frames:
         payload_start[kept],
         payload_stop[kept],
     )
+
+
+def _whole(array: Bytes, frames: _Frames) -> _Frames:
+    """Return the frames up to the first whose sizes can not be true."""
+    is_true = array[frames.payload_stop] == _CR
+    is_true &= frames.payload_start <= frames.payload_stop
+    return frames if is_true.all() else frames.head(int(np.argmin(is_true)))
 
 
 def _linked(starts: Ints, nexts: Ints, length: int) -> slice | Ints:

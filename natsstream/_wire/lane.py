@@ -91,7 +91,9 @@ class FastLane(asyncio.BufferedProtocol):
         """Return the free part of the buffer; never empty."""
         del sizehint
         if self._filled == len(self._buffer):
-            self._grow(2 * self._filled)
+            # By what has come, not by what a frame claims to be; no further than a frame needs.
+            doubled = 2 * self._filled
+            self._grow(min(doubled, self._needed) if self._needed > self._filled else doubled)
         return self._view[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -117,10 +119,7 @@ class FastLane(asyncio.BufferedProtocol):
             return
         data = bytes(self._view[: self._filled])
         try:
-            consumed, self._needed, passed = self._parser.parse(data)
-        except NatsStreamError as error:
-            self._break(error)
-            return
+            consumed, self._needed, passed, failure = self._parser.parse(data)
         except Exception as error:  # noqa: BLE001 - told to the client, who reconnects.
             # A sink failed, and some frames of `data` may have been handed out: never twice.
             self._break(ProtocolError("a frame could not be handled", detail=repr(error)))
@@ -128,10 +127,10 @@ class FastLane(asyncio.BufferedProtocol):
         rest = self._filled - consumed
         self._view[:rest] = self._view[consumed : self._filled]
         self._filled = rest
-        if self._needed > len(self._buffer):
-            self._grow(self._needed)
         if passed:
             self._behind.data_received(passed)
+        if failure is not None:
+            self._break(failure)
 
     def _pass(self) -> None:
         """Hand the rest of a frame to nats-py, and go on behind it."""

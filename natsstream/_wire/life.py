@@ -22,6 +22,7 @@ from natsstream.events import (
     Disconnected,
     LameDuck,
     PeerSilent,
+    PeerUnreadable,
     PermissionDenied,
     ServerComplaint,
     ServersChanged,
@@ -202,6 +203,7 @@ class Life:
     def on_broken(self, error: NatsStreamError) -> None:
         """The peer sent what can not be handled; the connection is being aborted."""
         self._blame(error.message)
+        self._tell(PeerUnreadable(url=self.url, error=error))
 
     def on_refused(self, error: NatsStreamError) -> None:
         """The servers refuse the credentials again and again: nats-py is about to close."""

@@ -32,6 +32,7 @@ from natsstream._wire.login import (
 )
 from natsstream._wire.parser import LINE_BYTES_MAX, FrameParser
 from natsstream._wire.refusals import is_about_credentials
+from natsstream._wire.server_info import settle_info
 from natsstream.errors import (
     AuthenticationError,
     ConfigError,
@@ -182,9 +183,9 @@ class LanedClient(NatsPyClient):
         await super()._process_op_err(e)
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
-        told = info.get("connect_urls")
-        if isinstance(told, list):
-            info["connect_urls"] = self._admit(cast("list[object]", told))
+        settle_info(info)
+        if told := cast("list[str] | None", info.get("connect_urls")):
+            info["connect_urls"] = self._admit(told)
         if initial_connection and "tls" in self.options and not self.options["tls_handshake_first"]:
             demand_tls(info)
         await super()._process_info(info, initial_connection)
@@ -193,11 +194,11 @@ class LanedClient(NatsPyClient):
             self._server_info.update(info)
             self._max_payload = info.get("max_payload", self._max_payload)
 
-    def _admit(self, told: list[object]) -> list[str]:
-        """Forget servers that have left the cluster; return those that need not be known yet."""
+    def _admit(self, told: list[str]) -> list[str]:
+        """Forget servers that have left the cluster; return those that are not known yet."""
         pool = self._server_pool
         given = {address_of(server.uri.netloc) for server in pool if not server.discovered}
-        found = [url for url in told if isinstance(url, str) and address_of(url)]
+        found = {url: address for url in told if (address := address_of(url))}
         # In place: nats-py may be in the middle of a round through it.
         pool[:] = [
             server
@@ -207,7 +208,8 @@ class LanedClient(NatsPyClient):
             or not found
             or server.uri.netloc in found
         ]
-        return [url for url in found if address_of(url) not in given]
+        known = {server.uri.netloc for server in pool}
+        return [url for url, address in found.items() if address not in given and url not in known]
 
     async def _process_err(self, err_msg: str) -> None:
         # The host knows it by the lane already. nats-py would close the connection for good; the
@@ -288,6 +290,7 @@ def install_lane(nats: Any, parser: FrameParser, host: Host) -> asyncio.Transpor
     received.clear()
     if streams._io_reader.at_eof():
         raise ConnectionResetError("the server hung up after the handshake")
+    parser.allow(nats.max_payload)
     lane = FastLane(parser, behind(transport), host.on_broken, host.on_heard)
     lane.install(transport, early)
     return transport

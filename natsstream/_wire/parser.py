@@ -2,27 +2,51 @@
 
 What lives here: the grammar of what a NATS server sends, for frames whose subscription has a sink.
 What must not: sockets, asyncio, meaning of payloads. Frames of other subscriptions and every other
-verb (PING, INFO, -ERR, ...) are returned byte for byte, for nats-py to read.
+verb (PING, INFO, -ERR, ...) are returned, for nats-py to read.
 
-Law: the same bytes give the same frames, however they are split into calls.
+Law: the same bytes give the same frames and the same end, however they are split into calls. Bytes
+that are no NATS are an end: what is returned for nats-py is whole, and such that it reads it, as it
+would wait for ever behind a line of more than 4 KiB that it does not know.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from natsstream._wire.server_info import read_info
 from natsstream.errors import ProtocolError
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
 
-# nats-server's default max_control_line is 4 KiB and INFO may be longer in large clusters; a line
-# beyond 1 MiB without an end is no NATS server.
+# INFO is long in large clusters, and a message's line where a server allows a long control line;
+# one beyond 1 MiB without an end is no NATS server.
 LINE_BYTES_MAX = 1 << 20
-# The server's max_payload is at most its max_pending, 64 MiB unless somebody raised it: no frame
-# has a size of ten digits, which would make the lane ask for that much memory.
-_SIZE_DIGITS_MAX = 9
+# Every other line: the longest is the -ERR that names a subject of 4 KiB.
+_OTHER_LINE_BYTES_MAX = 8 << 10
+FRAME_BYTES_MAX = 64 << 20
+"""No frame is larger than this or the largest `max_payload` that a server told, by which a server
+compares headers and payload; 64 MiB is the most that a server queues for a client by default, and
+so the most that a `max_payload` was which a reload has lowered since."""
+# What a server puts beside a message that it has stored: where it is from, for direct gets,
+# republished and sourced messages.
+_ADDED_BYTES_MAX = 64 << 10
+# nats-server keeps sizes in 32 bits.
+_SIZE_DIGITS_MAX = 10
+_NO_SIZE = 1 << 63
+_SHOWN_BYTES_MAX = 80
+_CR = 13
+_LONG = (b"MSG ", b"HMSG", b"INFO")
+_VERBS = (*_LONG, b"PING", b"PONG", b"+OK", b"-ERR")
+_VERB_SIZE = 4
+_CONTROL = re.compile(
+    rb"(?P<bare>PING|PONG|\+OK)[ \t]*|(?P<verb>-ERR|INFO)(?:[ \t]+(?P<text>[^\r\n]*))?",
+    re.IGNORECASE,
+)
+# As narrow as nats-py's own expressions: it takes a vertical tab for a space, a server does not.
+_PASSED = re.compile(rb"H?MSG [^\s]+ [0-9]{1,18}(?: [^\s]+)?(?: [0-9]+){1,2}")
 
 
 Frame: TypeAlias = tuple[bytes, bytes, bytes, bytes]
@@ -55,11 +79,13 @@ class Parsed(NamedTuple):
         consumed: Bytes that need not be shown again.
         needed: Length that the rest must reach before another call can get further.
         passed: Bytes that are not for a sink, in order.
+        failure: Why nothing behind the consumed bytes can be read; None while it can.
     """
 
     consumed: int
     needed: int
     passed: bytes
+    failure: ProtocolError | None = None
 
 
 class FrameParser:
@@ -71,12 +97,21 @@ class FrameParser:
     Attributes:
         sinks: Frame sinks by subscription id in ASCII.
         blocks: Block sinks by subscription id in ASCII; looked up before `sinks`.
+        frame_bytes_max: Headers and payload of the largest frame that is read.
     """
 
     def __init__(self, on_error: Callable[[str], None] | None = None) -> None:
         self._on_error = on_error
         self.sinks: dict[bytes, FrameSink] = {}
         self.blocks: dict[bytes, BlockSink] = {}
+        self.frame_bytes_max: int = FRAME_BYTES_MAX + _ADDED_BYTES_MAX
+
+    def allow(self, max_payload: int) -> None:
+        """Read frames of a server that takes such messages; a smaller limit than before is no news.
+
+        What is stored may be larger than what a server takes since a reload.
+        """
+        self.frame_bytes_max = max(self.frame_bytes_max, max_payload + _ADDED_BYTES_MAX)
 
     def tell_error(self, text: str) -> None:
         """Tell of an error of the server, without the quotes that it puts around it."""
@@ -90,10 +125,8 @@ class FrameParser:
             data: All bytes that are not consumed yet.
 
         Returns:
-            How far it got; the caller keeps `data[consumed:]` and calls again with more.
-
-        Raises:
-            ProtocolError: A line is not NATS, or has no end within 1 MiB.
+            How far it got; the caller keeps `data[consumed:]` and calls again with more. With a
+            failure, that all before it was handed over, and nothing behind it will be.
 
         Cost: about 1 microsecond a frame for sinks.
         """
@@ -103,8 +136,9 @@ class FrameParser:
         batches: dict[bytes, list[Frame]] = {}
         passed: list[bytes] = []
         last_sid, append = b"", _no_batch
+        failure: ProtocolError | None = None
         while (line_end := find(b"\r\n", position)) >= 0:
-            verb = data[position : position + 4]
+            verb = data[position : position + _VERB_SIZE]
             header_length = 0
             if verb == b"MSG ":
                 fields = data[position + 4 : line_end].split(b" ")
@@ -112,21 +146,31 @@ class FrameParser:
                 fields = data[position + 4 : line_end].split(b" ")
                 header_length = _header_length(fields)
             else:
-                if verb == b"-ERR":
-                    # nats-py would tell it too, but in lower case, as if subjects had none.
-                    self.tell_error(data[position + 4 : line_end].decode(errors="surrogateescape"))
-                passed.append(data[position : line_end + 2])
+                try:
+                    passed.append(self._control(data[position:line_end]))
+                except ProtocolError as error:
+                    failure = error
+                    break
                 position = line_end + 2
                 continue
             digits = fields[-1]
-            is_legal = digits.isdigit() and len(digits) <= _SIZE_DIGITS_MAX
-            size = int(digits) if is_legal else -1
-            if not 0 <= header_length <= size or not 3 <= len(fields) <= 4:
-                raise ProtocolError(f"malformed frame {data[position:line_end][:80]!r}")
+            count = len(fields)
+            try:
+                size = int(digits) if digits.isdigit() else -1
+            except ValueError:  # More digits than Python reads.
+                size = -1
+            if size < header_length or count > 4 or count < 3:
+                failure = _malformed(data[position:line_end])
+                break
             start = line_end + 2
             stop = start + size
             if stop + 2 > length:
                 needed = stop + 2 - position
+                if size > self.frame_bytes_max:
+                    failure = _malformed(data[position:line_end])
+                break
+            if data[stop] != _CR:
+                failure = _malformed(data[position:line_end])
                 break
             sid = fields[1]
             if sid in blocks:
@@ -139,23 +183,70 @@ class FrameParser:
                     continue
             if sid != last_sid:
                 if sid not in sinks:
+                    if not _PASSED.fullmatch(data, position, line_end):
+                        failure = _malformed(data[position:line_end])
+                        break
                     passed.append(data[position : stop + 2])
                     position = stop + 2
                     continue
                 last_sid, append = sid, batches.setdefault(sid, []).append
             body = start + header_length
-            reply = fields[2] if len(fields) == 4 else b""
+            reply = fields[2] if count == 4 else b""
             append((fields[0], reply, data[start:body], data[body:stop]))
             position = stop + 2
         _deliver(batches, sinks)
-        if not needed:
-            if length - position > LINE_BYTES_MAX:
-                raise ProtocolError(
-                    f"no line end within {LINE_BYTES_MAX} bytes from the server",
-                    hint="is this address a NATS server?",
-                )
+        if not needed and failure is None:
             needed = length - position + 1
-        return Parsed(position, needed, b"".join(passed))
+            failure = _unended(data, position)
+        return Parsed(position, needed, b"".join(passed), failure)
+
+    def _control(self, line: bytes) -> bytes:
+        """Return what nats-py is to read for a line that is no message's.
+
+        Raises:
+            ProtocolError: No server of NATS would write it.
+        """
+        found = _CONTROL.fullmatch(line)
+        if found is None:
+            raise _malformed(line)
+        verb: bytes | None = found["verb"]
+        text: bytes = found["text"] or b""
+        is_info = verb is not None and verb.upper() == b"INFO"
+        if len(line) > (LINE_BYTES_MAX if is_info else _OTHER_LINE_BYTES_MAX):
+            raise _malformed(line)
+        if verb is None:
+            return b"%b\r\n" % found["bare"].upper()
+        if is_info:
+            payload_max = read_info(text).get("max_payload")
+            if isinstance(payload_max, int):
+                self.allow(payload_max)
+            return b"INFO %b\r\n" % text
+        # nats-py would tell it too, but in lower case, as if subjects had none.
+        self.tell_error(text.decode(errors="surrogateescape"))
+        # It reads only what stands in quotes, and UTF-8.
+        words = text.strip().strip(b"'").decode(errors="replace") or "no reason"
+        return b"-ERR '%b'\r\n" % words.encode()
+
+
+def _malformed(line: bytes) -> ProtocolError:
+    return ProtocolError(
+        f"malformed line from the server: {line[:_SHOWN_BYTES_MAX]!r}",
+        hint="is this address a NATS server, or does something between change bytes?",
+    )
+
+
+def _unended(data: bytes, position: int) -> ProtocolError | None:
+    """Return what is wrong with a line whose end has not come; None for nothing so far."""
+    head = data[position : position + _VERB_SIZE].upper()
+    if not any(verb.startswith(head[: len(verb)]) for verb in _VERBS):
+        return _malformed(data[position : position + _SHOWN_BYTES_MAX])
+    size = len(data) - position
+    if size > (LINE_BYTES_MAX if head in _LONG else _OTHER_LINE_BYTES_MAX):
+        return ProtocolError(
+            f"no line end within {size} bytes from the server",
+            hint="is this address a NATS server?",
+        )
+    return None
 
 
 def _no_batch(_frame: Frame) -> None:
@@ -175,9 +266,9 @@ def _header_length(fields: list[bytes]) -> int:
     """Take the header's size out of the fields of a line from after `HMSG` on.
 
     Returns:
-        The size, or -1 when no server would write such a line.
+        The size; one that is larger than every frame when no server would write such a line.
     """
     if len(fields) < 4 or fields.pop(0):
-        return -1
+        return _NO_SIZE
     digits = fields.pop(-2)
-    return int(digits) if digits.isdigit() and len(digits) <= _SIZE_DIGITS_MAX else -1
+    return int(digits) if digits.isdigit() and len(digits) <= _SIZE_DIGITS_MAX else _NO_SIZE

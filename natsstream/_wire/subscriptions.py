@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from natsstream._wire.commands import subscribe_command, subscribe_start, unsubscribe_command
 from natsstream._wire.parser import BlockSink, FrameParser, FrameSink
 from natsstream._wire.refusals import denied_error
 from natsstream.errors import NatsStreamError, PermissionDeniedError
@@ -87,15 +88,19 @@ class Subscriptions:
         """Subscribe now, and again after each reconnect.
 
         Raises:
+            SubjectError: The subject would break the line.
+            ConfigError: The name of the queue group would.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
+        # Before nats-py notes them: it writes them again after each reconnect, and does not look.
+        start = subscribe_start(subject, queue)
         self._link = link
         sid = link.add_subscription(subject, queue)
         subscription = Subscription(self, sid, subject=subject, queue=queue, on_denied=on_denied)
         self._parser.sinks[sid] = sink
         self._made[sid] = subscription
         try:
-            self._write(b"SUB %b %b %b\r\n" % (subject.encode(), queue.encode(), sid))
+            self._write(subscribe_command(start, sid))
         except NatsStreamError:
             self._forget(sid)
             raise
@@ -113,7 +118,7 @@ class Subscriptions:
         # The SUB may wait for the next connection, or be on its way through a reconnect: behind it
         # in order, this ends both. A server does not mind an UNSUB of what it does not know.
         with suppress(NatsStreamError):
-            self._write(b"UNSUB %b\r\n" % sid)
+            self._write(unsubscribe_command(sid))
 
     def end(self, sid: bytes) -> None:
         """End a subscription here and on the server; ending twice is fine."""

@@ -7,6 +7,7 @@ import time
 from typing import Literal
 
 from natsstream._wire.client import Client
+from natsstream._wire.commands import subscribe_start
 from natsstream._wire.headers import HeaderValues, encode_headers
 from natsstream.arguments import check_bytes, check_choice, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError
@@ -101,7 +102,7 @@ class Core:
 
         Raises:
             SubjectError: The subject is not legal.
-            ConfigError: A limit is below 1, or the queue's name is not legal.
+            ConfigError: A limit is below 1, or the queue's name is too long or not legal.
         """
         check_text(queue, "queue")
         check_choice(on_slow, "on_slow", ("raise", "drop"))
@@ -109,9 +110,10 @@ class Core:
             raise ConfigError(f"{queue!r} is not a legal queue group", hint="leave out blanks")
         for name, value in (("max_pending", max_pending), ("max_pending_bytes", max_pending_bytes)):
             check_int(value, name, minimum=1)
+        subscribe_start(check_filter(subject), queue)  # Here rather than when it is opened.
         return CoreSubscription(
             self._client,
-            check_filter(subject),
+            subject,
             queue=queue,
             max_pending=max_pending,
             max_pending_bytes=max_pending_bytes,

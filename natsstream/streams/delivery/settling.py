@@ -13,13 +13,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from natsstream._wire import api as subjects
+from natsstream._wire.commands import ack_commands, is_word, verdict_command
 from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
+    SubjectError,
     TransportError,
 )
 from natsstream.streams.delivery.confirming import Confirming
@@ -33,8 +36,6 @@ _log = logging.getLogger(__name__)
 
 FLUSH_AT = 64
 """Acks that leave at once; the server works on them while the reader goes on."""
-_ACK_STOP = b" 4\r\n+ACK\r\n"
-_ACK_BETWEEN = b" 4\r\n+ACK\r\nPUB "
 
 
 class AckNext(Protocol):
@@ -85,9 +86,11 @@ class Settling:
 
         Raises:
             ConnectionClosedError: The connection was closed.
+            SubjectError: The message came with a reply subject to which nothing can go.
         """
+        command = verdict_command(reply, body)
         self.begin()
-        self._others.append(b"PUB %b %d\r\n%b\r\n" % (reply, len(body), body))
+        self._others.append(command)
 
     def flush(self) -> None:
         """Send what waits for the loop's turn."""
@@ -96,7 +99,7 @@ class Settling:
             return
         commands = b"".join(others)
         if acks:
-            commands += b"PUB " + _ACK_BETWEEN.join(acks) + _ACK_STOP
+            commands += self._acks(acks)
         count = len(acks) + len(others)
         acks.clear()
         others.clear()
@@ -111,6 +114,17 @@ class Settling:
                 self.source.what,
                 error.message,
             )
+
+    def _acks(self, acks: list[bytes]) -> bytes:
+        try:
+            return ack_commands(acks)
+        except SubjectError as error:
+            # The message said that it was acked: no caller is left to tell.
+            sendable = [each for each in acks if is_word(each)]
+            count = len(acks) - len(sendable)
+            what = self.source.what
+            _log.warning("%d acks of messages of %s can not be sent: %s", count, what, error)
+            return ack_commands(sendable) if sendable else b""
 
     def _flush_soon(self) -> None:
         self._is_scheduled = False
@@ -177,7 +191,8 @@ class Settling:
             return
         for message in self._kept:
             if not message.is_settled:
-                self.say(message.reply, IN_PROGRESS)
+                with suppress(SubjectError):  # Its verdict will tell.
+                    self.say(message.reply, IN_PROGRESS)
         self._arm()
 
 

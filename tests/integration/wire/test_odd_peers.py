@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import tracemalloc
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from natsstream._wire import nats_py
 from natsstream._wire.client import Client
-from natsstream.errors import AuthenticationError, ConnectError, PermissionDeniedError
-from natsstream.events import Connected, Disconnected
+from natsstream._wire.server_info import NO_LIMIT_BYTES, URLS_MAX
+from natsstream.errors import (
+    AuthenticationError,
+    ConnectError,
+    PermissionDeniedError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from natsstream.events import Connected, Disconnected, PeerUnreadable, ServersChanged
 from natsstream.options import ConnectOptions
 from tests.support.eventually import eventually_async
 from tests.support.peers import INFO, Peer, scripted
@@ -232,19 +240,7 @@ async def test_requests_are_possible_again_when_the_next_server_allows_answers(
         peer.writer.write(b"-ERR 'Permissions Violation for Subscription to \"%b\"'\r\n" % inbox)
         await peer.answer_pings(stop=b"PUB die")
 
-    async def allows(peer: Peer) -> None:
-        await peer.greet()
-        sid = b""
-        while line := await peer.reader.readline():
-            words = line.split()
-            if words[:1] == [b"SUB"]:
-                sid = words[-1]
-            if words[:1] == [b"PING"]:
-                peer.writer.write(b"PONG\r\n")
-            if words[:1] == [b"PUB"]:
-                peer.writer.write(b"MSG %b %b 2\r\nok\r\n" % (words[2], sid))
-
-    async with scripted(forbids, allows) as url, open_client(url) as (client, _):
+    async with scripted(forbids, answers) as url, open_client(url) as (client, _):
         await client.flush(30)
         with pytest.raises(PermissionDeniedError):
             await client.request("a", timeout=30)
@@ -339,3 +335,147 @@ async def test_ping_that_is_not_sent_is_not_waited_for_by_the_next_one(
         await client.flush(30)
 
         assert client.raw._pongs == []
+
+
+async def answers(peer: Peer) -> None:
+    """Greet, answer pings and echo requests."""
+    await peer.greet()
+    sid = b""
+    while line := await peer.reader.readline():
+        words = line.split()
+        if words[:1] == [b"SUB"]:
+            sid = words[-1]
+        if words[:1] == [b"PING"]:
+            peer.writer.write(b"PONG\r\n")
+        if words[:1] == [b"PUB"] and len(words) > 3:
+            peer.writer.write(b"MSG %b %b 2\r\nok\r\n" % (words[2], sid))
+
+
+NONSENSE = [
+    b"x" * 20_000,
+    b"x" * 20_000 + b"\r\n",
+    b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    b"\x16\x03\x01" * 10_000,
+    b"\r\n" * 10_000,
+    b"FOO bar\r\n" * 5_000,
+    b"MSG a 1 999999999\r\n",
+    b"MSG a\x0bb 77 " + b"5" * 5_000 + b"\r\n",
+    b"MSG a\x0bb 77 5\r\nhello\r\n" * 500,
+    b"INFO " + b"[" * 100_000 + b"]" * 100_000 + b"\r\n",
+    b'INFO {"max_payload":"x"}\r\n',
+    b'INFO {"max_payload":null}\r\n',
+    b'INFO {"max_payload":-7}\r\n',
+    b'INFO {"max_payload":{}}\r\n',
+    b'INFO {"nonce":5}\r\n',
+    b"INFO " + b" " * (2 << 20),
+]
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE, ids=range(len(NONSENSE)))
+async def test_bytes_that_are_no_nats_end_the_connection_with_a_typed_event(
+    nonsense: bytes, open_client: Opener
+) -> None:
+    """nats-py alone would wait for ever behind more than 4 KiB of them."""
+
+    async def spoils(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until(b"PUB spoil")
+        peer.writer.write(nonsense)
+        await peer.answer_pings()
+
+    async with scripted(spoils, answers) as url, open_client(url) as (client, events):
+        client.write(client.publish_command("spoil", "", b"", b""))
+        await reaches(client, 2)
+
+        assert (await client.request("a", timeout=30))[3] == b"ok"
+        assert [type(each) for each in events] == [PeerUnreadable, Disconnected, Connected]
+        told = events[0]
+        assert isinstance(told, PeerUnreadable)
+        assert isinstance(told.error, ProtocolError)
+        assert told.url == url
+        assert cast("Disconnected", events[1]).reason == told.error.message
+
+
+async def test_flood_that_is_no_nats_costs_no_memory(open_client: Opener) -> None:
+    async def floods(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until(b"PUB spoil")
+        for _ in range(1_000):
+            peer.writer.write(b"x" * 1_000_000)
+            await peer.writer.drain()
+
+    async with scripted(floods, answers) as url, open_client(url) as (client, _):
+        tracemalloc.start()
+        try:
+            client.write(client.publish_command("spoil", "", b"", b""))
+            await reaches(client, 2)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 64 << 20
+
+
+async def test_frame_that_claims_a_gigabyte_costs_what_comes_of_it(open_client: Opener) -> None:
+    async def claims(peer: Peer) -> None:
+        await peer.greet(b',"max_payload":999999999')
+        await peer.until(b"PUB spoil")
+        peer.writer.write(b"MSG a 1 999999999\r\n" + b"x" * 1_000)
+        await peer.answer_pings()
+
+    async with scripted(claims) as url, open_client(url) as (client, _):
+        tracemalloc.start()
+        try:
+            client.write(client.publish_command("spoil", "", b"", b""))
+            await asyncio.sleep(0)
+            pong = asyncio.create_task(client.flush(0.5))
+            with pytest.raises(RequestTimeoutError):
+                await pong  # It belongs to the payload now.
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 32 << 20
+
+
+async def test_info_with_many_addresses_is_taken_at_once_and_in_part(open_client: Opener) -> None:
+    """Counts the comparisons: nats-py alone made one for each pair of addresses."""
+    urls = b",".join(
+        b'"10.%d.%d.%d:4222"' % (n >> 16, n >> 8 & 255, n & 255) for n in range(20_000)
+    )
+
+    async def tells(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until(b"PUB spoil")
+        for _ in range(3):
+            peer.writer.write(INFO % (b',"connect_urls":[%b]' % urls))
+        await peer.answer_pings()
+
+    async with scripted(tells) as url, open_client(url) as (client, events):
+        client.write(client.publish_command("spoil", "", b"", b""))
+        await client.flush(30)
+        await eventually_async(lambda: _has_told(events))
+
+        assert client.connections == 1
+        assert len(client.raw.servers) == 1 + URLS_MAX
+
+
+async def _has_told(events: list[ConnectionEvent]) -> bool:
+    return any(isinstance(each, ServersChanged) for each in events)
+
+
+async def test_limit_that_a_server_lifts_is_no_limit(open_client: Opener) -> None:
+    """nats-server takes `max_payload: -1`, and says so."""
+    async with (
+        scripted(_greet_without_limit) as url,
+        open_client(url) as (client, _),
+    ):
+        assert client.max_payload_bytes == NO_LIMIT_BYTES
+        assert client.publish_command("a", "", b"", bytes(2 << 20))
+
+
+async def _greet_without_limit(peer: Peer) -> None:
+    peer.writer.write(b'INFO {"server_id":"x","version":"2.15.1","max_payload":-1}\r\n')
+    await peer.until(b"PING\r\n")
+    peer.writer.write(b"PONG\r\n")
+    await peer.answer_pings()

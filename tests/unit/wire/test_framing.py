@@ -190,6 +190,25 @@ def test_numbers_of_the_ack_subject_are_read() -> None:
     assert cut.pending == 12
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"MSG a 7 " + ack(2, 2) + b" 2\r\nx!y\n",
+        b"MSG a 7 " + ack(2, 2) + b" 1\r\nxyz\r\n",
+        b"HMSG a 7 " + ack(2, 2) + b" 99 5\r\nhello\r\n",
+    ],
+)
+def test_message_whose_sizes_are_not_true_ends_a_run(bad: bytes) -> None:
+    good = msg(b"a", SID, b"x", reply=ack(1, 1))
+    after = msg(b"a", SID, b"x", reply=ack(3, 3))
+
+    cut = check(good + bad + after)
+
+    assert cut is not None
+    assert cut.sequence.tolist() == [1]
+    assert check(bad + after) is None
+
+
 def test_malformed_message_in_a_run_ends_it() -> None:
     good = msg(b"a", SID, b"x", reply=ack(1, 1))
     cut = check(good + b"MSG a 7 " + ack(2, 2) + b" x\r\n")

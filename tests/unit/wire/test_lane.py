@@ -196,6 +196,30 @@ async def test_buffer_grows_for_a_frame_and_takes_small_ones_after_it(bench: Ben
     assert len(bench.lane._buffer) < 9 << 20  # pyright: ignore[reportPrivateUsage]
 
 
+async def test_memory_grows_with_what_comes_and_not_with_what_is_claimed(bench: Bench) -> None:
+    bench.receive(b"MSG a 7 %d\r\n" % (60 << 20) + b"x" * (3 << 20))
+
+    assert len(bench.lane._buffer) <= 8 << 20  # pyright: ignore[reportPrivateUsage]
+    assert bench.broken == []
+
+
+async def test_claim_that_no_server_makes_ends_the_connection_at_once(bench: Bench) -> None:
+    bench.receive(b"MSG a 7 999999999\r\n")
+
+    assert [type(each) for each in bench.broken] == [ProtocolError]
+    assert len(bench.lane._buffer) == BLOCK_BYTES  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("step", [1, 700, 1 << 20])
+async def test_what_came_before_nonsense_is_handed_over(bench: Bench, step: int) -> None:
+    before = msg(b"a", SID, b"x") + b"PONG\r\n"
+    bench.receive(before + b"GET / HTTP/1.1\r\n" + msg(b"a", SID, b"y"), step=step)
+
+    assert bench.payloads() == [b"x"]
+    assert bench.protocol.heard == [b"PONG\r\n"]
+    assert bench.transport.is_aborted
+
+
 async def test_block_mode_waits_for_more_and_flushes_by_itself(
     bench: Bench, blocks: Blocks
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natsstream._wire.parser import LINE_BYTES_MAX, Frame, FrameParser
@@ -41,6 +41,74 @@ MALFORMED = [
     b"HMSG a 1 6 5\r\nhello\r\n",
     b"HMSG a 1 reply more 5 5\r\nhello\r\n",
     b"HMSGa 1 5 5\r\nhello\r\n",
+    # A payload that is longer or shorter than its line says.
+    b"MSG a 1 5\r\nhello!\r\n",
+    b"MSG a 1 5\r\nhell\r\n\r\n",
+    b"HMSG a 1 12 13\r\nNATS/1.0\r\n\r\nxy\r\n",
+    # More than any server sends: refused for what it says, before it comes.
+    b"MSG a 1 999999999\r\n",
+    b"HMSG a 1 12 999999999\r\n",
+    # Lines of no verb, or with what the verb does not have.
+    b"\r\n",
+    b" PING\r\n",
+    b"PINGS\r\n",
+    b"PING x\r\n",
+    b"+OKAY\r\n",
+    b"GET / HTTP/1.1\r\n",
+    b"\x16\x03\x01\x02\r\n",
+    b"msg a 1 5\r\nhello\r\n",
+    b"PUB a 5\r\nhello\r\n",
+    b"PING" + b" " * 9_000 + b"\r\n",
+    b"-ERR '" + b"x" * 9_000 + b"'\r\n",
+    # INFO that would break whoever reads it.
+    b"INFO\r\n",
+    b"INFO 5\r\n",
+    b"INFO {bad\r\n",
+    b'INFO {"a":"\xff"}\r\n',
+    b'INFO {"a":\n5}\r\n',
+    b"INFO " + b"[" * 100_000 + b"\r\n",
+    b'INFO {"a":' + b"[" * 30 + b"]" * 30 + b"}\r\n",
+    b'INFO {"max_payload":"x"}\r\n',
+    b'INFO {"max_payload":null}\r\n',
+    b'INFO {"max_payload":true}\r\n',
+    b'INFO {"max_payload":0}\r\n',
+    b'INFO {"max_payload":-5}\r\n',
+    b'INFO {"max_payload":1e6}\r\n',
+    b'INFO {"max_payload":99999999999}\r\n',
+    b'INFO {"version":2}\r\n',
+    b'INFO {"nonce":[]}\r\n',
+    b'INFO {"connect_urls":{"a":1}}\r\n',
+]
+# The same, without an end.
+NONSENSE = [
+    b"x" * 20_000,
+    b"\r" * 20_000,
+    b"\0" * 20_000,
+    b"PING" + b" " * 20_000,
+    b"-ERR '" + b"x" * 20_000,
+    b"{" * 20_000,
+]
+# Lines that a server never wrote, and nats-py would not read, but which are plain enough.
+ODD = [
+    (b"ping\r\n", b"PING\r\n"),
+    (b"Pong \t\r\n", b"PONG\r\n"),
+    (b"+ok\r\n", b"+OK\r\n"),
+    (b"-err  'no'\r\n", b"-ERR 'no'\r\n"),
+    (b"-ERR\r\n", b"-ERR 'no reason'\r\n"),
+    (b"-ERR no quotes\r\n", b"-ERR 'no quotes'\r\n"),
+    (b"-ERR 'not \xff UTF-8'\r\n", b"-ERR 'not \xef\xbf\xbd UTF-8'\r\n"),
+    (b'info\t{"max_payload":5}\r\n', b'INFO {"max_payload":5}\r\n'),
+]
+# Frames of subscriptions of nats-py that it would not read, or read as another one.
+UNREADABLE = [
+    b"MSG a\x0bb 2 0\r\n\r\n",
+    b"MSG  2 0\r\n\r\n",
+    b"MSG a\tb 2 0\r\n\r\n",
+    b"MSG a\nb 2 0\r\n\r\n",
+    b"MSG a x 0\r\n\r\n",
+    b"MSG a 2 \x0c 0\r\n\r\n",
+    b"MSG a " + b"2" * 5_000 + b" 0\r\n\r\n",
+    b"HMSG a\x0c 2 12 12\r\nNATS/1.0\r\n\r\n\r\n",
 ]
 
 
@@ -72,12 +140,19 @@ class Listener:
         if len(self.rest) >= self.needed:
             self.parse()
 
+    def feed_all(self, *pieces: bytes) -> None:
+        """Take several."""
+        for piece in pieces:
+            self.feed(piece)
+
     def parse(self) -> int:
         """Show everything that is not consumed; returns how much of it was."""
         self.shown += len(self.rest)
-        consumed, self.needed, passed = self.parser.parse(self.rest)
+        consumed, self.needed, passed, failure = self.parser.parse(self.rest)
         self.rest = self.rest[consumed:]
         self.passed += passed
+        if failure is not None:
+            raise failure
         return consumed
 
 
@@ -176,19 +251,77 @@ def test_eight_megabytes_in_pieces_are_shown_about_twice() -> None:
 
 @pytest.mark.parametrize("line", MALFORMED)
 def test_malformed_line_is_a_protocol_error(line: bytes) -> None:
+    with pytest.raises(ProtocolError, match=r"malformed|INFO"):
+        hear([line])
+
+
+@pytest.mark.parametrize("line", UNREADABLE)
+def test_frame_that_nats_py_can_not_read_is_a_protocol_error(line: bytes) -> None:
     with pytest.raises(ProtocolError, match="malformed"):
         hear([line])
 
 
+@pytest.mark.parametrize(("line", "read"), ODD)
+def test_control_line_of_another_spelling_is_passed_on_as_nats_py_reads_it(
+    line: bytes, read: bytes
+) -> None:
+    assert hear([line]).passed == read
+
+
+@pytest.mark.parametrize("line", [*MALFORMED, *UNREADABLE, *NONSENSE])
+@given(conversations, st.randoms(use_true_random=False))
+@settings(max_examples=10)
+def test_nonsense_ends_the_same_wherever_it_is_split(
+    line: bytes, said: list[Piece], chance: random.Random
+) -> None:
+    """What came before it is handed over, and nothing behind it."""
+    before = b"".join(each.wire for each in said)
+    wire = before + line + msg(b"a", b"1", b"later") + b"PING\r\n" + b"x" * LINE_BYTES_MAX
+    for at in {len(before), len(before) + 1, *(chance.randint(0, len(wire)) for _ in range(5))}:
+        listener = Listener()
+        with pytest.raises(ProtocolError):
+            listener.feed_all(wire[:at], wire[at:])
+        listener.rest = b""
+        check(listener, said)
+
+
+def test_size_is_compared_with_the_largest_max_payload_that_was_told() -> None:
+    """A reload may lower it below what is stored already."""
+    listener = Listener()
+    told = b'INFO {"max_payload":%d}\r\n'
+    listener.feed(told % (200 << 20) + told % 1_000)
+
+    listener.feed(b"MSG a 1 %d\r\n" % (200 << 20))
+
+    with pytest.raises(ProtocolError, match="malformed"):
+        hear([b"MSG a 1 %d\r\n" % (200 << 20)])
+
+
+@pytest.mark.parametrize("address", [b"10.0.0.1:4222", b"n" * 240])
+def test_info_of_a_large_cluster_is_passed_on_as_it_came(address: bytes) -> None:
+    urls = b",".join(b'"%b-%d"' % (address, number) for number in range(2_000))
+    wire = b'INFO {"connect_urls":[%b]} \r\n' % urls
+
+    assert hear([wire[:5_000], wire[5_000:]]).passed == wire
+
+
 @pytest.mark.parametrize("line", MALFORMED)
 def test_malformed_line_after_good_frames_is_a_protocol_error(line: bytes) -> None:
-    with pytest.raises(ProtocolError, match="malformed"):
+    with pytest.raises(ProtocolError, match=r"malformed|INFO"):
         hear([msg(b"a", b"1", b"x") + b"PING\r\n" + line])
 
 
-def test_endless_line_is_a_protocol_error() -> None:
+@pytest.mark.parametrize("start", [b"INFO ", b"MSG a", b"HMSG "])
+def test_endless_line_is_a_protocol_error(start: bytes) -> None:
+    pieces = [start, *[b"x" * (64 << 10)] * (LINE_BYTES_MAX // (64 << 10) + 1)]
     with pytest.raises(ProtocolError, match="no line end"):
-        hear([b"x" * (64 << 10)] * (LINE_BYTES_MAX // (64 << 10) + 1))
+        hear(pieces)
+
+
+@pytest.mark.parametrize("line", NONSENSE)
+def test_line_without_a_verb_is_not_waited_for(line: bytes) -> None:
+    with pytest.raises(ProtocolError, match=r"malformed|no line end"):
+        hear([line[:10_000]])
 
 
 @given(st.lists(st.one_of(st.sampled_from(MALFORMED), st.binary(max_size=50)), max_size=6))
