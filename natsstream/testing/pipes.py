@@ -114,6 +114,13 @@ class Pipe:
         self._watch_sink(waits_for_sink=waits_for_sink)
         self._listen_or_end()
 
+    def inject(self, data: bytes) -> None:
+        """Send bytes that nobody wrote, behind those that are held; a closed pipe sends nothing."""
+        if not self.is_done and not self._source_has_ended:
+            self._held.append((self._loop.time(), memoryview(data)))
+            self._n_held += len(data)
+            self.pump()
+
     def close(self) -> None:
         """Forget what is held and wait for nothing more; the sockets stay open."""
         if self.is_done:
@@ -267,6 +274,11 @@ class Connection:
         if self._is_connected:
             for pipe in self._pipes:
                 pipe.pump()
+
+    def inject(self, data: bytes, *, to_server: bool) -> None:
+        """Send bytes in one direction that its sender did not write."""
+        if self._is_connected:
+            self._pipes[0 if to_server else 1].inject(data)
 
     def abort(self) -> None:
         """Close both sockets at once, as a crash would: the other ends see a reset."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from natsstream.errors import UsageError
 from natsstream.testing.exits import AtExit
 from natsstream.testing.loops import LoopThread
-from natsstream.testing.pipes import RESET_ON_CLOSE, Connection, Faults
+from natsstream.testing.pipes import HELD_BYTES_MAX, RESET_ON_CLOSE, Connection, Faults
 from natsstream.testing.ports import HOST
 
 if TYPE_CHECKING:
@@ -260,6 +260,31 @@ class FaultProxy:
             message = f"{n_bytes} bytes can not be forwarded before the end"
             raise UsageError(message, hint="use cut() to end all connections at once")
         self._set(direction, "bytes_left", n_bytes)
+
+    def inject(self, data: bytes, *, direction: Direction = "to_client") -> None:
+        """Send bytes of your own on every open connection, once, wherever in its flow that is.
+
+        They stand behind what has arrived at the proxy, so most likely within a frame; a program
+        that speaks NATS must take them for no NATS, and connect again.
+
+        Args:
+            data: The bytes, at most 1 MiB.
+            direction: Who gets them.
+
+        Raises:
+            UsageError: They are more, or none.
+        """
+        if not 0 < len(data) <= HELD_BYTES_MAX:
+            message = f"{len(data)} bytes can not be injected"
+            raise UsageError(message, hint="give 1 byte to 1 MiB, more than once if need be")
+        ways = [faults is self._to_server for faults in self._faults_of(direction)]
+
+        def send() -> None:
+            for connection in list(self._connections):
+                for to_server in ways:
+                    connection.inject(data, to_server=to_server)
+
+        self._apply(send)
 
     def cut(self) -> None:
         """Reset all connections and refuse new ones until `heal()`; the port stays the proxy's."""

@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import pytest
 
@@ -273,3 +273,40 @@ WRONG_CALLS: dict[str, Callable[[], object]] = {
 def test_impossible_values_are_refused(wrong: str) -> None:
     with pytest.raises(UsageError):
         WRONG_CALLS[wrong]()
+
+
+def test_injected_bytes_stand_behind_those_that_came_before(
+    front: FaultProxy, upstream: Upstream
+) -> None:
+    client, server = upstream.connect_through(front)
+    server.sendall(b"before")
+    assert read_exactly(client, 6) == b"before"
+
+    front.inject(b"foreign")  # It takes effect before it returns.
+    server.sendall(b"after")
+
+    assert read_exactly(client, 12) == b"foreignafter"
+
+
+@pytest.mark.parametrize("direction", ["to_server", "to_client"])
+def test_bytes_are_injected_once_into_each_open_connection(
+    direction: Literal["to_server", "to_client"], front: FaultProxy, upstream: Upstream
+) -> None:
+    pairs = [upstream.connect_through(front) for _ in range(3)]
+    for client, server in pairs:  # All are known to be connected through.
+        client.sendall(b"x")
+        assert read_exactly(server, 1) == b"x"
+
+    front.inject(b"foreign", direction=direction)
+    later = upstream.connect_through(front)
+
+    for client, server in pairs:
+        assert read_exactly(server if direction == "to_server" else client, 7) == b"foreign"
+    for end in [end for pair in (*pairs, later) for end in pair]:
+        assert is_silent(end)
+
+
+@pytest.mark.parametrize("data", [b"", bytes(pipes.HELD_BYTES_MAX + 1)])
+def test_no_bytes_and_too_many_are_not_injected(data: bytes, front: FaultProxy) -> None:
+    with pytest.raises(UsageError, match="injected"):
+        front.inject(data)
