@@ -26,6 +26,15 @@ _PULSE_RUNNING_S = 0.25
 _PULSES_MAX = 1_000
 
 
+def nonsense(size: int) -> bytes:
+    """Return bytes that are no NATS, whatever they stand in the middle of.
+
+    The line end at their begin ends a line that has begun. Within a payload they move its end to
+    where no line ends, as there is none among them, so that no reader can take it for whole.
+    """
+    return b"\r\n" + b"?! no NATS " * (size // 11 + 1)
+
+
 class Faults:
     """Carries out rounds.
 
@@ -157,6 +166,9 @@ class Faults:
                 proxy.limit_rate(int(step.amount), direction=direction)
             case "truncate":
                 proxy.truncate(int(step.amount), direction=direction)
+            case "nonsense":
+                proxy.inject(nonsense(int(step.amount)))
+                return lambda: None
             case _:
                 proxy.reset()
         return proxy.heal

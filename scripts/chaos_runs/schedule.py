@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal[
     "slow",
     "truncate",
     "reset",
+    "nonsense",
     "partition",
     "isolate",
     "step down",
@@ -33,8 +34,9 @@ Kind: TypeAlias = Literal[
 """What a step does.
 
 "kill": SIGKILL, and a start after a while. "pause": SIGSTOP. "pulse": short SIGSTOPs one after the
-other. "restart": an end in good order and a start. "cut", "stall", "delay", "slow", "truncate" and
-"reset" are faults of the proxy between clients and a server. "partition" cuts a node off from its
+other. "restart": an end in good order and a start. "cut", "stall", "delay", "slow", "truncate",
+"reset" and "nonsense" are faults of the proxy between clients and a server; the last puts bytes
+that are no NATS in the middle of what clients receive. "partition" cuts a node off from its
 peers, "isolate" from its clients as well. "step down": the stream's leader gives up leading, "meta
 step down": the cluster's. "delete consumers": all consumers of the stream are deleted by hand.
 """
@@ -61,6 +63,7 @@ _WEIGHTS: dict[Kind, int] = {
     "slow": 1,
     "truncate": 3,
     "reset": 3,
+    "nonsense": 2,
     "partition": 3,
     "isolate": 2,
     "step down": 3,
@@ -71,7 +74,7 @@ _NODE_KINDS = frozenset({"kill", "pause", "pulse", "restart"})
 _ROUTE_KINDS = frozenset({"partition", "isolate"})
 _CLUSTER_KINDS = frozenset({"partition", "isolate", "step down", "meta step down"})
 _MOMENTS = frozenset(
-    {"restart", "truncate", "reset", "step down", "meta step down", "delete consumers"}
+    {"restart", "truncate", "reset", "nonsense", "step down", "meta step down", "delete consumers"}
 )
 _DIRECTED_KINDS = frozenset({"stall", "delay", "slow", "truncate"})
 _AWAY_KINDS = frozenset({"kill", "pause", "partition", "isolate"})
@@ -169,6 +172,7 @@ def _draw_step(draw: random.Random, at_s: float, round_s: float, nodes: int) -> 
         "delay": round(draw.uniform(0.005, 0.4), 3),
         "slow": draw.randint(2_000, 60_000),
         "truncate": draw.randint(1, 20_000),
+        "nonsense": draw.randint(50, 40_000),
     }
     return Step(at_s, kind, target, seconds, mode, amounts.get(kind, 0.0))
 

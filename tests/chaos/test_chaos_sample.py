@@ -14,17 +14,19 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize(("replicas", "seed", "rounds"), [(1, 573, 2), (3, 2630, 2)])
+@pytest.mark.parametrize(("replicas", "seed", "rounds"), [(1, 944, 2), (3, 311, 2)])
 async def test_every_promise_holds_through_a_sample_of_faults(
     replicas: int, seed: int, rounds: int
 ) -> None:
     """Consumers whose deletion was lost need a minute to go: only the long run waits for that.
 
-    Of all seeds these have the most kinds of faults in their first rounds, 8 each.
+    Of all seeds these have the most kinds of faults in their first rounds, 10 and 12, and among
+    them bytes that are no NATS.
     """
     plan = Plan(seed=seed, replicas=replicas, rounds=rounds, waits_for_orphans=False)
     result = await run(plan, print)
     assert result.is_good, str(result)
+    assert result.faults["nonsense"]
     assert result.rounds == rounds
     assert all(row["acked"] for row in result.writers.values())
     assert all(row["messages"] for row in result.readers.values())

@@ -14,11 +14,12 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize(("replicas", "seed"), [(1, 6527), (3, 16323)])
+@pytest.mark.parametrize(("replicas", "seed"), [(1, 7319), (3, 731)])
 async def test_views_keep_every_promise_through_a_sample_of_faults(
     replicas: int, seed: int
 ) -> None:
-    """Of 20,000 seeds these have the most kinds of faults early: eight and seven within 7 seconds.
+    """Of 20,000 seeds these have the most kinds of faults early, eight each within 7 seconds,
+    and among them bytes that are no NATS.
 
     Nothing here hangs on the machine's speed: the run itself waits, two minutes at most, until
     every worker has got on, the lock's holder has written, and markers were swept.
