@@ -6,9 +6,15 @@ space and tab end a word, a payload has the size that its line says and CR LF be
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONTROL_LINE_BYTES_MAX = 4_096
 _WORD = re.compile(rb"[^\x00\t\n\r ]+")
@@ -92,7 +98,9 @@ class StrictParser:
             raise GrammarError(f"malformed: {line[:200]!r}")
         tokens = args[0].split(b".")
         is_legal = _SUBJECT.fullmatch(args[0]) and all(tokens) and b">" not in tokens[:-1]
-        is_wide = verb.endswith(b"PUB") and not {b"*", b">"}.isdisjoint(tokens)
+        # A request to JetStream's API may end in a filter.
+        is_published = verb.endswith(b"PUB") and tokens[0] != b"$JS"
+        is_wide = is_published and not {b"*", b">"}.isdisjoint(tokens)
         if self.checks_subjects and (not is_legal or is_wide):
             raise GrammarError(f"malformed: {line[:200]!r}")
         if not verb.endswith(b"PUB"):
@@ -116,3 +124,106 @@ class StrictParser:
         payload = self._rest[start + header_size : stop]
         self.commands.append(Command((verb, *args), headers, payload))
         return stop + 2
+
+
+class StrictProxy:
+    """Stands before a server: reads what clients send with a `StrictParser`, and may lie to them.
+
+    Attributes:
+        commands: Every command of every connection, in order.
+        faults: What was no command, in words.
+        checks_subjects: Whether its parsers do so, for what comes from now on.
+        lie: Makes of each message to a client another one; None forwards them as they are.
+        port: Where it listens.
+    """
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.commands: list[Command] = []
+        self.faults: list[str] = []
+        self.checks_subjects = True
+        self.lie: Callable[[Message], Message] | None = None
+        self.port: int = 0
+
+    @property
+    def url(self) -> str:
+        """Address for clients."""
+        return f"nats://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        to_server: asyncio.StreamWriter | None = None
+        with suppress(OSError, asyncio.CancelledError, asyncio.IncompleteReadError):
+            from_server, to_server = await asyncio.open_connection("127.0.0.1", self._target_port)
+            back = asyncio.create_task(self._answer(from_server, writer))
+            try:
+                await self._listen(reader, to_server)
+            finally:
+                back.cancel()
+                await asyncio.gather(back, return_exceptions=True)
+        for each in (writer, to_server):
+            if each is not None:
+                each.transport.abort()
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        parser = StrictParser(commands=self.commands)
+        while data := await reader.read(1 << 16):
+            parser.checks_subjects = self.checks_subjects
+            try:
+                parser.feed(data)
+            except GrammarError as error:
+                self.faults.append(str(error))
+                return
+            writer.write(data)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            if not line.startswith((b"MSG ", b"HMSG ")):
+                writer.write(line)
+                continue
+            words = line.split()
+            size = int(words[-1])
+            body = await reader.readexactly(size + 2)
+            if self.lie is None:
+                writer.write(line + body)
+                continue
+            header_size = int(words[-2]) if words[0] == b"HMSG" else 0
+            count = len(words) - (2 if header_size else 1)
+            reply = words[3] if count > 3 else b""
+            told = Message(words[1], reply, body[:header_size], body[header_size:-2])
+            writer.write(self.lie(told).frame(words[2]))
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a server delivers."""
+
+    subject: bytes
+    reply: bytes
+    headers: bytes
+    payload: bytes
+
+    def frame(self, sid: bytes) -> bytes:
+        """Return its bytes for a subscription."""
+        words = [b"HMSG" if self.headers else b"MSG", self.subject, sid]
+        words += [self.reply] if self.reply else []
+        words += [b"%d" % len(self.headers)] if self.headers else []
+        words.append(b"%d" % (len(self.headers) + len(self.payload)))
+        return b"%b\r\n%b%b\r\n" % (b" ".join(words), self.headers, self.payload)

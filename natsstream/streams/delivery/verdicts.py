@@ -122,7 +122,8 @@ def term_body(reason: str = "") -> bytes:
     """Return the body that ends the deliveries of a message.
 
     Raises:
-        ConfigError: The reason is no text, has a line end, or is longer than 1,024 bytes.
+        ConfigError: The reason is no text that UTF-8 can write, has a line end, or is longer than
+            1,024 bytes.
     """
     if not reason and isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
         return b"+TERM"
@@ -131,7 +132,15 @@ def term_body(reason: str = "") -> bytes:
         raise ConfigError(
             f"the reason {text[:60]!r} has a line end", hint="give one line: text.splitlines()[0]"
         )
-    raw = text.encode("utf-8", "surrogateescape")
+    try:
+        # An error's text may have bytes of a file or a message that are no UTF-8.
+        raw = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"the reason {text[:60]!r} is not valid text",
+            detail=str(error),
+            hint="give text that UTF-8 can write",
+        ) from None
     if len(raw) > REASON_BYTES_MAX:
         raise ConfigError(
             f"the reason has {len(raw)} bytes, at most {REASON_BYTES_MAX} are taken",

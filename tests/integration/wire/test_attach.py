@@ -16,19 +16,24 @@ from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
     PermissionDeniedError,
+    ProtocolError,
     TransportError,
 )
+from natsstream.events import Connected, Disconnected, PeerUnreadable
 from natsstream.jetstream import JetStream
 from natsstream.options import ConnectOptions
 from natsstream.streams.core.core import Core
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.peers import Peer, scripted
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from nats.aio.msg import Msg
+
+    from natsstream.events import ConnectionEvent
 
 pytestmark = pytest.mark.asyncio
 
@@ -326,3 +331,52 @@ async def test_drain_of_the_application_ends_ours(application: Any) -> None:
                 await request
     assert client.is_closed
     await client.close()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [b"x" * 20_000 + b"\r\n", b'INFO {"max_payload":"x"}\r\n', b"INFO " + b"[" * 50_000 + b"\r\n"],
+    ids=["text", "type", "depth"],
+)
+async def test_bytes_that_are_no_nats_end_an_attached_connection_which_returns(
+    nonsense: bytes,
+) -> None:
+    async def spoils(peer: Peer) -> None:
+        await peer.greet()
+        await peer.until(b"PUB spoil")
+        peer.writer.write(nonsense)
+        await peer.answer_pings()
+
+    async def good(peer: Peer) -> None:
+        await peer.greet()
+        await peer.answer_pings()
+
+    async with scripted(spoils, good) as url:
+        application = await connect_nats_py(url, reconnect_time_wait=0)
+        client = await Client.attach(application, ConnectOptions())
+        events: list[ConnectionEvent] = []
+        client.listen(events.append)
+        client.write(client.publish_command("spoil", "", b"", b""))
+
+        async def is_back() -> bool:
+            return client.is_connected and client.connections == 2
+
+        await eventually_async(is_back, within_s=40)
+        await client.flush(30)
+        assert [type(each) for each in events] == [PeerUnreadable, Disconnected, Connected]
+        await client.close()
+        await application.close()
+
+
+async def test_server_of_an_application_that_says_nonsense_of_itself_is_refused() -> None:
+    async def lies(peer: Peer) -> None:
+        peer.writer.write(b'INFO {"server_id":"x","version":"2.15.1","max_payload":"x"}\r\n')
+        await peer.until(b"PING\r\n")
+        peer.writer.write(b"PONG\r\n")
+        await peer.answer_pings()
+
+    async with scripted(lies) as url:
+        application = await connect_nats_py(url)
+        with pytest.raises(ProtocolError, match="max_payload"):
+            await Client.attach(application, ConnectOptions())
+        await application.close()
