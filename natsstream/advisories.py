@@ -11,13 +11,13 @@ Source: nats-server's jetstream_events.go; the schemas io.nats.jetstream.advisor
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Literal, cast
+from typing import Literal
 
-from natsstream.errors import NatsStreamError
+from natsstream.errors import NatsStreamError, ProtocolError
+from natsstream.fields import Fields
 from natsstream.units import parse_rfc3339, time_from_ns
 
 AdvisoryKind = Literal[
@@ -400,12 +400,9 @@ def parse_advisory(subject: str, data: bytes, prefix: str) -> Advisory:
         An event of its class, or an `UnknownAdvisory` for whatever is none.
     """
     try:
-        body: object = json.loads(data)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
+        raw = Fields.parse(data, "an advisory").raw
+    except ProtocolError:
         return UnknownAdvisory(subject=subject, kind=kind_of(subject, prefix), data=data)
-    raw = cast("dict[str, object]", body)
     kind = kind_of(subject, prefix)
     made = _CLASSES.get(str(raw.get("type")), UnknownAdvisory)
     given: dict[str, object] = {"kind": kind, "subject": subject, "raw": raw}

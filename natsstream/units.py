@@ -149,9 +149,11 @@ def parse_rfc3339(text: str) -> int:
     zone = "+00:00" if zone in "Zz" else zone
     try:
         whole = datetime.fromisoformat(f"{day}T{clock}{zone}")
-    except ValueError as error:
+        time_ns = time_to_ns(whole) + int((fraction or "").ljust(9, "0"))
+        time_from_ns(time_ns)  # A zone may carry it out of the years 1 to 9999.
+    except (ValueError, OverflowError) as error:
         raise ConfigError(f"time {text!r} is not on the calendar") from error
-    return time_to_ns(whole) + int((fraction or "").ljust(9, "0"))
+    return time_ns
 
 
 def format_rfc3339(time_ns: int) -> str:

@@ -17,11 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natsstream.errors import ProtocolError
+
 _PREFIX = "$JS.ACK."
 _PREFIX_BYTES = b"$JS.ACK."
 _PREFIX_SIZE = len(_PREFIX_BYTES)
 _V1_TOKENS = 9
 _V2_TOKENS_MIN = 11
+_UINT64_MAX = (1 << 64) - 1
 # A uint64 has at most 20 digits; more is no server's number, and int() refuses 4,300.
 _DIGITS_MAX = 20
 
@@ -82,22 +85,54 @@ def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
     """Return `(stream sequence, consumer sequence, time ns, pending)` of an ack subject.
 
     The bulk readers call this for every message, so it is fast before it is strict: the numbers go
-    through `int()`, which would also take a sign or an underscore that no server writes.
+    through `int()`, which would also take a sign or an underscore that no server writes. Only the
+    time is looked at, which has to become a date.
 
     Raises:
-        ValueError: The subject is no ack subject.
+        ProtocolError: The subject is no ack subject.
 
     Cost: 0.45 microseconds on CPython 3.11, of which four `int()` take half.
     """
-    if reply[:_PREFIX_SIZE] != _PREFIX_BYTES:
-        raise ValueError(f"no ack subject: {reply[:80]!r}")
+    if reply[:_PREFIX_SIZE] == _PREFIX_BYTES:
+        tokens = reply.split(b".")
+        count = len(tokens)
+        try:
+            # Measured: the two forms one by one take 30 ns less than a computed index.
+            if count == _V1_TOKENS:
+                time_ns = int(tokens[7])
+                if 0 <= time_ns <= _UINT64_MAX:
+                    return int(tokens[5]), int(tokens[6]), time_ns, int(tokens[8])
+            elif count >= _V2_TOKENS_MIN:
+                time_ns = int(tokens[9])
+                if 0 <= time_ns <= _UINT64_MAX:
+                    return int(tokens[7]), int(tokens[8]), time_ns, int(tokens[10])
+        except ValueError:
+            pass
+    raise no_ack_subject(reply)
+
+
+def ack_deliveries(reply: bytes) -> int:
+    """Return how often a message was delivered, by its ack subject.
+
+    Raises:
+        ProtocolError: The subject is no ack subject.
+    """
     tokens = reply.split(b".")
-    count = len(tokens)
-    if count == _V1_TOKENS:
-        return int(tokens[5]), int(tokens[6]), int(tokens[7]), int(tokens[8])
-    if count < _V2_TOKENS_MIN:
-        raise ValueError(f"an ack subject of {count} tokens: {reply[:80]!r}")
-    return int(tokens[7]), int(tokens[8]), int(tokens[9]), int(tokens[10])
+    is_v1 = len(tokens) == _V1_TOKENS
+    is_whole = is_ack_subject(reply) and (is_v1 or len(tokens) >= _V2_TOKENS_MIN)
+    number = tokens[4 if is_v1 else 6].decode("latin-1") if is_whole else ""
+    if not _is_number(number):
+        raise no_ack_subject(reply)
+    return int(number)
+
+
+def no_ack_subject(reply: bytes) -> ProtocolError:
+    """Return the error for a reply subject that does not say where its message is from."""
+    return ProtocolError(
+        "a message came without an ack subject",
+        detail=repr(reply[:80]),
+        hint="did somebody else publish to where the consumer delivers?",
+    )
 
 
 def is_ack_subject(reply: bytes) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from natsstream._wire.acks import ack_numbers
+from natsstream.errors import ProtocolError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,8 +148,10 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
             header_start = line_end + 2
             payload_start = header_start + (int(fields[3]) if has_headers else 0)
             stop = header_start + int(fields[-1])
-        except ValueError:
+        except (ValueError, ProtocolError):
             break
+        if (sequence | consumer_sequence | time_ns) >> 63:
+            break  # More than a column has room for.
         if not payload_start <= stop <= len(data) - 2 or data[stop] != _CR:
             break
         pending = pending_now

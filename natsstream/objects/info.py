@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeGuard, cast
 
-from natsstream.errors import ObjectMetaError
+from natsstream.errors import ObjectMetaError, ProtocolError
+from natsstream.fields import Fields
 from natsstream.objects.names import is_nuid
 from natsstream.units import time_from_ns
 
@@ -160,9 +161,7 @@ class ObjectInfo:
             ObjectMetaError: It describes no object.
         """
         try:
-            body: object = json.loads(data, parse_constant=_no_constant)
-            if not _is_object(body):
-                raise ValueError(f"no object: {type(body).__name__}")
+            body = Fields.parse(data, "the stored message").raw
             options, unknown = _read_options(body)
             return cls(
                 name=name,
@@ -181,12 +180,12 @@ class ObjectInfo:
                 renamed_from=renamed_from,
                 extra={key: body[key] for key in body if key not in _KNOWN} | unknown,
             )
-        except (ValueError, RecursionError) as error:
+        except (ValueError, ProtocolError) as error:
             raise ObjectMetaError(
                 f"object {name!r} of store {bucket}: what is stored of it can not be read",
                 name=name,
                 revision=revision,
-                detail=f"{error}; stored as message {revision}: {data[:80]!r}",
+                detail=f"{str(error)[:200]}; stored as message {revision}: {data[:80]!r}",
                 hint="put the object again, or delete it",
             ) from error
 
@@ -296,8 +295,8 @@ def _number(body: Mapping[str, object], name: str) -> int:
     value = body.get(name)
     if value is None:
         return 0
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} is no whole number from 0")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
+        raise ValueError(f"{name} is no whole number from 0 on, of 64 bits")
     return value
 
 
@@ -306,10 +305,6 @@ def _flag(body: Mapping[str, object], name: str) -> bool:
     if value is not None and not isinstance(value, bool):
         raise ValueError(f"{name} is neither true nor false")
     return value is True
-
-
-def _no_constant(word: str) -> object:
-    raise ValueError(f"{word} is no JSON")
 
 
 def _is_object(value: object) -> TypeGuard[dict[str, object]]:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import cast
 
-from natsstream.errors import ProtocolError
+from natsstream.fields import Fields
 from natsstream.streams.features import api_level
 
 # Servers of 2.10 send "no reservation" as the largest number of 64 bits.
@@ -41,11 +40,11 @@ class AccountLimits:
     max_bytes_required: bool = False
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> AccountLimits:
+    def from_json(cls, body: Fields) -> AccountLimits:
         """Return the limits that a server sent; what it leaves out has none."""
         return cls(
-            *(_number(body, field.name, -1) for field in fields(cls)[:-1]),
-            max_bytes_required=bool(body.get("max_bytes_required")),
+            *(body.integer(field.name, -1) for field in fields(cls)[:-1]),
+            max_bytes_required=body.flag("max_bytes_required"),
         )
 
 
@@ -72,12 +71,12 @@ class AccountUsage:
     limits: AccountLimits
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> AccountUsage:
+    def from_json(cls, body: Fields) -> AccountUsage:
         """Return the usage that a server sent."""
-        limits = cast("Mapping[str, object]", body.get("limits") or {})
+        used = [body.integer(field.name, 0) for field in fields(cls)[:-1]]
         return cls(
-            *(_number(body, field.name, 0) for field in fields(cls)[:-1]),
-            limits=AccountLimits.from_json(limits),
+            *(0 if each >= _UNSIGNED_NONE else each for each in used),
+            limits=AccountLimits.from_json(body.part("limits", {})),
         )
 
 
@@ -109,27 +108,24 @@ class AccountInfo:
     api_inflight: int = 0
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> AccountInfo:
+    def from_json(cls, body: Mapping[str, object] | Fields) -> AccountInfo:
         """Return the account that a server sent.
 
         Raises:
             ProtocolError: It is no account.
         """
-        try:
-            api = cast("Mapping[str, object]", body.get("api") or {})
-            tiers = cast("Mapping[str, Mapping[str, object]]", body.get("tiers") or {})
-            return cls(
-                AccountUsage.from_json(body),
-                {name: AccountUsage.from_json(tier) for name, tier in tiers.items()},
-                str(body.get("domain") or ""),
-                api_level(body),
-                _number(api, "total", 0),
-                _number(api, "errors", 0),
-                body,
-                _number(api, "inflight", 0),
-            )
-        except (TypeError, AttributeError) as error:
-            raise ProtocolError("the answer is no account info", detail=repr(error)) from error
+        body = Fields.of(body, "the info of an account")
+        api, tiers = body.part("api", {}), body.parts_by_name("tiers")
+        return cls(
+            AccountUsage.from_json(body),
+            {name: AccountUsage.from_json(tier) for name, tier in tiers.items()},
+            body.text("domain", ""),
+            api_level(body.raw),
+            api.integer("total", 0),
+            api.integer("errors", 0),
+            body.raw,
+            api.integer("inflight", 0),
+        )
 
     def __repr__(self) -> str:
         usage = self.usage
@@ -137,10 +133,3 @@ class AccountInfo:
             f"<AccountInfo {usage.streams} streams, {usage.consumers} consumers, "
             f"{usage.storage} bytes on disk, {usage.memory} in memory, API level {self.api_level}>"
         )
-
-
-def _number(body: Mapping[str, object], name: str, default: int) -> int:
-    value = body.get(name, default)
-    if not isinstance(value, int):
-        raise TypeError(f"{name} is {value!r}")
-    return default if value >= _UNSIGNED_NONE else value

@@ -12,7 +12,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
@@ -27,6 +27,7 @@ from natsstream.errors import (
     ServerError,
     TransportError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.features import ALL, Feature, api_level, is_too_old, require, unsupported
 
 # A server that restarts has no responders for some tens of milliseconds (ADR-22 waits 250 ms).
@@ -50,10 +51,10 @@ class Look(NamedTuple):
     """
 
     info: str
-    is_done: Callable[[Mapping[str, object] | None], bool]
+    is_done: Callable[[Fields | None], bool]
 
 
-def gone(found: Mapping[str, object] | None) -> bool:
+def gone(found: Fields | None) -> bool:
     """Tell that a thing is deleted; what `Look` needs of a deletion."""
     return found is None
 
@@ -105,7 +106,7 @@ class Api:
                     # An import may leave this request out, and permissions may forbid it.
                     self._level = None
                 else:
-                    self._level = api_level(answer)
+                    self._level = api_level(answer.raw)
                 self._level_of = connection
         return self._level
 
@@ -128,7 +129,7 @@ class Api:
         what: str,
         timeout: float | None = None,
         look: Look | None = None,
-    ) -> dict[str, object]:
+    ) -> Fields:
         """Ask once for something that changes the server.
 
         Where nobody listens nothing was done, so it is asked again after 250 ms, twice (ADR-22): a
@@ -156,9 +157,7 @@ class Api:
         asking = self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
         return await (asking if look is None else self._watching(asking, look, what))
 
-    async def _watching(
-        self, asking: Coroutine[Any, Any, dict[str, object]], look: Look, what: str
-    ) -> dict[str, object]:
+    async def _watching(self, asking: Coroutine[Any, Any, Fields], look: Look, what: str) -> Fields:
         answer = asyncio.ensure_future(asking)
         try:
             while not (await asyncio.wait({answer}, timeout=_LOOK_EVERY_S))[0]:
@@ -166,13 +165,13 @@ class Api:
                 with suppress(NatsStreamError):
                     found = await self._find(look, what)
                     if look.is_done(found):
-                        return found or {}
+                        return found or Fields({}, what)
             return await answer
         finally:
             if not answer.cancel() and not answer.cancelled():
                 answer.exception()  # It failed while the change was seen: nobody is to hear of it.
 
-    async def _find(self, look: Look, what: str) -> dict[str, object] | None:
+    async def _find(self, look: Look, what: str) -> Fields | None:
         try:
             return await self.read(look.info, None, what=what, timeout=_LOOK_EVERY_S)
         except NotFoundError:
@@ -185,7 +184,7 @@ class Api:
         *,
         what: str,
         timeout: float | None = None,
-    ) -> dict[str, object]:
+    ) -> Fields:
         """Ask for something that only reads, again while the server is away or says nothing.
 
         A node that has just started, or lost its leader, takes questions that nobody answers.
@@ -230,7 +229,7 @@ class Api:
         *,
         retries: int = 0,
         repeats: bool = False,
-    ) -> dict[str, object]:
+    ) -> Fields:
         self._check_age()
         payload = json.dumps(body).encode() if body else b""
         try:
@@ -273,25 +272,16 @@ class Api:
         )
 
 
-def decode(payload: bytes, what: str) -> dict[str, object]:
+def decode(payload: bytes, what: str) -> Fields:
     """Return the JSON object of an answer, or raise the error that it carries.
 
     Raises:
         ServerError: The answer is an error.
         ProtocolError: The answer is no JSON object.
     """
-    try:
-        answer: object = json.loads(payload)
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise ProtocolError(
-            f"{what}: the answer is not JetStream's",
-            detail=repr(payload[:80]),
-            hint="does some other program listen on the subject?",
-        )
-    answer = cast("dict[str, object]", answer)
-    error = answer.get("error")
-    if isinstance(error, dict):
-        raise server_error(cast("dict[str, object]", error), what=what)
+    hint = "does some other program listen on the subject?"
+    answer = Fields.parse(payload, f"the answer for {what}", hint=hint)
+    error = answer.part_or_none("error")
+    if error is not None:
+        raise server_error(error.raw, what=what)
     return answer

@@ -7,13 +7,11 @@ Law: what a server leaves out reads as nothing said, not as a fault.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
+from natsstream.fields import Fields
 from natsstream.streams.settings.mapping import SubjectTransform
 from natsstream.streams.settings.source import ExternalStream
-from natsstream.units import NS_PER_SECOND, parse_rfc3339
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +54,18 @@ class ClusterInfo:
     replicas: tuple[ReplicaInfo, ...]
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> ClusterInfo:
-        """Return what a server sent."""
-        since = cast("str", body.get("leader_since") or "")
-        replicas = cast("Sequence[Mapping[str, object]]", body.get("replicas") or ())
+    def from_json(cls, fields: Fields) -> ClusterInfo:
+        """Return what a server sent.
+
+        Raises:
+            ProtocolError: It tells of no cluster.
+        """
         return cls(
-            _text(body, "name"),
-            _text(body, "leader"),
-            parse_rfc3339(since) if since else 0,
-            _text(body, "raft_group"),
-            tuple(map(_replica, replicas)),
+            fields.text("name", ""),
+            fields.text("leader", ""),
+            fields.moment("leader_since", 0),
+            fields.text("raft_group", ""),
+            tuple(map(_replica, fields.parts("replicas"))),
         )
 
 
@@ -92,20 +92,22 @@ class SourceInfo:
     error: str
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> SourceInfo:
-        """Return what a server sent."""
-        active = cast("int", body.get("active", -1))
-        transforms = cast("Sequence[Mapping[str, object]]", body.get("subject_transforms") or ())
-        external = cast("Mapping[str, object] | None", body.get("external"))
-        error = cast("Mapping[str, object]", body.get("error") or {})
+    def from_json(cls, fields: Fields) -> SourceInfo:
+        """Return what a server sent.
+
+        Raises:
+            ProtocolError: It tells of no source.
+        """
+        active_s = fields.seconds("active", -1)
+        external = fields.part_or_none("external")
         return cls(
-            _text(body, "name"),
-            cast("int", body.get("lag", 0)),
-            None if active < 0 else active / NS_PER_SECOND,
-            _text(body, "filter_subject"),
-            tuple(map(SubjectTransform.from_json, transforms)),
+            fields.text("name", ""),
+            fields.count("lag"),
+            None if active_s < 0 else active_s,
+            fields.text("filter_subject", ""),
+            tuple(map(SubjectTransform.from_json, fields.parts("subject_transforms"))),
             None if external is None else ExternalStream.from_json(external),
-            _text(error, "description"),
+            fields.part("error", {}).text("description", ""),
         )
 
 
@@ -124,21 +126,21 @@ class Alternate:
     domain: str
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> Alternate:
-        """Return what a server sent."""
-        return cls(_text(body, "name"), _text(body, "cluster"), _text(body, "domain"))
+    def from_json(cls, fields: Fields) -> Alternate:
+        """Return what a server sent.
+
+        Raises:
+            ProtocolError: It tells of no stream.
+        """
+        return cls(fields.text("name", ""), fields.text("cluster", ""), fields.text("domain", ""))
 
 
-def _replica(body: Mapping[str, object]) -> ReplicaInfo:
+def _replica(fields: Fields) -> ReplicaInfo:
     return ReplicaInfo(
-        _text(body, "name"),
-        _text(body, "peer"),
-        bool(body.get("current")),
-        bool(body.get("offline")),
-        cast("int", body.get("lag", 0)),
-        cast("int", body.get("active", 0)) / NS_PER_SECOND,
+        fields.text("name", ""),
+        fields.text("peer", ""),
+        fields.flag("current"),
+        fields.flag("offline"),
+        fields.count("lag"),
+        fields.seconds("active", 0),
     )
-
-
-def _text(body: Mapping[str, object], name: str) -> str:
-    return cast("str", body.get(name) or "")

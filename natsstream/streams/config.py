@@ -15,12 +15,18 @@ from typing import Literal, cast
 
 from natsstream.arguments import check_text, check_texts
 from natsstream.errors import StreamNameError
+from natsstream.fields import Fields
 from natsstream.streams.names import check_filter, check_stream_name
 from natsstream.streams.settings.limits import ConsumerLimits
 from natsstream.streams.settings.mapping import Republish, SubjectTransform
 from natsstream.streams.settings.placement import Placement
-from natsstream.streams.settings.plain_fields import DURATIONS, check_mapping, check_plain_fields
-from natsstream.streams.settings.setting import Setting, meaning
+from natsstream.streams.settings.plain_fields import (
+    DURATIONS,
+    READERS,
+    check_mapping,
+    check_plain_fields,
+)
+from natsstream.streams.settings.setting import Reader, Setting, meaning, reads_many, reads_one
 from natsstream.streams.settings.source import StreamSource
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -182,19 +188,22 @@ class StreamConfig:
         return body
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> StreamConfig:
+    def from_json(cls, body: Mapping[str, object] | Fields) -> StreamConfig:
         """Return the configuration that a server sent; durations become seconds.
 
-        Nothing is checked: other clients make streams that we would refuse to make.
+        Only the types are checked: other clients make streams that we would refuse to make.
+
+        Raises:
+            ProtocolError: It has no name, or a field is of a type that no server sends.
         """
-        known: dict[str, object] = {**dict.fromkeys(_FIELDS)}
-        for name, json_name in _FIELDS.items():
-            value = body.get(json_name)
-            if value is None:
-                continue
-            known[name] = _read(name, value)
+        fields = Fields.of(body, "the configuration of a stream")
+        known: dict[str, object] = {
+            name: _reader(name)(fields, json_name) if fields.has(json_name) else None
+            for name, json_name in _FIELDS.items()
+        }
+        known["name"] = fields.text("name")
         names = set(_FIELDS.values())
-        known["extra"] = {name: value for name, value in body.items() if name not in names}
+        known["extra"] = {name: value for name, value in fields.raw.items() if name not in names}
         config = object.__new__(cls)
         for name, value in known.items():
             object.__setattr__(config, name, value)
@@ -247,24 +256,19 @@ class StreamConfig:
         return changes
 
 
-def _read(name: str, value: object) -> object:
-    """Return a field's value as the server sent it, in the units of the class."""
-    if name in DURATIONS:
-        return cast("int", value) / NS_PER_SECOND
+def _reader(name: str) -> Reader:
+    """Return what reads a field of the server's JSON, into the units of the class."""
     kind = _SETTINGS.get(name)
     if kind is None:
-        return value
-    if name == "sources":
-        items = cast("Sequence[Mapping[str, object]]", value)
-        return tuple(kind.from_json(item) for item in items)
-    return kind.from_json(cast("Mapping[str, object]", value))
+        return READERS.get(name, Fields.text)
+    return reads_many(kind) if name == "sources" else reads_one(kind)
 
 
 def _meant(name: str, value: object) -> object:
     """Return a part's JSON in the one form that can be compared; None where it says nothing."""
     if not value:
         return None
-    read = _read(name, value)
+    read = _reader(name)(Fields({name: value}, "the configuration of a stream"), name)
     if name == "sources":
         return meaning([source.to_json() for source in cast("Sequence[Setting]", read)])
     return meaning(cast("Setting", read).to_json())

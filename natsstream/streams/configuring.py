@@ -23,6 +23,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     UnsupportedServerError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.api import Api, Look, gone
 from natsstream.streams.config import RESERVED_METADATA, StreamConfig, without_levels
 from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
@@ -247,8 +248,8 @@ async def _send(
     def check(config: Mapping[str, object]) -> None:
         check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=config)
 
-    def is_done(found: Mapping[str, object] | None) -> bool:
-        config = None if found is None else cast("Mapping[str, object]", found["config"])
+    def is_done(found: Fields | None) -> bool:
+        config = None if found is None else found.part("config").raw
         if config is None or config == held:
             return False
         with suppress(UnsupportedServerError, InvalidConfigError):

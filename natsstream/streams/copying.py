@@ -170,7 +170,7 @@ async def _check_free(api: Api, body: Mapping[str, object]) -> None:
     for subject in cast("Sequence[str]", body.get("subjects") or ()):
         what = f"streams of {subject}"
         answer = await api.read(subjects.STREAM_NAMES, {"subject": subject}, what=what)
-        taken = cast("list[str] | None", answer.get("streams"))
+        taken = answer.texts("streams")
         if taken:
             raise SubjectOverlapError(
                 f"subject {subject} of copy {name} belongs to stream {taken[0]}",

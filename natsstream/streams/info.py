@@ -5,15 +5,14 @@ Law: the answer is kept whole in `raw`; typed fields are read from it, nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
-from natsstream.errors import ProtocolError
+from natsstream.fields import Fields
 from natsstream.streams.cluster_info import Alternate, ClusterInfo, SourceInfo
 from natsstream.streams.config import StreamConfig
-from natsstream.units import parse_rfc3339, time_from_ns
+from natsstream.units import time_from_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +80,26 @@ class StreamState:
         return time_from_ns(self.last_time_ns) if self.last_time_ns else None
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> StreamState:
-        """Return the state that a server sent."""
+    def from_json(cls, body: Mapping[str, object] | Fields) -> StreamState:
+        """Return the state that a server sent.
 
-        def number(name: str) -> int:
-            return cast("int", body.get(name, 0))
-
-        def moment(name: str) -> int:
-            text = cast("str", body.get(name, "0001-01-01T00:00:00Z"))
-            # Go's zero time stands for "none".
-            return 0 if text.startswith("0001-") else parse_rfc3339(text)
-
-        lost = cast("Mapping[str, list[int] | None]", body.get("lost") or {})
-        deleted = cast("Sequence[int] | None", body.get("deleted"))
-        subjects = cast("Mapping[str, int] | None", body.get("subjects"))
+        Raises:
+            ProtocolError: It is no stream's state.
+        """
+        fields = Fields.of(body, "the state of a stream")
         return cls(
-            number("messages"),
-            number("bytes"),
-            number("first_seq"),
-            number("last_seq"),
-            moment("first_ts"),
-            moment("last_ts"),
-            number("num_subjects"),
-            number("num_deleted"),
-            number("consumer_count"),
-            tuple(lost.get("msgs") or ()),
-            None if deleted is None else tuple(as_ranges(deleted)),
-            subjects,
+            fields.count("messages"),
+            fields.count("bytes"),
+            fields.count("first_seq"),
+            fields.count("last_seq"),
+            fields.moment("first_ts", 0),
+            fields.moment("last_ts", 0),
+            fields.count("num_subjects"),
+            fields.count("num_deleted"),
+            fields.count("consumer_count"),
+            tuple(fields.part("lost", {}).integers("msgs")),
+            tuple(as_ranges(fields.integers("deleted"))) if fields.has("deleted") else None,
+            fields.counts("subjects") if fields.has("subjects") else None,
         )
 
 
@@ -142,32 +134,27 @@ class StreamInfo:
     time_ns: int = 0
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> StreamInfo:
+    def from_json(cls, body: Mapping[str, object] | Fields) -> StreamInfo:
         """Return the info that a server sent.
 
         Raises:
             ProtocolError: It is no stream info.
         """
-        try:
-            cluster = cast("Mapping[str, object] | None", body.get("cluster"))
-            mirror = cast("Mapping[str, object] | None", body.get("mirror"))
-            sources = cast("Sequence[Mapping[str, object]]", body.get("sources") or ())
-            alternates = cast("Sequence[Mapping[str, object]]", body.get("alternates") or ())
-            time = cast("str | None", body.get("ts"))
-            return cls(
-                StreamConfig.from_json(cast("Mapping[str, object]", body["config"])),
-                StreamState.from_json(cast("Mapping[str, object]", body["state"])),
-                parse_rfc3339(cast("str", body["created"])),
-                body,
-                None if cluster is None else ClusterInfo.from_json(cluster),
-                None if mirror is None else SourceInfo.from_json(mirror),
-                tuple(map(SourceInfo.from_json, sources)),
-                tuple(map(Alternate.from_json, alternates)),
-                cast("str", body.get("domain") or ""),
-                parse_rfc3339(time) if time else 0,
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError("the answer is no stream info", detail=repr(error)) from error
+        fields = Fields.of(body, "the info of a stream")
+        cluster = fields.part_or_none("cluster")
+        mirror = fields.part_or_none("mirror")
+        return cls(
+            StreamConfig.from_json(fields.part("config")),
+            StreamState.from_json(fields.part("state")),
+            fields.moment("created"),
+            fields.raw,
+            None if cluster is None else ClusterInfo.from_json(cluster),
+            None if mirror is None else SourceInfo.from_json(mirror),
+            tuple(map(SourceInfo.from_json, fields.parts("sources"))),
+            tuple(map(Alternate.from_json, fields.parts("alternates"))),
+            fields.text("domain", ""),
+            fields.moment("ts", 0),
+        )
 
     @property
     def name(self) -> str:
@@ -186,6 +173,15 @@ class StreamInfo:
             f"sequences {state.first_seq} to {state.last_seq}, "
             f"created {time_from_ns(self.created_ns):%Y-%m-%d %H:%M:%S}Z>"
         )
+
+
+def subject_counts(answer: Fields) -> dict[str, int]:
+    """Return the subjects on a page of a stream's info, with their numbers of messages.
+
+    Raises:
+        ProtocolError: The answer is no stream info.
+    """
+    return answer.part("state").counts("subjects")
 
 
 def as_ranges(sequences: Iterable[int]) -> Iterable[DeletedRange]:

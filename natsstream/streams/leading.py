@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from natsstream.arguments import check_bool, check_seconds, check_text, check_texts
 from natsstream.errors import RequestTimeoutError, UnavailableError
@@ -62,9 +62,9 @@ class Led:
             TransportError: There was no answer in time.
         """
         answer = await self.api.read(self.info, None, what=self.what, timeout=timeout)
-        found = cast("dict[str, object]", answer.get("cluster") or {})
-        leader, since = found.get("leader") or "", found.get("leader_since") or ""
-        return Lead(cast("str", leader), cast("str", since), bool(found.get("replicas")))
+        found = answer.part("cluster", {})
+        leader, since = found.text("leader", ""), found.text("leader_since", "")
+        return Lead(leader, since, has_others=bool(found.parts("replicas")))
 
 
 async def step_down(

@@ -7,8 +7,7 @@ Law: a stream that the servers name and can not describe is never left out in si
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import cast
+from collections.abc import AsyncIterator, Mapping
 
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_text
@@ -16,7 +15,7 @@ from natsstream.errors import SubjectError
 from natsstream.streams.api import Api
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_filter
-from natsstream.streams.paging import Gaps, OnMissing, pages
+from natsstream.streams.paging import Gaps, OnMissing, listed_streams, pages
 
 WHAT = "streams of the account"
 """What errors call them."""
@@ -50,10 +49,12 @@ class StreamListing:
 
     async def _infos(self) -> AsyncIterator[StreamInfo]:
         gaps = self._gaps = Gaps("streams", self._on_missing)
-        question = pages(self._api, subjects.STREAM_LIST, self._body, what=WHAT, items="streams")
+        question = pages(
+            self._api, subjects.STREAM_LIST, self._body, what=WHAT, names=listed_streams
+        )
         async for answer in question:
             gaps.add(answer)
-            for body in cast("Sequence[dict[str, object]]", answer.get("streams") or ()):
+            for body in answer.parts("streams"):
                 yield StreamInfo.from_json(body)
         gaps.check()
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.configuring import (
@@ -178,9 +179,9 @@ class StreamManager:
         Cost: one round trip for each 1,024 names.
         """
         body = subject_body(subject)
-        question = pages(self._api, subjects.STREAM_NAMES, body, what=WHAT, items="streams")
+        question = pages(self._api, subjects.STREAM_NAMES, body, what=WHAT, names=_names)
         async for answer in question:
-            for name in cast("list[str]", answer.get("streams") or []):
+            for name in _names(answer):
                 yield name
 
     def list(
@@ -299,6 +300,10 @@ class StreamManager:
 
     def __repr__(self) -> str:
         return f"<StreamManager {self._api.client.url}>"
+
+
+def _names(answer: Fields) -> list[str]:
+    return answer.texts("streams")
 
 
 def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:

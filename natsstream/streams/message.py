@@ -11,12 +11,27 @@ from datetime import datetime
 from natsstream._wire.acks import ack_numbers
 from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
+from natsstream.fields import Fields
 from natsstream.units import parse_life_time, time_from_ns
 
 _NO_HEADERS = Headers()
 _MSG_SIZE = HeaderName.MSG_SIZE.value.encode()
 _MARKER_REASON = HeaderName.MARKER_REASON.value.encode()
 _TTL = HeaderName.TTL.value.encode()
+# A uint64 has at most 20 digits.
+_DIGITS_MAX = 20
+
+
+def stored_message(answer: Fields) -> Message:
+    """Return the message in an answer to `STREAM.MSG.GET`, whose bytes are base64.
+
+    Raises:
+        ProtocolError: The answer holds no stored message.
+    """
+    found = answer.part("message")
+    numbers = (found.integer("seq", minimum=1), found.moment("time"))
+    frame = (found.text("subject").encode(), b"", found.payload("hdrs"), found.payload("data"))
+    return Message(frame, numbers)
 
 
 class Message:
@@ -60,7 +75,7 @@ class Message:
         block = self._frame[2]
         if block and not self._frame[3] and _MSG_SIZE in block:
             told = Headers(block).get(HeaderName.MSG_SIZE, "")
-            if told.isascii() and told.isdigit():
+            if told.isascii() and told.isdigit() and len(told) <= _DIGITS_MAX:
                 return int(told)
         return len(self._frame[3])
 

@@ -7,13 +7,14 @@ Law: what the servers name and can not describe is never left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from natsstream.arguments import check_choice
-from natsstream.errors import UnavailableError
+from natsstream.errors import ProtocolError, UnavailableError
 
 if TYPE_CHECKING:
+    from natsstream.fields import Fields
     from natsstream.streams.api import Api
 
 OnMissing: TypeAlias = Literal["raise", "report"]
@@ -21,8 +22,14 @@ _SHOWN_MAX = 5
 
 
 async def pages(
-    api: Api, api_subject: str, body: Mapping[str, object], *, what: str, items: str
-) -> AsyncIterator[dict[str, object]]:
+    api: Api,
+    api_subject: str,
+    body: Mapping[str, object],
+    *,
+    what: str,
+    names: Callable[[Fields], Collection[str]],
+    at_first: Mapping[str, object] | None = None,
+) -> AsyncIterator[Fields]:
     """Yield the answers to a question for a list, one for each page.
 
     The servers sort by name and keep nothing between two pages: what is made or deleted meanwhile
@@ -33,19 +40,36 @@ async def pages(
         api_subject: The question.
         body: What it asks for, beside the place.
         what: What is listed, for errors.
-        items: The field of an answer that holds what is listed.
+        names: Returns the names of what a page lists.
+        at_first: What only the first question asks for besides.
+
+    Raises:
+        ProtocolError: A page came twice, or an empty one before the end: the list has no end.
     """
     offset = 0
+    seen: set[int] = set()
     while True:
-        answer = await api.read(api_subject, {**body, "offset": offset}, what=what)
-        yield answer
+        asked = {**body, **({} if offset else at_first or {}), "offset": offset}
+        answer = await api.read(api_subject, asked, what=what)
         # Also what a page names and can not describe has its place in it.
-        size = cast("int", answer.get("limit", 0)) or len(
-            cast("Sequence[object]", answer.get(items) or ())
-        )
+        named = frozenset((*names(answer), *answer.texts("missing"), *answer.words("offline")))
+        page = hash(named)
+        size, total = answer.count("limit") or len(named), answer.count("total")
+        has_more = offset + size < total
+        if page in seen or (has_more and not named):
+            raise ProtocolError(
+                f"{what}: the page from {offset} on tells nothing new, and the list has {total}"
+            )
+        seen.add(page)
+        yield answer
         offset += size
-        if not size or offset >= cast("int", answer.get("total", 0)):
+        if not has_more:
             return
+
+
+def listed_streams(answer: Fields) -> list[str]:
+    """Return the names of the streams on a page of infos."""
+    return [each.part("config").text("name") for each in answer.parts("streams")]
 
 
 class Gaps:
@@ -71,13 +95,10 @@ class Gaps:
         self._raises = on_missing == "raise"
         self._named: list[str] = []
 
-    def add(self, answer: Mapping[str, object]) -> None:
+    def add(self, answer: Fields) -> None:
         """Take a page."""
-        self._named += cast("Sequence[str]", answer.get("missing") or ())
-        self.offline = {
-            **self.offline,
-            **cast("Mapping[str, str]", answer.get("offline") or {}),
-        }
+        self._named += answer.texts("missing")
+        self.offline = {**self.offline, **answer.words("offline")}
         # One that is offline did not answer either: its reason tells more.
         self.missing = tuple(name for name in self._named if name not in self.offline)
 

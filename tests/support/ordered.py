@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from natsstream.errors import ConsumerNotFoundError
 from tests.support.streams import change
@@ -36,7 +36,7 @@ async def consumer_names(js: JetStream, stream: str) -> list[str]:
     answer = await js._api.read(  # pyright: ignore[reportPrivateUsage]
         f"$JS.API.CONSUMER.NAMES.{stream}", None, what="consumers"
     )
-    return cast("list[str]", answer["consumers"] or [])
+    return answer.texts("consumers")
 
 
 async def delete_consumers(js: JetStream, stream: str) -> None:

@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import cast
 
 from natsstream.arguments import check_seconds, check_text, described
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, ProtocolError
+from natsstream.fields import Fields
 from natsstream.kv.buckets.status import BucketStatus
 from natsstream.units import NS_PER_SECOND
 
@@ -177,12 +177,9 @@ class Claim:
     def from_bytes(cls, value: bytes) -> Claim:
         """Return what a key's value says; one that others wrote is a holder without an id."""
         try:
-            body = json.loads(value)
-        except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError as well.
-            body = None
-        if not isinstance(body, dict):
+            fields = Fields.parse(value, "a lock").raw
+        except ProtocolError:
             return cls(value[:_HOLDER_BYTES_MAX].decode("utf-8", "replace"), "", 0)
-        fields = cast("dict[str, object]", body)
         ttl = fields.get("ttl")
         if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 < ttl <= _TTL_MAX_S:
             ttl = 0

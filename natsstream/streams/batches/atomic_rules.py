@@ -233,8 +233,8 @@ def read_batch_ack(frame: Frame, subject: str, batch_id: str) -> BatchAck:
     """
     ack = read_ack(frame, subject)
     answer = decode(frame[3], f"publish to {subject}")
-    count = answer.get("count")
-    if answer.get("batch") != batch_id or type(count) is not int or count < 1:
+    count = answer.count("count")
+    if answer.text("batch", "") != batch_id or not count:
         raise ProtocolError(
             f"batch {batch_id}: the answer is no ack of it",
             detail=repr(frame[3][:80]),

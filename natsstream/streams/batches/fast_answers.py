@@ -18,16 +18,15 @@ Source: ADR-50; nats-server's stream.go getFastBatch and processJetStreamFastBat
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import cast
 
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.errors_map import server_error
 from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
 from natsstream.errors import NatsStreamError, NoRespondersError, ProtocolError, ServerError
+from natsstream.fields import Fields
 
 SUFFIX = "$FI"
 # What follows the inbox: id, flow, gap mode, number, operation, suffix.
@@ -129,41 +128,30 @@ def read_answer(frame: Frame, batch_id: str, stream: str) -> FastAnswer | None:
         error.message = f"{what}: no stream captures its subject, or the stream has no leader now"
         return Refused(number, error, stream, is_early=True, is_message=is_message)
     try:
-        answer = cast("dict[str, object]", json.loads(frame[3]))
+        answer = Fields.parse(frame[3], what)
         return _read(answer, number, what, stream, is_message=is_message)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise _no_answer(frame) from None
+    except ProtocolError as error:
+        raise _no_answer(frame) from error
 
 
-def _read(
-    answer: dict[str, object], number: int, what: str, stream: str, *, is_message: bool
-) -> FastAnswer:
-    kind = answer.get("type")
+def _read(answer: Fields, number: int, what: str, stream: str, *, is_message: bool) -> FastAnswer:
+    kind = answer.text("type", "")
     if kind == "ack":
-        return FlowAck(_count(answer["seq"]), max(_count(answer["msgs"]), 1))
+        return FlowAck(answer.count("seq", None), max(answer.count("msgs", None), 1))
     if kind == "gap":
-        first, behind = _count(answer["last_seq"]), _count(answer["seq"])
-        return FlowGap(first, behind - 1)
-    error = answer.get("error")
-    if isinstance(error, dict):
+        return FlowGap(answer.count("last_seq", None), answer.count("seq", None) - 1)
+    error = answer.part_or_none("error")
+    if error is not None:
         is_early = kind != "err"
-        number = number if is_early else _count(answer["seq"])
+        number = number if is_early else answer.count("seq", None)
         what = f"{what.rpartition(' ')[0]} {number}"
-        failure = server_error(cast("dict[str, object]", error), what=what)
-        named = answer.get("stream")
-        by = named if isinstance(named, str) else stream
+        failure = server_error(error.raw, what=what)
+        by = answer.text("stream", "") or stream
         return Refused(number, failure, by, is_early, is_message or not is_early)
     # The sequence of a duplicate is that of its first copy.
-    sequence = 0 if answer.get("duplicate") is True else _count(answer["seq"])
-    named = answer.get("stream")
-    other = named if isinstance(named, str) and named != stream else ""
-    return FinalAck(_count(answer["count"]), sequence, other)
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(value)
-    return value
+    sequence = 0 if answer.flag("duplicate") else answer.count("seq", None)
+    named = answer.text("stream", "")
+    return FinalAck(answer.count("count", None), sequence, "" if named == stream else named)
 
 
 def _number(token: bytes, frame: Frame) -> int:

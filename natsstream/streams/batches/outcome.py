@@ -22,11 +22,9 @@ What is found is stored, whoever else was asked. Otherwise:
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Mapping
+import re
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.headers import HeaderName, Headers
@@ -35,15 +33,16 @@ from natsstream.errors import (
     BatchOutcomeUnknownError,
     MessageNotFoundError,
     NatsStreamError,
-    ProtocolError,
     ServerError,
     TransportError,
     WrongLastSequenceError,
 )
 from natsstream.streams.api import Api, decode
 from natsstream.streams.batches.atomic_rules import BatchAck, abort_block
+from natsstream.streams.cluster_info import ClusterInfo
 from natsstream.streams.configuring import read_stream
 from natsstream.streams.info import StreamInfo
+from natsstream.streams.message import stored_message
 from natsstream.streams.publishing.outgoing import add_header
 from natsstream.streams.reading.ranges import StreamRange
 from natsstream.streams.reading.reader import RangeSpec
@@ -131,7 +130,7 @@ async def _settle(api: Api, lost: Lost) -> StreamInfo:
             return info
         within_ns = int((asked_at - forgotten_at) * _NS_PER_SECOND)
         is_there = given_out is not None and info.state.last_seq >= given_out
-        if is_there and is_confirmed(info.raw, within_ns=within_ns):
+        if is_there and is_confirmed(info.cluster, within_ns=within_ns):
             return info
         if info.config.allow_msg_counter:  # Counters refuse every expectation, for other reasons.
             raise _unknown(lost, "a replicated stream of counters does not tell what is under way")
@@ -172,22 +171,19 @@ async def _given_out(api: Api, lost: Lost) -> int:
     raise _unknown(lost, f"the stream does not tell what is under way: {error.message}")
 
 
-def is_confirmed(info: Mapping[str, object], *, within_ns: int) -> bool:
+def is_confirmed(cluster: ClusterInfo | None, *, within_ns: int) -> bool:
     """Tell whether a majority of a stream's servers was in touch with the leader that answered.
 
     Args:
-        info: The answer to `STREAM.INFO`.
+        cluster: Those servers, as the leader sees them; None for a server alone.
         within_ns: How long ago that may be, in nanoseconds.
     """
-    cluster = info.get("cluster")
-    if not isinstance(cluster, dict):
+    if cluster is None:
         return True
-    replicas = cast("dict[str, list[dict[str, object]] | None]", cluster).get("replicas") or []
     heard = 1  # Itself.
-    for each in replicas:
-        active = each.get("active")
-        heard += isinstance(active, int) and 0 < active < within_ns and not each.get("offline")
-    return heard > (len(replicas) + 1) // 2
+    for each in cluster.replicas:
+        heard += 0 < each.active_s * _NS_PER_SECOND < within_ns and not each.is_offline
+    return heard > (len(cluster.replicas) + 1) // 2
 
 
 async def _search(api: Api, lost: Lost, info: StreamInfo) -> BatchAck | None:
@@ -248,12 +244,8 @@ async def _last_of(api: Api, lost: Lost) -> BatchAck | None:
         answer = await api.read(subjects.message_get(lost.stream.name), body, what=what)
     except MessageNotFoundError:
         return None
-    try:
-        message = cast("dict[str, object]", answer["message"])
-        headers = Headers(base64.b64decode(cast("str", message.get("hdrs", ""))))
-        return _ack_of(cast("int", message["seq"]), headers, lost)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolError("the answer is no stored message", detail=repr(error)) from error
+    message = stored_message(answer)
+    return _ack_of(message.sequence, message.headers, lost)
 
 
 def _ack_of(sequence: int, headers: Headers, lost: Lost) -> BatchAck | None:
@@ -261,7 +253,7 @@ def _ack_of(sequence: int, headers: Headers, lost: Lost) -> BatchAck | None:
     if headers.get(HeaderName.BATCH_ID) != lost.batch_id:
         return None
     number = headers.get(HeaderName.BATCH_SEQUENCE, "")
-    if not number.isdigit() or not 1 <= int(number) <= lost.count:
+    if not re.fullmatch(r"[0-9]{1,20}", number) or not 1 <= int(number) <= lost.count:
         return None
     last = sequence + lost.count - int(number)  # They stand together.
     return BatchAck(lost.stream.name, last, lost.count, lost.batch_id)

@@ -10,21 +10,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from natsstream._wire import api as subjects
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
-    ProtocolError,
     ServerError,
     TransportError,
 )
 from natsstream.streams.api import Api
+from natsstream.streams.info import subject_counts
 from natsstream.streams.message import Message
 from natsstream.streams.reading.session import ReadSession, SessionBrokenError
 from natsstream.streams.reading.starts import ConsumerStart
-from natsstream.units import parse_rfc3339
 
 _T = TypeVar("_T")
 _RETRY_WAIT_S = 0.1
@@ -74,18 +73,11 @@ class ChunkCounts:
         answer = await self._api.read(
             subjects.stream_info(self._stream), {"subjects_filter": self._subject}, what=what
         )
-        state = cast("dict[str, object]", answer.get("state") or {})
-        counts = cast("dict[str, int]", state.get("subjects") or {})
-        config = cast("dict[str, int]", answer.get("config") or {})
-        cluster = cast("dict[str, str]", answer.get("cluster") or {})
-        told = answer.get("ts")
-        if not isinstance(told, str):
-            raise ProtocolError(f"{what}: the answer does not tell the server's time")
         return Total(
-            counts.get(self._subject, 0),
-            config.get("num_replicas", 1),
-            cluster.get("leader", ""),
-            parse_rfc3339(told),
+            subject_counts(answer).get(self._subject, 0),
+            answer.part("config").integer("num_replicas", 1),
+            answer.part("cluster", {}).text("leader", ""),
+            answer.moment("ts"),
         )
 
     async def since(self, sequence: int, *, node: str = "") -> int | None:

@@ -238,7 +238,7 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
                 raise
             await asyncio.sleep(_RETRY_WAIT_S)
         else:
-            return cast("int", answer.get("purged", 0))
+            return answer.count("purged")
 
 
 def _spoiled(subject: str, detail: str, kind: str = "surplus") -> ChunksDamagedError:

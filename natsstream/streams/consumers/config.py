@@ -16,15 +16,15 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
 from natsstream.errors import ConfigError
+from natsstream.fields import Fields
 from natsstream.streams.config import Duration
 from natsstream.streams.consumers import rules
 from natsstream.streams.names import check_consumer_name, check_filter
+from natsstream.streams.settings.setting import Reader, read_time
 from natsstream.units import (
     NS_PER_SECOND,
     duration_ns,
     format_rfc3339,
-    parse_rfc3339,
-    time_from_ns,
     time_to_ns,
 )
 
@@ -174,22 +174,24 @@ class ConsumerConfig:
         return {} if value is None else _to_json(name, value)
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> ConsumerConfig:
-        """Return the configuration that a server sent; nothing in it is judged.
+    def from_json(cls, body: Mapping[str, object] | Fields) -> ConsumerConfig:
+        """Return the configuration that a server sent; only the types are checked.
 
         Raises:
-            TypeError: A field has not the type that servers send.
+            ProtocolError: A field is of a type that no server sends.
         """
+        fields = Fields.of(body, "the configuration of a consumer")
         known: dict[str, Any] = dict.fromkeys(FIELD_NAMES)
         for name, json_name in _JSON_NAMES.items():
-            value = body.get(json_name)
-            if value is not None:
-                known[name] = _from_json(name, value)
-        known["name"] = body.get("name") or body.get("durable_name")
-        known["durable"] = bool(body.get("durable_name"))
-        filters = body.get("filter_subjects") or [body.get("filter_subject")]
-        known["filters"] = tuple(each for each in cast("list[str]", filters) if each) or None
-        known["extra"] = {name: value for name, value in body.items() if name not in KNOWN_JSON}
+            if fields.has(json_name):
+                known[name] = _READERS.get(name, Fields.text)(fields, json_name)
+        durable = fields.text("durable_name", "")
+        known["name"] = fields.text("name", "") or durable or None
+        known["durable"] = bool(durable)
+        filters = fields.texts("filter_subjects") or [fields.text("filter_subject", "")]
+        known["filters"] = tuple(each for each in filters if each) or None
+        raw = fields.raw.items()
+        known["extra"] = {name: value for name, value in raw if name not in KNOWN_JSON}
         config = object.__new__(cls)
         for name, value in known.items():
             object.__setattr__(config, name, value)
@@ -219,16 +221,26 @@ def _to_json(name: str, value: Any) -> dict[str, object]:
     return {json_name: dict(value) if name == "metadata" else value}
 
 
-def _from_json(name: str, value: Any) -> object:
-    if name in rules.DURATIONS:
-        return value / NS_PER_SECOND
-    if name in rules.TIMES:
-        moment_ns = parse_rfc3339(value)
-        # A datetime has microseconds: what is finer stays a number, or the copy would be another.
-        return moment_ns if moment_ns % 1_000 else time_from_ns(moment_ns)
-    if name == "backoff":
-        return tuple(wait / NS_PER_SECOND for wait in value)
-    return tuple(value) if name == "priority_groups" else value
+def _groups(fields: Fields, name: str) -> object:
+    return tuple(fields.texts(name))
+
+
+def _waits(fields: Fields, name: str) -> object:
+    return tuple(wait / NS_PER_SECOND for wait in fields.integers(name))
+
+
+# What reads the fields that are no texts from the server's JSON.
+_READERS: Mapping[str, Reader] = {
+    **dict.fromkeys(rules.DURATIONS, Fields.seconds),
+    **dict.fromkeys(rules.NUMBERS, Fields.integer),
+    **dict.fromkeys(rules.SWITCHES, Fields.flag),
+    # A datetime has microseconds: what is finer stays a number, or the copy would be another.
+    **dict.fromkeys(rules.TIMES, read_time),
+    "replicas": Fields.integer,
+    "metadata": Fields.words,
+    "priority_groups": _groups,
+    "backoff": _waits,
+}
 
 
 def _short_time(time_ns: int) -> str:

@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
-from natsstream.errors import ConfigError, ProtocolError
+from natsstream.fields import Fields
 from natsstream.streams.cluster_info import ClusterInfo
 from natsstream.streams.consumers.config import ConsumerConfig
-from natsstream.units import NS_PER_SECOND, parse_rfc3339, time_from_ns
-
-# Go's zero time stands for "never".
-_NEVER = "0001-"
+from natsstream.units import time_from_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +30,12 @@ class ConsumerProgress:
     last_active_ns: int
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> ConsumerProgress:
+    def from_json(cls, fields: Fields) -> ConsumerProgress:
         """Return the place that a server sent."""
         return cls(
-            cast("int", body.get("consumer_seq", 0)),
-            cast("int", body.get("stream_seq", 0)),
-            _moment(body.get("last_active")),
+            fields.count("consumer_seq"),
+            fields.count("stream_seq"),
+            fields.moment("last_active", 0),
         )
 
 
@@ -58,12 +54,12 @@ class PriorityGroupState:
     pinned_ns: int
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> PriorityGroupState:
+    def from_json(cls, fields: Fields) -> PriorityGroupState:
         """Return the group that a server sent."""
         return cls(
-            cast("str", body["group"]),
-            str(body.get("pinned_client_id") or ""),
-            _moment(body.get("pinned_ts")),
+            fields.text("group"),
+            fields.text("pinned_client_id", ""),
+            fields.moment("pinned_ts", 0),
         )
 
 
@@ -82,13 +78,19 @@ class ConsumerPause:
     remaining: float
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> ConsumerPause:
-        """Return the pause that a server sent."""
-        is_paused, until_ns = bool(body.get("paused")), _moment(body.get("pause_until"))
+    def from_json(cls, fields: Fields, config: Fields | None = None) -> ConsumerPause:
+        """Return the pause that a server sent.
+
+        Args:
+            fields: Its answer.
+            config: The consumer's configuration, where the answer has its end in there.
+        """
+        told = config if config is not None and not fields.has("pause_until") else fields
+        is_paused, until_ns = fields.flag("paused"), told.moment("pause_until", 0)
         return cls(
             is_paused,
             time_from_ns(until_ns) if is_paused and until_ns else None,
-            cast("int", body.get("pause_remaining") or 0) / NS_PER_SECOND,
+            fields.seconds("pause_remaining", 0),
         )
 
 
@@ -134,34 +136,31 @@ class ConsumerInfo:
     raw: Mapping[str, object]
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> ConsumerInfo:
+    def from_json(cls, body: Mapping[str, object] | Fields) -> ConsumerInfo:
         """Return the info that a server sent.
 
         Raises:
             ProtocolError: It is no consumer info.
         """
-        try:
-            config = cast("Mapping[str, object]", body["config"])
-            cluster = cast("Mapping[str, object] | None", body.get("cluster"))
-            groups = cast("list[Mapping[str, object]]", body.get("priority_groups") or [])
-            pause = {"pause_until": config.get("pause_until"), **body}
-            return cls(
-                cast("str", body["stream_name"]),
-                cast("str", body["name"]),
-                ConsumerConfig.from_json(config),
-                parse_rfc3339(cast("str", body["created"])),
-                ConsumerProgress.from_json(cast("Mapping[str, object]", body["delivered"])),
-                ConsumerProgress.from_json(cast("Mapping[str, object]", body["ack_floor"])),
-                *(cast("int", body.get(name, 0)) for name in _COUNTS),
-                is_push_bound=bool(body.get("push_bound")),
-                pause=ConsumerPause.from_json(pause),
-                priority_groups=tuple(map(PriorityGroupState.from_json, groups)),
-                cluster=None if cluster is None else ClusterInfo.from_json(cluster),
-                time_ns=_moment(body.get("ts")),
-                raw=body,
-            )
-        except (KeyError, TypeError, AttributeError, ConfigError) as error:
-            raise ProtocolError("the answer is no consumer info", detail=repr(error)) from error
+        fields = Fields.of(body, "the info of a consumer")
+        config, cluster = fields.part("config"), fields.part_or_none("cluster")
+        return cls(
+            fields.text("stream_name"),
+            fields.text("name"),
+            ConsumerConfig.from_json(config),
+            fields.moment("created"),
+            ConsumerProgress.from_json(fields.part("delivered")),
+            ConsumerProgress.from_json(fields.part("ack_floor")),
+            *(fields.count(name) for name in _COUNTS),
+            is_push_bound=fields.flag("push_bound"),
+            pause=ConsumerPause.from_json(fields, config),
+            priority_groups=tuple(
+                map(PriorityGroupState.from_json, fields.parts("priority_groups"))
+            ),
+            cluster=None if cluster is None else ClusterInfo.from_json(cluster),
+            time_ns=fields.moment("ts", 0),
+            raw=fields.raw,
+        )
 
     @property
     def is_push(self) -> bool:
@@ -177,10 +176,3 @@ class ConsumerInfo:
 
 
 _COUNTS = ("num_ack_pending", "num_redelivered", "num_waiting", "num_pending")
-
-
-def _moment(text: object) -> int:
-    """Return a time of the server's in Unix nanoseconds, 0 for none."""
-    if not text or cast("str", text).startswith(_NEVER):
-        return 0
-    return parse_rfc3339(cast("str", text))

@@ -7,10 +7,10 @@ Law: a consumer that the servers name and can not describe is never left out in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import cast
+from collections.abc import AsyncIterator, Mapping
 
 from natsstream._wire import api as subjects
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
 from natsstream.streams.consumers.info import ConsumerInfo
 from natsstream.streams.paging import Gaps, OnMissing, pages
@@ -45,11 +45,15 @@ class ConsumerListing:
         what = f"consumers of stream {self._stream}"
         gaps = self._gaps = Gaps(what, self._on_missing)
         subject = subjects.consumer_list(self._stream)
-        async for answer in pages(self._api, subject, {}, what=what, items="consumers"):
+        async for answer in pages(self._api, subject, {}, what=what, names=_names):
             gaps.add(answer)
-            for body in cast("Sequence[dict[str, object]]", answer.get("consumers") or ()):
+            for body in answer.parts("consumers"):
                 yield ConsumerInfo.from_json(body)
         gaps.check()
 
     def __repr__(self) -> str:
         return f"<ConsumerListing of {self._stream}>"
+
+
+def _names(answer: Fields) -> list[str]:
+    return [each.text("name") for each in answer.parts("consumers")]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_int, check_names
-from natsstream.errors import ConfigError, ProtocolError
+from natsstream.errors import ConfigError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api, Look, gone
 from natsstream.streams.consumers import rules
 from natsstream.streams.consumers.config import ConsumerConfig
@@ -139,8 +140,8 @@ class ConsumerManager:
         """
         what = f"consumers of stream {self.stream}"
         subject = subjects.consumer_names(self.stream)
-        async for answer in pages(self._api, subject, {}, what=what, items="consumers"):
-            for name in cast("list[str]", answer.get("consumers") or []):
+        async for answer in pages(self._api, subject, {}, what=what, names=_names):
+            for name in _names(answer):
                 yield name
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ConsumerListing:
@@ -245,10 +246,7 @@ class ConsumerManager:
         # Servers up to 2.15.1 say nothing when there is no such consumer.
         await read_consumer(self._api, self.stream, name)
         answer = await self._api.change(subject, body, what=self._what(name))
-        reset_seq = answer.get("reset_seq")
-        if not isinstance(reset_seq, int):
-            raise ProtocolError("the answer to a reset has no reset_seq")
-        return reset_seq
+        return answer.integer("reset_seq", minimum=0)
 
     async def unpin(self, name: str, *, group: str) -> None:
         """Take the pin from the pinned client of a priority group; the next to pull gets it.
@@ -274,6 +272,10 @@ class ConsumerManager:
 
     def __repr__(self) -> str:
         return f"<ConsumerManager {self.stream}>"
+
+
+def _names(answer: Fields) -> list[str]:
+    return answer.texts("consumers")
 
 
 def _config(config: ConsumerConfig | str | None, fields: dict[str, Any]) -> ConsumerConfig:

@@ -43,10 +43,10 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 DURATIONS = ("ack_wait", "max_expires", "inactive_threshold", "priority_timeout", "idle_heartbeat")
 TIMES = ("start_time", "pause_until")
-_SWITCHES = ("headers_only", "memory_storage", "flow_control")
+SWITCHES = ("headers_only", "memory_storage", "flow_control")
 _TEXTS = ("name", "description", "deliver_subject", "deliver_group")
 # The smallest value that means something.
-_NUMBERS: Mapping[str, int] = {
+NUMBERS: Mapping[str, int] = {
     "start_seq": 1,
     "max_deliver": -1,
     "rate_limit": 0,
@@ -118,13 +118,13 @@ def check_fields(values: Mapping[str, object]) -> None:
             check_duration(name, value)
         elif name in TIMES:
             check_time(name, value)
-        elif name in _SWITCHES:
+        elif name in SWITCHES:
             check_bool(value, name)
         elif name in _TEXTS:
             _check_said(value, name)
-        elif name in _NUMBERS:
+        elif name in NUMBERS:
             maximum = _LARGEST.get(name, _INT64_MAX)
-            check_int(value, name, minimum=_NUMBERS[name], maximum=maximum)
+            check_int(value, name, minimum=NUMBERS[name], maximum=maximum)
         else:
             _check_other(name, value)
 

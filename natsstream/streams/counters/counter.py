@@ -9,17 +9,15 @@ Source: ADR-49; nats-server's stream.go CounterValue, CounterSources.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
-from natsstream._wire.headers import HeaderName, parse_headers
+from natsstream._wire.headers import HeaderName
 from natsstream.arguments import described
 from natsstream.errors import ConfigError, NatsStreamError, ProtocolError
+from natsstream.fields import Fields
+from natsstream.streams.message import stored_message
 from natsstream.streams.publishing.digits import read_number, write_number
-from natsstream.units import parse_rfc3339
 
 # The server reads an increment out of a header, all of which may have 64 KiB.
 _DIGITS_MAX = 60_000
@@ -65,31 +63,30 @@ def delta_text(delta: object) -> str:
     return write_number(delta) if delta < 0 else f"+{write_number(delta)}"
 
 
-def read_counter(answer: Mapping[str, object]) -> Counter:
+def read_counter(answer: Mapping[str, object] | Fields) -> Counter:
     """Return the counter in the answer to a request for a message.
 
     Raises:
         ProtocolError: The message is no counter's.
     """
-    subject = ""
+    subject = "?"
     try:
-        message = cast("Mapping[str, str]", answer["message"])
-        subject = message["subject"]
-        headers = parse_headers(base64.b64decode(message.get("hdrs", "")))
-        body = cast("Mapping[str, object]", json.loads(base64.b64decode(message["data"])))
+        message = stored_message(Fields.of(answer, "the answer"))
+        subject = message.subject
+        headers = message.headers
         delta = headers.get(HeaderName.INCREMENT)
         return Counter(
             subject,
-            read_number(cast("str", body["val"])),
-            cast("int", cast("object", message["seq"])),
-            parse_rfc3339(message["time"]),
+            read_number(Fields.parse(message.data, "the counter").text("val")),
+            message.sequence,
+            message.time_ns,
             None if delta is None else read_number(delta),
             _sources(headers.get(HeaderName.COUNTER_SOURCES)),
         )
-    except (KeyError, TypeError, ValueError, AttributeError, NatsStreamError) as error:
+    except (ValueError, NatsStreamError) as error:  # The ValueError is that of `read_number`.
         raise ProtocolError(
-            f"counter {subject or '?'}: the stored message is no counter's",
-            detail=repr(error)[:200],
+            f"counter {subject}: the stored message is no counter's",
+            detail=str(error)[:200],
             hint="is it a stream with allow_msg_counter?",
         ) from error
 
@@ -97,8 +94,8 @@ def read_counter(answer: Mapping[str, object]) -> Counter:
 def _sources(text: str | None) -> dict[str, dict[str, int]]:
     if not text:
         return {}
-    held = cast("Mapping[str, Mapping[str, str]]", json.loads(text))
+    held = Fields.parse(text, "the counter's sources")
     return {
-        stream: {subject: read_number(value) for subject, value in values.items()}
-        for stream, values in held.items()
+        stream: {subject: read_number(value) for subject, value in held.words(stream).items()}
+        for stream in held.names()
     }

@@ -9,9 +9,9 @@ Source: ADR-49; orbit.go counters.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from natsstream._wire import api as subjects
 from natsstream._wire.headers import HeaderName, HeaderValues
@@ -33,7 +33,7 @@ from natsstream.streams.direct.subjects_held import subjects_held
 from natsstream.streams.features import COUNTERS
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_filter, check_stream_name
-from natsstream.streams.paging import Gaps, pages
+from natsstream.streams.paging import Gaps, listed_streams, pages
 from natsstream.streams.publishing.admission import find_stream
 from natsstream.streams.publishing.outgoing import check_publish_subject, copied_headers, prepare
 from natsstream.streams.publishing.publish import publish
@@ -271,10 +271,10 @@ class Counters:
             return
         gaps = Gaps(_STREAMS, "raise")
         async for answer in pages(
-            self._api, subjects.STREAM_LIST, {}, what=_STREAMS, items="streams"
+            self._api, subjects.STREAM_LIST, {}, what=_STREAMS, names=listed_streams
         ):
             gaps.add(answer)
-            for each in cast("list[Mapping[str, object]]", answer.get("streams") or []):
+            for each in answer.parts("streams"):
                 info = StreamInfo.from_json(each)
                 if info.config.allow_msg_counter:
                     yield info.name

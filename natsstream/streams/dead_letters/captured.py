@@ -9,12 +9,12 @@ whose letter is not there.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, ProtocolError
+from natsstream.fields import Fields
 from natsstream.units import parse_rfc3339
 
 # How far the clocks of two servers may be apart: the one that stored the message and the one that
@@ -83,13 +83,9 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
     else:
         return None
     try:
-        body: object = json.loads(payload)
-    except (ValueError, RecursionError):
+        fields = Fields.parse(payload, "an advisory").raw
+    except ProtocolError:
         return None
-    if not isinstance(body, dict):
-        return None
-    # The cast names what isinstance can not see: JSON's keys are text.
-    fields = cast("Mapping[str, object]", body)
     stream, consumer, error = fields.get("stream"), fields.get("consumer"), fields.get("reason", "")
     sequence, deliveries = _number(fields.get("stream_seq")), _number(fields.get("deliveries"))
     if not isinstance(stream, str) or not isinstance(consumer, str) or not sequence:

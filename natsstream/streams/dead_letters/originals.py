@@ -6,9 +6,7 @@ a stream that was made again gives the same sequences to other messages: the tim
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
@@ -16,15 +14,13 @@ from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
     NoRespondersError,
-    ProtocolError,
     ServerError,
     StreamNotFoundError,
 )
 from natsstream.streams.api import Api
 from natsstream.streams.configuring import read_stream
-from natsstream.streams.message import Message
+from natsstream.streams.message import Message, stored_message
 from natsstream.streams.names import STREAM_NAME_BYTES_MAX
-from natsstream.units import parse_rfc3339
 
 # The server has no number of its own for a sequence that was deleted before; R1 and R3 differ.
 _GONE = (ErrorCode.SEQUENCE_NOT_FOUND, ErrorCode.STREAM_MSG_DELETE_FAILED)
@@ -50,15 +46,7 @@ async def read_message(api: Api, stream: str, body: dict[str, object]) -> Messag
         )
     except MessageNotFoundError:
         return None
-    try:
-        found = cast("dict[str, str]", answer["message"])
-        header = base64.b64decode(found.get("hdrs", ""))
-        data = base64.b64decode(found.get("data", ""))
-        subject = found["subject"].encode("utf-8", "surrogateescape")
-        numbers = (cast("int", found["seq"]), parse_rfc3339(found["time"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolError("the answer is no stored message", detail=repr(error)) from error
-    return Message((subject, b"", header, data), numbers)
+    return stored_message(answer)
 
 
 async def find_original(
@@ -115,8 +103,7 @@ async def let_go(
         info = await api.read(subjects.consumer_info(stream, consumer), None, what=what)
     except (ConsumerNotFoundError, StreamNotFoundError):
         return await _delete_from_queue(api, stream, sequence)
-    config = cast("dict[str, object]", info.get("config") or {})
-    if config.get("ack_policy") != "explicit":
+    if info.part("config", {}).text("ack_policy", "") != "explicit":
         return False  # An acknowledgement would settle all before it, or nothing.
     subject = subjects.settle_message(stream, consumer, sequence)
     timeout = api.client.options.request_timeout

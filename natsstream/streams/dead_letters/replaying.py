@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.headers import HeaderName
@@ -94,8 +93,7 @@ async def find_sent(
     answer = await api.read(
         subjects.STREAM_NAMES, {"subject": was_sent_to}, what="streams of a subject"
     )
-    # The cast says what the server sends: names, or null for none.
-    for stream in cast("list[str] | None", answer.get("streams")) or ():
+    for stream in answer.texts("streams"):
         ack = await _find(api, stream, was_sent_to, note.time_ns - _SLACK_NS, id_)
         if ack is not None:
             return ack

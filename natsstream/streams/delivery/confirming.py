@@ -24,6 +24,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     TransportError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.delivery.knowledge import Knowledge, is_forgotten, read_knowledge
 from natsstream.streams.delivery.source import ConsumerSource
 
@@ -35,7 +36,7 @@ _RETRY_WAIT_S = 0.1
 # What was on its way to readers when the server went away has been handled by then.
 _DOUBT_S = 2.0
 
-Look = Callable[[float], Awaitable["dict[str, object] | None"]]
+Look = Callable[[float], Awaitable[Fields | None]]
 """Asks for the consumer's info within some seconds; None where nobody tells.
 
 Raises:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from natsstream._wire.acks import ack_deliveries
 from natsstream._wire.parser import Frame
 from natsstream.errors import MessageSettledError, UsageError
 from natsstream.streams.delivery.backoff import Backoff
@@ -63,8 +64,7 @@ class DeliveredMessage(Message):
     @property
     def delivered(self) -> int:
         """How often the message was delivered, from 1."""
-        tokens = self._frame[1].split(b".")
-        return int(tokens[4] if len(tokens) == 9 else tokens[6])
+        return ack_deliveries(self._frame[1])
 
     @property
     def reply(self) -> bytes:

@@ -11,9 +11,9 @@ and `infoWithSnapAndReply` (what `delivered` is taken from).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+
+from natsstream.fields import Fields
 
 SURE_AFTER_S = 0.5
 """How long a replicated consumer may take until it tells of a delivery that it has made: it tells
@@ -37,22 +37,21 @@ class Knowledge:
     at_s: float
 
 
-def read_knowledge(info: Mapping[str, object], at_s: float) -> Knowledge | None:
-    """Return what a consumer's info tells; None where it tells nothing of deliveries.
+def read_knowledge(info: Fields, at_s: float) -> Knowledge:
+    """Return what a consumer's info tells.
 
     Args:
         info: The server's answer.
         at_s: When it was asked.
+
+    Raises:
+        ProtocolError: It is no consumer's info.
     """
-    last_seq = _part(info, "delivered").get("stream_seq")
-    if not isinstance(last_seq, int):
-        return None
-    group = _part(info, "cluster")
-    leader = group.get("leader")
+    group = info.part("cluster", {})
     return Knowledge(
-        last_seq=last_seq,
-        leader=leader if isinstance(leader, str) else "",
-        is_replicated=bool(group.get("replicas")),
+        last_seq=info.part("delivered").count("stream_seq"),
+        leader=group.text("leader", ""),
+        is_replicated=bool(group.parts("replicas")),
         at_s=at_s,
     )
 
@@ -73,9 +72,3 @@ def is_forgotten(sequence: int, before: Knowledge | None, now: Knowledge) -> boo
     if before is None or before.leader != now.leader or sequence <= before.last_seq:
         return False
     return now.at_s - before.at_s >= SURE_AFTER_S
-
-
-def _part(info: Mapping[str, object], name: str) -> Mapping[str, object]:
-    part = info.get(name)
-    # The cast names what isinstance can not see: JSON's keys are text.
-    return cast("Mapping[str, object]", part) if isinstance(part, Mapping) else {}

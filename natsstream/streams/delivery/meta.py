@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from natsstream._wire.acks import parse_ack_subject
-from natsstream.errors import ProtocolError
+from natsstream._wire.acks import no_ack_subject, parse_ack_subject
 from natsstream.units import time_from_ns
 
 
@@ -48,7 +47,7 @@ def read_meta(reply: bytes) -> DeliveryMeta:
     """
     said = parse_ack_subject(reply.decode("utf-8", "surrogateescape"))
     if said is None:
-        raise ProtocolError(f"no ack subject: {reply[:80]!r}")
+        raise no_ack_subject(reply)
     return DeliveryMeta(
         said.stream,
         said.consumer,

@@ -25,6 +25,7 @@ from natsstream.errors import (
     SubjectError,
     TransportError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.delivery.confirming import Confirming
 from natsstream.streams.delivery.verdicts import IN_PROGRESS
 
@@ -144,7 +145,7 @@ class Settling:
             self._confirming = Confirming(self.source, self.check_exists)
         await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
 
-    async def check_exists(self, timeout: float) -> dict[str, object] | None:
+    async def check_exists(self, timeout: float) -> Fields | None:
         """Ask whether the consumer is still there; silence is taken for yes.
 
         Returns:

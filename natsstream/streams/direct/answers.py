@@ -70,22 +70,29 @@ def read_stored(frame: Frame, what: str) -> Stored:
     try:
         # The server's own come last: a message may have been stored with the same names.
         subject = headers.all(HeaderName.SUBJECT)[-1].encode("utf-8", "surrogateescape")
-        sequence = int(headers.all(HeaderName.SEQUENCE)[-1])
+        sequence = _number(headers.all(HeaderName.SEQUENCE)[-1])
         time_ns = parse_rfc3339(headers.all(HeaderName.TIME_STAMP)[-1])
+        added = block.rfind(_ADDED)
+        tail = Headers(_VERSION_LINE + block[added:])
+        previous, pending = None, None
+        if HeaderName.NUM_PENDING in tail:
+            previous = _number(tail.get(HeaderName.LAST_SEQUENCE, "0"))
+            pending = _number(tail[HeaderName.NUM_PENDING])
     except (IndexError, ValueError) as error:
         raise ProtocolError(
             f"{what}: the answer is no stored message", detail=repr(block[:120])
         ) from error
-    added = block.rfind(_ADDED)
     kept = block[:added]
     own = b"" if kept == _VERSION_LINE else kept + b"\r\n\r\n"
-    previous, pending = None, None
-    tail = Headers(_VERSION_LINE + block[added:])
-    if HeaderName.NUM_PENDING in tail:
-        previous = int(tail.get(HeaderName.LAST_SEQUENCE, "0"))
-        pending = int(tail[HeaderName.NUM_PENDING])
     message = Message((subject, b"", own, payload), (sequence, time_ns))
     return Stored(message, previous, pending)
+
+
+def _number(text: str) -> int:
+    # A uint64 has at most 20 digits.
+    if not (text.isascii() and text.isdigit() and len(text) <= 20):
+        raise ValueError(f"no number: {text[:40]!r}")
+    return int(text)
 
 
 def read_status(frame: Frame) -> Status | None:

@@ -7,10 +7,11 @@ what comes later is newer than it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream.streams.api import Api
+from natsstream.streams.info import subject_counts
+from natsstream.streams.paging import pages
 
 
 async def subjects_held(api: Api, stream: str, filters: Sequence[str]) -> tuple[list[str], int]:
@@ -22,15 +23,9 @@ async def subjects_held(api: Api, stream: str, filters: Sequence[str]) -> tuple[
     found: set[str] = set()
     last_seq = 0
     for subject in filters:
-        offset = 0
-        while True:
-            body: dict[str, object] = {"subjects_filter": subject, "offset": offset}
-            answer = await api.read(subjects.stream_info(stream), body, what=what)
-            state = cast("dict[str, object]", answer["state"])
-            last_seq = last_seq or cast("int", state.get("last_seq", 0))
-            page = cast("dict[str, int]", state.get("subjects") or {})
-            found.update(page)
-            offset += len(page)
-            if not page or offset >= cast("int", answer.get("total", 0)):
-                break
+        asked = {"subjects_filter": subject}
+        question = pages(api, subjects.stream_info(stream), asked, what=what, names=subject_counts)
+        async for answer in question:
+            last_seq = last_seq or answer.part("state").count("last_seq")
+            found.update(subject_counts(answer))
     return sorted(found), last_seq

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
 from natsstream._wire import api
 from natsstream.arguments import check_bool
-from natsstream.errors import MessageNotFoundError, ProtocolError
+from natsstream.errors import MessageNotFoundError
 from natsstream.streams.direct.questions import EVERY_SUBJECT, which
 from natsstream.streams.doors.part import Part
 from natsstream.streams.doors.subject_pages import ask_info, subject_pages
 from natsstream.streams.features import GET_BY_TIME
 from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message
-from natsstream.units import parse_rfc3339
+from natsstream.streams.message import Message, stored_message
 
 
 class Contents(Part):
@@ -101,17 +98,4 @@ class Contents(Part):
             answer = await self._api.read(subject, body, what=f"message of stream {self.name}")
         except MessageNotFoundError:
             return None
-        return _stored(answer)
-
-
-def _stored(answer: dict[str, object]) -> Message:
-    """Return the message in an answer, whose bytes are base64."""
-    try:
-        message = cast("dict[str, str]", answer["message"])
-        header = base64.b64decode(message.get("hdrs", ""))
-        data = base64.b64decode(message.get("data", ""))
-        subject = message["subject"].encode("utf-8", "surrogateescape")
-        numbers = (cast("int", message["seq"]), parse_rfc3339(message["time"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ProtocolError("the answer is no stored message", detail=repr(error)) from error
-    return Message((subject, b"", header, data), numbers)
+        return stored_message(answer)

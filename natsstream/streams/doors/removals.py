@@ -73,7 +73,7 @@ class Removals(Part):
         answer = await self._api.change(
             subjects.stream_purge(self.name), body, what=f"purge of stream {self.name}"
         )
-        return cast("int", answer.get("purged", 0))
+        return answer.count("purged")
 
     async def delete_message(self, sequence: int, *, secure: bool = False) -> None:
         """Delete one message; readers step over its sequence.

@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream._wire.headers import HeaderName, Headers, HeaderValues
@@ -151,7 +150,7 @@ class StreamSchedules:
             answer = await self._api.change(
                 subjects.stream_purge(stream), body, what=f"schedule {subject} of stream {stream}"
             )
-            if cast("int", answer.get("purged", 0)):
+            if answer.count("purged"):
                 return True
             # It fired, or another took its place, between the two.
         raise ScheduleError(

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_text
 from natsstream.errors import SubjectError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
+from natsstream.streams.info import subject_counts
 from natsstream.streams.names import check_filter
+from natsstream.streams.paging import pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,10 @@ class SubjectPage:
     """
 
     counts: Mapping[str, int]
-    answer: Mapping[str, object]
+    answer: Fields
 
 
-async def ask_info(api: Api, stream: str, body: Mapping[str, object]) -> dict[str, object]:
+async def ask_info(api: Api, stream: str, body: Mapping[str, object]) -> Fields:
     """Return the server's answer to a question for a stream's info."""
     return await api.read(subjects.stream_info(stream), body, what=f"stream {stream}")
 
@@ -50,17 +52,14 @@ async def subject_pages(
         subject: Which subjects, with wildcards.
         body: What the first question asks besides.
     """
-    given = {
-        **(body or {}),
-        "subjects_filter": check_filter(check_text(subject, "subjects", error=SubjectError)),
-    }
-    offset = 0
-    while True:
-        answer = await ask_info(api, stream, {**given, "offset": offset} if offset else given)
-        state = cast("Mapping[str, object]", answer.get("state") or {})
-        counts = cast("Mapping[str, int]", state.get("subjects") or {})
-        yield SubjectPage(counts, answer)
-        offset += len(counts)
-        given.pop("deleted_details", None)  # Once is enough.
-        if not counts or offset >= cast("int", answer.get("total", 0)):
-            return
+    wanted = check_filter(check_text(subject, "subjects", error=SubjectError))
+    question = pages(
+        api,
+        subjects.stream_info(stream),
+        {"subjects_filter": wanted},
+        what=f"stream {stream}",
+        names=subject_counts,
+        at_first=body,
+    )
+    async for answer in question:
+        yield SubjectPage(subject_counts(answer), answer)

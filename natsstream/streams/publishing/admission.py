@@ -12,8 +12,6 @@ three under a run of such messages.
 
 from __future__ import annotations
 
-from typing import cast
-
 from natsstream._wire import api as subjects
 from natsstream.errors import ConfigError
 from natsstream.streams.api import Api
@@ -109,5 +107,4 @@ async def find_streams(api: Api, subject: str, *, timeout: float | None = None) 
     """
     body, what = {"subject": subject}, f"stream of {subject}"
     answer = await api.read(subjects.STREAM_NAMES, body, what=what, timeout=timeout)
-    # The server sends a list of names, or null.
-    return cast("list[str] | None", answer.get("streams")) or []
+    return answer.texts("streams")

@@ -26,8 +26,7 @@ checkMsgHeadersPreClusteredProposal) and seen on 2.15:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol, cast
+from typing import Protocol
 
 from natsstream._wire.headers import HeaderName
 from natsstream.errors import NatsStreamError, WrongLastMessageIdError
@@ -42,8 +41,8 @@ _UTF8_BYTES_MAX = 4
 
 def is_alone(stream: StreamInfo) -> bool:
     """Tell whether a stream lives on one server that is in no cluster, so it can get no replica."""
-    cluster = cast("Mapping[str, object]", stream.raw.get("cluster") or {})
-    return (stream.config.replicas or 1) == 1 and not cluster.get("name")
+    cluster = stream.cluster
+    return (stream.config.replicas or 1) == 1 and (cluster is None or not cluster.name)
 
 
 class Guard(Protocol):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
 
 from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
@@ -76,7 +75,8 @@ def _teller(start: bytes) -> tuple[str, str | None] | None:
     None where they are no plain acks. Nearly all acks of a stream differ in the sequence alone.
     """
     try:
-        pairs: object = json.loads(start + b"1}", object_pairs_hook=list)
+        pairs: object = json.loads((start + b"1}").decode(), object_pairs_hook=list)
+        json.dumps(pairs, ensure_ascii=False).encode()  # Names that UTF-8 can not write are none.
     except (ValueError, RecursionError):
         return None
     match pairs:
@@ -95,23 +95,17 @@ def read_json_ack(frame: Frame, subject: str) -> PubAck:
         check_responders(frame, subject)
     except NoRespondersError as error:
         raise no_stream(subject) from error
+    answer = decode(frame[3], what)
     try:
-        answer = decode(frame[3], what)
-    except RecursionError:
-        answer = {}
-    stream, sequence = answer.get("stream"), answer.get("seq")
-    domain, value = answer.get("domain"), answer.get("val")
-    if not isinstance(stream, str) or type(sequence) is not int or sequence < 0:
-        raise _no_ack(what, frame)
-    if domain is not None and not isinstance(domain, str):
-        raise _no_ack(what, frame)
-    total = None
-    if value is not None:
-        try:
-            total = read_number(value) if isinstance(value, str) else int(cast("int", value))
-        except (TypeError, ValueError, OverflowError):  # JSON's Infinity is a number to Python.
-            raise _no_ack(what, frame) from None
-    return PubAck(stream, sequence, answer.get("duplicate") is True, domain, total)
+        return PubAck(
+            answer.text("stream"),
+            answer.count("seq", None),
+            answer.flag("duplicate"),
+            answer.text("domain") if answer.has("domain") else None,
+            read_number(answer.text("val")) if answer.has("val") else None,
+        )
+    except (ProtocolError, ValueError) as error:  # The ValueError is that of `read_number`.
+        raise _no_ack(what, frame) from error
 
 
 def no_stream(subject: str) -> NoRespondersError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import PullEnd, Status, StatusCode
@@ -19,10 +19,9 @@ from natsstream.errors import (
     ServerError,
     UsageError,
 )
+from natsstream.fields import Fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from natsstream.streams.delivery.source import ConsumerSource
 
 
@@ -132,16 +131,12 @@ def limit_error(said: PullStatus, source: ConsumerSource) -> PullLimitError:
     return error
 
 
-def is_crowded(info: Mapping[str, object]) -> bool:
+def is_crowded(info: Fields) -> bool:
     """Tell from a consumer's info whether as many pulls are open as it allows.
 
     The server refuses pulls with heartbeats by silence, so that nobody asks too often.
     """
-    config, waiting = info.get("config"), info.get("num_waiting")
-    if not isinstance(config, dict) or not isinstance(waiting, int):
-        return False
-    most = cast("dict[str, object]", config).get("max_waiting", 0)
-    return isinstance(most, int) and waiting >= most > 0
+    return info.count("num_waiting") >= info.part("config", {}).integer("max_waiting", 0) > 0
 
 
 def crowded_error(source: ConsumerSource) -> PullLimitError:

@@ -22,6 +22,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     UsageError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.delivery.settling import deleted_error
 from natsstream.streams.delivery.verdicts import NEXT, Verdict
 from natsstream.streams.pulling.asking import pin_of
@@ -327,7 +328,7 @@ class _Call:
             retryable=True,
         )
 
-    async def _check_exists(self) -> dict[str, object] | None:
+    async def _check_exists(self) -> Fields | None:
         """Ask about the consumer, within the time that is left, and a moment at least."""
         with suppress(RequestTimeoutError):
             return await self._owner.settling.check_exists(max(self._left_s(), GRACE_S))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from natsstream._wire import api as subjects
 from natsstream.errors import ConnectionLostError, NatsStreamError, NotFoundError
+from natsstream.fields import Fields
 from natsstream.streams.delivery.events import ConsumerRecreated, LimitExceeded, Reconnected
 from natsstream.streams.delivery.settling import deleted_error
 from natsstream.streams.pulling.ends import is_crowded
-from natsstream.units import parse_rfc3339
 
 if TYPE_CHECKING:
     from natsstream.streams.pulling.engine import Engine
@@ -140,6 +140,11 @@ class Mending:
         subject = subjects.consumer_info(source.stream, source.consumer)
         try:
             info = await source.api.read(subject, None, what=source.what, timeout=_LOOK_TIMEOUT_S)
+            created_ns = info.moment("created")
+            if created_ns != self._created_ns:
+                engine.events.put(ConsumerRecreated(consumer=source.consumer))
+            self._created_ns = created_ns
+            self._adapt(info)
         except NotFoundError as error:
             self._trouble = None
             engine.lose_consumer(deleted_error(source, error))
@@ -149,19 +154,16 @@ class Mending:
                 self._trouble = None
                 engine.fail(error)
             return False
-        created_ns = parse_rfc3339(str(info.get("created", "")))
-        if created_ns != self._created_ns:
-            engine.events.put(ConsumerRecreated(consumer=source.consumer))
-        self._created_ns = created_ns
-        self._adapt(info)
         return True
 
-    def _adapt(self, info: dict[str, object]) -> None:
+    def _adapt(self, info: Fields) -> None:
         if self._trouble is Trouble.SILENCE and is_crowded(info):
-            reason = f"{info.get('num_waiting')} pulls wait already"
+            reason = f"{info.count('num_waiting')} pulls wait already"
             self._engine.events.put(LimitExceeded(limit="max_waiting", reason=reason))
             self._deadline = 0.0  # It is there, and has no room.
-        config = cast("dict[str, object]", info.get("config") or {})
-        limits = [config.get(name, 0) for name in ("max_batch", "max_bytes", "max_expires")]
-        batch, size, expires = (limit if isinstance(limit, int) else 0 for limit in limits)
-        self._engine.adapt(max_batch=batch, max_bytes=size, max_expires_ns=expires)
+        config = info.part("config", {})
+        self._engine.adapt(
+            max_batch=config.count("max_batch"),
+            max_bytes=config.count("max_bytes"),
+            max_expires_ns=config.count("max_expires"),
+        )

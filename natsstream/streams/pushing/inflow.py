@@ -85,7 +85,7 @@ class DeliveryCount:
         another leader, counts again.
 
         Raises:
-            ValueError: One is no ack subject; nothing was counted.
+            ProtocolError: One is no ack subject; nothing was counted.
         """
         first, last = ack_numbers(replies[0])[1], ack_numbers(replies[-1])[1]
         if last - first + 1 == len(replies) and self._last is not None and first == self._last + 1:

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_numbers, is_ack_subject, parse_ack_subject
-from natsstream.errors import NatsStreamError, SlowReaderError
+from natsstream.errors import NatsStreamError, ProtocolError, SlowReaderError
 from natsstream.streams.delivery.delivered import DeliveredMessage
 from natsstream.streams.pushing.inflow import DeliveryCount, FlowRequest, Inflow, read_control
 from natsstream.streams.pushing.push_events import DeliveriesMissed
@@ -91,7 +91,7 @@ class Inlet:
             return
         try:
             self._number(frames)
-        except ValueError:
+        except ProtocolError:
             # Anybody may publish to the deliver subject.
             sound = [frame for frame in frames if _is_delivery(frame)]
             count = len(frames) - len(sound)
@@ -104,7 +104,7 @@ class Inlet:
             put(DeliveredMessage(frame, settling), len(frame[2]) + len(frame[3]))
 
     def _number(self, frames: list[Frame]) -> None:
-        """Count deliveries; raises ValueError where a frame is none."""
+        """Count deliveries; raises ProtocolError where a frame is none."""
         if self._source.group:
             for frame in frames:
                 ack_numbers(frame[1])

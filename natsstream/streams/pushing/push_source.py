@@ -6,14 +6,12 @@ What lives here: the request for its info. What must not: what a reader makes of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from natsstream._wire import api as subjects
-from natsstream.errors import ProtocolError, UsageError
+from natsstream.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from natsstream.streams.delivery.source import ConsumerSource
 
 
@@ -58,17 +56,10 @@ class PushSource:
         source = self.consumer
         subject = subjects.consumer_info(source.stream, source.consumer)
         answer = await source.api.read(subject, None, what=source.what)
-        try:
-            config = cast("Mapping[str, object]", answer["config"])
-            delivered = cast("Mapping[str, int]", answer["delivered"])
-            deliver_subject = cast("str", config.get("deliver_subject") or "")
-            state = PushState(
-                deliver_subject, bool(answer.get("push_bound")), delivered["consumer_seq"]
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ProtocolError("the answer is no consumer info", detail=repr(error)) from error
+        deliver_subject = answer.part("config").text("deliver_subject", "")
+        delivered = answer.part("delivered").count("consumer_seq")
         if not deliver_subject:
             raise UsageError(
                 f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
             )
-        return state
+        return PushState(deliver_subject, answer.flag("push_bound"), delivered)

@@ -152,15 +152,18 @@ class Follower:
                 return []
             if not self._runs:
                 run = await session.next_run()
-                self._deadline = self._attempts = 0
                 if run is None:
+                    self._deadline = self._attempts = 0
                     # Nothing comes: what was pending may have been deleted.
                     self._pending = None
                     await self._look_at_leader()
                     return []
                 self._overdue = None
                 self._runs.append(run)
-            return await self._accept()
+            messages = await self._accept()
+            # Only what can be used is progress: deliveries that are wrong each time come to an end.
+            self._deadline = self._attempts = 0
+            return messages
         except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
             await self._mend(error)
             return []

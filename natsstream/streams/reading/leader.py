@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import cast
 
 from natsstream._wire import api as subjects
 from natsstream.errors import MessageNotFoundError, StreamRecreatedError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
 from natsstream.streams.features import GET_BY_TIME
 from natsstream.streams.info import StreamInfo
@@ -110,9 +110,9 @@ class Leader:
             self._holes.learn(first_held=info.state.first_seq)
             if not lists:
                 return
-            state = cast("dict[str, list[int] | None]", info.raw["state"])
-            self._holes.learn(deleted=state.get("deleted") or (), lost=info.state.lost)
-            if state.get("lost") and not info.state.lost:
+            state = Fields(info.raw["state"], f"the state of stream {self._stream}")
+            self._holes.learn(deleted=state.integers("deleted"), lost=info.state.lost)
+            if state.has("lost") and not info.state.lost:
                 self._holes.has_unnamed_loss = True
                 _log.warning(
                     "stream %s lost messages and can not say which: they count as deleted",
@@ -168,4 +168,4 @@ class Leader:
             answer = await self._api.read(subject, body, what=f"message of stream {self._stream}")
         except MessageNotFoundError:
             return None
-        return cast("dict[str, int]", answer.get("message") or {}).get("seq")
+        return answer.part("message").integer("seq", minimum=1)

@@ -16,7 +16,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from natsstream._wire import api as subjects
 from natsstream._wire.acks import ack_numbers
@@ -26,8 +26,8 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.refusals import denied_error
 from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
-from natsstream.streams.cluster_info import ClusterInfo
 from natsstream.streams.message import Message
 from natsstream.streams.reading.read_events import BreakReason
 from natsstream.streams.reading.runs import Run, run_of
@@ -145,7 +145,7 @@ class ReadSession(Generic[Item]):
         self._subscription: Subscription | None = None
         self._unwatch: Callable[[], object] = lambda: None
         self._unwatch_denied: Callable[[], object] = lambda: None
-        self._creation: asyncio.Task[dict[str, object]] | None = None
+        self._creation: asyncio.Task[Fields] | None = None
 
     async def open(self) -> int:
         """Make the consumer and ask for the first messages; returns how many it has to deliver."""
@@ -184,11 +184,8 @@ class ReadSession(Generic[Item]):
         )
         # Whoever leaves meanwhile deletes what the answer tells of, so the answer is waited for.
         answer = await asyncio.shield(self._creation)
-        pending = answer.get("num_pending", 0)
-        if not isinstance(pending, int):
-            raise ProtocolError("the consumer's info has no num_pending")
-        cluster = cast("dict[str, object] | None", answer.get("cluster"))
-        self.node = ClusterInfo.from_json(cluster).leader if cluster else ""
+        pending = answer.count("num_pending")
+        self.node = answer.part("cluster", {}).text("leader", "")
         if pending or self._is_live:
             self._pull()
             self._pull()
@@ -295,11 +292,16 @@ class ReadSession(Generic[Item]):
             self._notify()
 
     def _on_messages(self, messages: list[Frame]) -> None:
+        if self._convert is not None:
+            # Every delivery of this consumer can be cut into a block.
+            shown = repr(messages[0][1][:80])
+            self._fail(ProtocolError("a message came that is no delivery", detail=shown))
+            return
         try:
             _, first_delivery, _, _ = ack_numbers(messages[0][1])
             _, last_delivery, _, pending = ack_numbers(messages[-1][1])
-        except ValueError:
-            self._fail(ProtocolError("a message came without an ack subject"))
+        except ProtocolError as error:
+            self._fail(error)
             return
         if last_delivery - first_delivery + 1 != len(messages):
             self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
@@ -439,7 +441,7 @@ class ReadSession(Generic[Item]):
             self._wake.set_result(None)
 
 
-def _take_error(task: asyncio.Task[dict[str, object]]) -> None:
+def _take_error(task: asyncio.Task[Fields]) -> None:
     """Look at how a task ended that nobody waits for, so that the loop does not tell of it."""
     if not task.cancelled():
         task.exception()

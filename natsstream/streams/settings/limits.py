@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, cast
 
+from natsstream.fields import Fields
 from natsstream.streams.settings.plain_fields import check_duration, check_limit
-from natsstream.streams.settings.setting import Reader, Setting
-from natsstream.units import NS_PER_SECOND, duration_ns
-
-
-def _seconds(value: object) -> float:
-    return cast("int", value) / NS_PER_SECOND
+from natsstream.streams.settings.setting import Reader, Setting, Writer
+from natsstream.units import duration_ns
 
 
 def _nanoseconds(value: object) -> int:
@@ -42,8 +39,11 @@ class ConsumerLimits(Setting):
         "inactive_threshold": "inactive_threshold",
         "max_ack_pending": "max_ack_pending",
     }
-    _readers: ClassVar[Mapping[str, Reader]] = {"inactive_threshold": _seconds}
-    _writers: ClassVar[Mapping[str, Reader]] = {"inactive_threshold": _nanoseconds}
+    _readers: ClassVar[Mapping[str, Reader]] = {
+        "inactive_threshold": Fields.seconds,
+        "max_ack_pending": Fields.integer,
+    }
+    _writers: ClassVar[Mapping[str, Writer]] = {"inactive_threshold": _nanoseconds}
 
     def __post_init__(self) -> None:
         self.check()

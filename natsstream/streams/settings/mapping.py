@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from natsstream.arguments import check_bool, check_text
 from natsstream.errors import ConfigError
+from natsstream.fields import Fields
 from natsstream.streams.names import check_filter
-from natsstream.streams.settings.setting import Setting
+from natsstream.streams.settings.setting import Reader, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class Republish(Setting):
         "dest": "destination",
         "headers_only": "headers_only",
     }
+    _readers: ClassVar[Mapping[str, Reader]] = {"headers_only": Fields.flag}
 
     def __post_init__(self) -> None:
         self.check()

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from natsstream.arguments import check_text, check_texts
-from natsstream.streams.settings.setting import Setting
+from natsstream.fields import Fields
+from natsstream.streams.settings.setting import Reader, Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,7 @@ class Placement(Setting):
         "tags": "tags",
         "preferred": "preferred",
     }
+    _readers: ClassVar[Mapping[str, Reader]] = {"tags": Fields.texts}
 
     def __post_init__(self) -> None:
         self.check()

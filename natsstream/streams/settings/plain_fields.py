@@ -14,6 +14,8 @@ from typing import cast
 
 from natsstream.arguments import check_bool, check_choice, check_int, check_utf8, described
 from natsstream.errors import ConfigError
+from natsstream.fields import Fields
+from natsstream.streams.settings.setting import Reader
 from natsstream.units import DURATION_NS_MAX, duration_ns
 
 DURATIONS = ("max_age", "duplicate_window", "subject_delete_marker_ttl")
@@ -44,6 +46,16 @@ _SWITCHES = [
     "allow_batched",
 ]
 _REPLICAS_MAX = 5
+
+READERS: Mapping[str, Reader] = {
+    "subjects": Fields.texts,
+    "metadata": Fields.words,
+    "replicas": Fields.integer,
+    **dict.fromkeys((*_LIMITS, "first_seq"), Fields.integer),
+    **dict.fromkeys(_SWITCHES, Fields.flag),
+    **dict.fromkeys(DURATIONS, Fields.seconds),
+}
+"""What reads the fields that are no texts from the server's JSON, by their Python names."""
 
 
 def check_plain_fields(values: Mapping[str, object], of: str) -> None:

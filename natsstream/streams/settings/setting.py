@@ -14,9 +14,12 @@ from typing import ClassVar, Self, TypeVar, cast
 
 from natsstream.arguments import described
 from natsstream.errors import ConfigError
-from natsstream.units import format_rfc3339, parse_rfc3339, time_from_ns, time_to_ns
+from natsstream.fields import Fields
+from natsstream.units import format_rfc3339, time_from_ns, time_to_ns
 
-Reader = Callable[[object], object]
+Reader = Callable[[Fields, str], object]
+"""Reads one field of the server's JSON, by its name there."""
+Writer = Callable[[object], object]
 SettingT = TypeVar("SettingT", bound="Setting")
 
 
@@ -30,10 +33,10 @@ class Setting:
     __slots__ = ()
     # JSON name -> Python name, in the order of the server.
     _json_names: ClassVar[Mapping[str, str]]
-    # Python name -> what makes a value of JSON; of others the JSON is the value.
+    # Python name -> what reads it; all others are texts.
     _readers: ClassVar[Mapping[str, Reader]] = {}
     # Python names of times and of what else is no JSON.
-    _writers: ClassVar[Mapping[str, Reader]] = {}
+    _writers: ClassVar[Mapping[str, Writer]] = {}
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""
@@ -45,14 +48,20 @@ class Setting:
         return body
 
     @classmethod
-    def from_json(cls, body: Mapping[str, object]) -> Self:
-        """Return what a server sent; nothing is checked."""
+    def from_json(cls, body: Mapping[str, object] | Fields) -> Self:
+        """Return what a server sent; only the types of its fields are checked.
+
+        Raises:
+            ProtocolError: A field is of a type that no server sends.
+        """
+        fields = Fields.of(body, cls.__name__)
         setting = object.__new__(cls)
         for json_name, name in cls._json_names.items():
-            value = body.get(json_name)
-            read = cls._readers.get(name, _same)
-            object.__setattr__(setting, name, None if value is None else read(value))
-        extra = {name: value for name, value in body.items() if name not in cls._json_names}
+            read = cls._readers.get(name, Fields.text)
+            value = read(fields, json_name) if fields.has(json_name) else None
+            object.__setattr__(setting, name, value)
+        known = cls._json_names
+        extra = {name: value for name, value in fields.raw.items() if name not in known}
         object.__setattr__(setting, "extra", extra)
         return setting
 
@@ -69,14 +78,8 @@ class Setting:
             raise ConfigError(
                 f"{what} is {described(value)}", hint=f"give a {cls.__name__}, or a mapping"
             )
-        body = cast("Mapping[str, object]", value)
-        try:
-            setting = cls.from_json(body)
-        except (TypeError, AttributeError, ValueError) as error:
-            raise ConfigError(
-                f"{what} is {described(body)}", detail=str(error), hint=f"give a {cls.__name__}"
-            ) from error
-        if body:  # An empty one says that there shall be none.
+        setting = cls.from_json(Fields(cast("object", value), what, error=ConfigError))
+        if value:  # An empty one says that there shall be none.
             setting.check()
         return setting
 
@@ -125,9 +128,9 @@ def check_time(value: object, what: str) -> None:
     time_to_ns(value)
 
 
-def read_time(value: object) -> datetime | int:
+def read_time(fields: Fields, name: str) -> datetime | int:
     """Return a time of the server; as Unix nanoseconds where a datetime has no room for all."""
-    time_ns = parse_rfc3339(cast("str", value))
+    time_ns = fields.moment(name)
     return time_ns if time_ns % 1_000 else time_from_ns(time_ns)
 
 
@@ -138,15 +141,24 @@ def write_time(value: object) -> str:
 
 def reads_one(kind: type[SettingT]) -> Reader:
     """Return what makes a part of another part's JSON."""
-    return lambda value: (
-        value if isinstance(value, kind) else kind.from_json(cast("Mapping[str, object]", value))
-    )
+
+    def read(fields: Fields, name: str) -> object:
+        value = fields.raw[name]  # A caller's mapping may hold parts already.
+        return value if isinstance(value, kind) else kind.from_json(fields.part(name))
+
+    return read
 
 
 def reads_many(kind: type[SettingT]) -> Reader:
     """Return what makes a tuple of parts of another part's JSON."""
-    read = reads_one(kind)
-    return lambda value: tuple(read(item) for item in cast("Sequence[object]", value))
+
+    def read(fields: Fields, name: str) -> object:
+        return tuple(
+            item if isinstance(item, kind) else kind.from_json(fields.as_part(item, place))
+            for place, item in fields.items(name)
+        )
+
+    return read
 
 
 def _same(value: object) -> object:

@@ -14,11 +14,13 @@ from typing import ClassVar
 from natsstream._wire import api as subjects
 from natsstream.arguments import check_int, check_text
 from natsstream.errors import ConfigError
+from natsstream.fields import Fields
 from natsstream.streams.names import check_filter, check_stream_name
 from natsstream.streams.settings.mapping import SubjectTransform
 from natsstream.streams.settings.setting import (
     Reader,
     Setting,
+    Writer,
     check_time,
     read_time,
     reads_many,
@@ -133,12 +135,13 @@ class StreamSource(Setting):
         "consumer": "consumer",
     }
     _readers: ClassVar[Mapping[str, Reader]] = {
+        "start_seq": Fields.integer,
         "start_time": read_time,
         "transforms": reads_many(SubjectTransform),
         "external": reads_one(ExternalStream),
         "consumer": reads_one(SourceConsumer),
     }
-    _writers: ClassVar[Mapping[str, Reader]] = {"start_time": write_time}
+    _writers: ClassVar[Mapping[str, Writer]] = {"start_time": write_time}
 
     def __post_init__(self) -> None:
         self.check()

@@ -19,7 +19,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from natsstream._wire import api as subjects
 from natsstream._wire.client import Client
@@ -27,6 +27,7 @@ from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.parser import Frame
 from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
+from natsstream.fields import Fields
 from natsstream.streams.api import Api
 from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
 from natsstream.streams.snapshots.parts import PartOrder
@@ -125,7 +126,7 @@ class _Parts:
 
     async def receive(
         self, api: Api, body: dict[str, object], begin_s: float, file: BinaryIO
-    ) -> dict[str, object]:
+    ) -> Fields:
         """Ask for the snapshot and write all of its parts; returns the server's first answer."""
         client = self._client
         await client.wait_connected(client.options.request_timeout)
@@ -148,8 +149,7 @@ class _Parts:
                 if find_error_code(error.err_code) is not ErrorCode.STREAM_SNAPSHOT:
                     raise
                 raise self._order.broken(error.description) from error
-            state = cast("dict[str, object]", answer.get("state") or {})
-            self._stream_bytes = cast("int", state.get("bytes", 0))
+            self._stream_bytes = answer.part("state").count("bytes")
             while not self._order.is_complete:
                 await self._write_some(file)
         finally:
@@ -222,11 +222,11 @@ class _Parts:
             raise self._failure
 
 
-def _write_meta(partial: Path, answer: dict[str, object], source: _Parts) -> None:
+def _write_meta(partial: Path, answer: Fields, source: _Parts) -> None:
     """Write `backup.json`."""
     text = meta_text(
-        cast("dict[str, object]", answer["config"]),
-        cast("dict[str, object]", answer["state"]),
+        answer.part("config").raw,
+        answer.part("state").raw,
         archive_bytes=source.size,
         sha256=source.digest.hexdigest(),
     )
@@ -251,16 +251,15 @@ def _appear(partial: Path, folder: Path) -> None:
         ) from error
 
 
-def _info(folder: Path, answer: dict[str, object], source: _Parts) -> BackupInfo:
-    config = cast("dict[str, object]", answer["config"])
-    state = cast("dict[str, object]", answer["state"])
+def _info(folder: Path, answer: Fields, source: _Parts) -> BackupInfo:
+    config, state = answer.part("config"), answer.part("state")
     return BackupInfo(
         folder,
-        cast("str", config["name"]),
-        cast("int", state["messages"]),
-        cast("int", state["last_seq"]),
+        config.text("name"),
+        state.count("messages", None),
+        state.count("last_seq", None),
         source.size,
         source.digest.hexdigest(),
-        config,
-        state,
+        config.raw,
+        state.raw,
     )

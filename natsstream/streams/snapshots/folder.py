@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from natsstream.errors import BackupError
-from natsstream.streams.info import StreamInfo
+from natsstream.fields import Fields
+from natsstream.streams.config import StreamConfig
+from natsstream.streams.info import StreamInfo, StreamState
 
 META_NAME = "backup.json"
 DATA_NAME = "stream.tar.s2"
@@ -33,6 +36,7 @@ _MAGIC = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 _HEADER_BYTES = 4
 # Types that a reader has to know; all other types from 0x02 to 0x7f make the archive unreadable.
 _COMPRESSED, _PLAIN, _SKIPPABLE = 0x00, 0x01, 0x80
+_UNREADABLE = 0x02
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +81,41 @@ def read_folder(path: Path) -> BackupInfo:
     Cost: reads the archive once where natsstream wrote it, else one header for each of its blocks.
     """
     meta = _read_meta(path)
-    try:
-        config = cast("dict[str, object]", meta["config"])
-        state = cast("dict[str, object]", meta["state"])
-        own = cast("dict[str, object]", meta.get(_OWN_KEY) or {})
-        size = (path / DATA_NAME).stat().st_size
+    config, state, own = meta.part("config"), meta.part("state"), meta.part(_OWN_KEY, {})
+    # Says itself which field no server would take, or none has sent.
+    StreamConfig.from_json(config)
+    StreamState.from_json(state)
+    with open_archive(path) as file:
+        size = os.fstat(file.fileno()).st_size
         info = BackupInfo(
             path,
-            str(config["name"]),
-            int(cast("int", state["messages"])),
-            int(cast("int", state["last_seq"])),
+            config.text("name"),
+            state.count("messages", None),
+            state.count("last_seq", None),
             size,
-            str(own.get("sha256") or ""),
-            config,
-            state,
+            own.text("sha256", ""),
+            config.raw,
+            state.raw,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise _damaged(path, f"{META_NAME} names no stream and state", repr(error)) from error
-    except OSError as error:
-        raise _damaged(path, f"there is no {DATA_NAME} to read", str(error)) from error
-    with (path / DATA_NAME).open("rb") as file:
         _check_frames(path, file, size)
         if info.sha256:
             _check_digest(path, file, size, own)
     return info
+
+
+def open_archive(path: Path) -> BinaryIO:
+    """Open the archive in a folder.
+
+    Raises:
+        BackupError: There is none that can be read.
+    """
+    archive = path / DATA_NAME
+    try:
+        if archive.exists() and not archive.is_file():  # Opening a pipe would wait for its writer.
+            raise _damaged(path, f"{DATA_NAME} is no file")
+        return archive.open("rb")
+    except OSError as error:
+        raise _damaged(path, f"there is no {DATA_NAME} to read", str(error)) from error
 
 
 def check_whole(
@@ -136,20 +151,23 @@ def check_whole(
     )
 
 
-def _read_meta(path: Path) -> dict[str, object]:
+def _read_meta(path: Path) -> Fields:
+    def damaged(message: str, /, *, detail: str = "", hint: str = "") -> BackupError:
+        error = _damaged(path, message, detail)
+        error.hint = hint or error.hint
+        return error
+
     try:
-        meta: object = json.loads((path / META_NAME).read_text("utf-8"))
+        if not (path / META_NAME).is_file():
+            raise FileNotFoundError(f"no file {META_NAME}")
+        text = (path / META_NAME).read_bytes()
     except OSError as error:
         raise BackupError(
             f"{path} is no backup: there is no {META_NAME} to read",
             detail=str(error),
             hint="name the folder that stream.backup() or nats stream backup wrote",
         ) from error
-    except ValueError as error:
-        raise _damaged(path, f"{META_NAME} is no JSON", str(error)) from error
-    if not isinstance(meta, dict):
-        raise _damaged(path, f"{META_NAME} is no object")
-    return cast("dict[str, object]", meta)
+    return Fields.parse(text, META_NAME, error=damaged)
 
 
 def _check_frames(path: Path, file: BinaryIO, size: int) -> None:
@@ -160,7 +178,7 @@ def _check_frames(path: Path, file: BinaryIO, size: int) -> None:
     while place < size:
         file.seek(place)
         header = file.read(_HEADER_BYTES)
-        kind = header[0]
+        kind = header[0] if header else _UNREADABLE
         end = place + _HEADER_BYTES + int.from_bytes(header[1:], "little")
         is_known = kind in (_COMPRESSED, _PLAIN) or kind >= _SKIPPABLE
         if len(header) < _HEADER_BYTES or end > size or not is_known:
@@ -168,19 +186,19 @@ def _check_frames(path: Path, file: BinaryIO, size: int) -> None:
         place = end
 
 
-def _check_digest(path: Path, file: BinaryIO, size: int, own: Mapping[str, object]) -> None:
-    expected = own.get("archive_bytes")
+def _check_digest(path: Path, file: BinaryIO, size: int, own: Fields) -> None:
+    expected = own.count("archive_bytes", None)
     if expected != size:
         raise _damaged(path, f"{DATA_NAME} has {size} bytes instead of {expected}")
     file.seek(0)
     digest = hashlib.sha256()
     while block := file.read(_BLOCK_BYTES):
         digest.update(block)
-    if digest.hexdigest() != own["sha256"]:
+    if digest.hexdigest() != own.text("sha256"):
         raise _damaged(
             path,
             f"{DATA_NAME} is not what was written",
-            f"SHA-256 is {digest.hexdigest()} instead of {own['sha256']}",
+            f"SHA-256 is {digest.hexdigest()} instead of {own.text('sha256')}",
         )
 
 

@@ -46,9 +46,10 @@ class PartOrder:
             self.is_complete = True
             return b"", ""
         self.count += 1
+        asked = reply.decode("utf-8", "surrogateescape")
         if reply and reply.split(b".")[-2:] != [b"%d" % len(payload), b"%d" % self.count]:
-            raise self.broken(f"part {self.count} is missing: {reply.decode()} came instead")
-        return payload, reply.decode()
+            raise self.broken(f"part {self.count} is missing: {asked} came instead")
+        return payload, asked
 
     def broken(self, why: str) -> BackupError:
         """Return the error for a snapshot that is not whole."""

@@ -12,19 +12,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.arguments import check_callable, check_seconds
-from natsstream.errors import BackupError, ProtocolError, ServerError, SubjectOverlapError
+from natsstream.errors import (
+    BackupError,
+    ProtocolError,
+    ServerError,
+    StreamNameError,
+    SubjectOverlapError,
+)
+from natsstream.fields import Fields
 from natsstream.streams.api import Api, decode
 from natsstream.streams.config import StreamConfig, without_levels
 from natsstream.streams.features import RENAMED_RESTORE, unknown_field
 from natsstream.streams.info import StreamInfo
 from natsstream.streams.names import check_stream_name
 from natsstream.streams.snapshots.backup import folder_of
-from natsstream.streams.snapshots.folder import DATA_NAME, BackupInfo, check_whole, read_folder
+from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_archive, read_folder
 from natsstream.streams.snapshots.progress import RestoreProgress
 
 CHUNK_BYTES = 64 << 10
@@ -51,20 +58,19 @@ async def restore_backup(
     if on_progress is not None:
         check_callable(on_progress, "on_progress", takes="a RestoreProgress")
     backup = await asyncio.to_thread(read_folder, folder)
+    _check_name(backup, name)
     if name not in (None, backup.stream):
         await api.require(RENAMED_RESTORE)
     config = {**backup.config, **changes, "name": name or backup.stream}
-    metadata = cast("dict[str, str]", config.get("metadata") or {})
-    config["metadata"] = without_levels(metadata)
-    if not config["metadata"]:
-        del config["metadata"]
-    # Says itself what no server would take.
-    StreamConfig.from_json(config)
+    metadata = without_levels(StreamConfig.from_json(config).metadata or {})
+    config = {key: value for key, value in config.items() if key != "metadata"}
+    if metadata:
+        config["metadata"] = metadata
     what = f"restore of stream {config['name']} from {folder}"
     await _refuse_overlap(api, config, what)
     deliver = await _begin(api, backup, config, what)
     sender = _Sender(api, deliver, backup, on_progress, what)
-    with (folder / DATA_NAME).open("rb") as file:
+    with open_archive(folder) as file:
         await sender.send(file)
     answer = await sender.finish(finish_s)
     info = StreamInfo.from_json(answer)
@@ -73,12 +79,25 @@ async def restore_backup(
     return info
 
 
+def _check_name(backup: BackupInfo, name: str | None) -> None:
+    """Refuse a folder whose stream has a name that would not be taken from a caller either."""
+    if name is not None:
+        return
+    try:
+        check_stream_name(backup.stream)
+    except StreamNameError as error:
+        raise BackupError(
+            f"the backup in {backup.path} is of a stream that can not be made: {error.message}",
+            hint="restore(path, name=...) gives it another name; nothing was sent",
+        ) from error
+
+
 async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> None:
     """Refuse subjects that another stream has; the server would say so only at the end."""
-    for subject in cast("list[str]", config.get("subjects") or []):
+    for subject in StreamConfig.from_json(config).subjects or ():
         body: dict[str, object] = {"subject": subject}
         answer = await api.read(subjects.STREAM_NAMES, body, what=what)
-        for name in cast("list[str]", answer.get("streams") or []):
+        for name in answer.texts("streams"):
             if name != config["name"]:
                 raise SubjectOverlapError(
                     f"{what}: stream {name} captures {subject} or a part of it; nothing was sent",
@@ -89,7 +108,7 @@ async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> 
 async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], what: str) -> str:
     """Announce the restore; returns where the parts go."""
     body: dict[str, object] = {"config": config, "state": backup.state}
-    subject = subjects.stream_restore(cast("str", config["name"]))
+    subject = subjects.stream_restore(str(config["name"]))
     try:
         answer = await api.change(subject, body, what=what)
     except ServerError as error:
@@ -99,8 +118,8 @@ async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], wha
         if code is ErrorCode.STREAM_RESTORE:
             raise _failed(what, error) from error
         raise
-    deliver = answer.get("deliver_subject")
-    if not isinstance(deliver, str) or not deliver:
+    deliver = answer.text("deliver_subject", "")
+    if not deliver:
         raise ProtocolError(f"{what}: the server does not say where the parts go")
     return deliver
 
@@ -132,7 +151,7 @@ class _Sender:
             self._sent += len(part)
             self.tell(is_done=False)
 
-    async def finish(self, timeout: float) -> dict[str, object]:
+    async def finish(self, timeout: float) -> Fields:
         """Say that this was all; returns the info of the stream that is there now."""
         frame = await self._client.request(self._deliver, b"", timeout=timeout)
         return self._read(frame[3])
@@ -142,7 +161,7 @@ class _Sender:
         if self._on_progress is not None:
             self._on_progress(RestoreProgress(self._chunks, self._sent, self._total, is_done))
 
-    def _read(self, payload: bytes) -> dict[str, object]:
+    def _read(self, payload: bytes) -> Fields:
         try:
             return decode(payload, self._what)
         except ServerError as error:

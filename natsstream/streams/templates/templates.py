@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 from weakref import WeakValueDictionary
 
 from natsstream._wire import api as subjects
@@ -194,4 +193,4 @@ class Templates:
         """Return how many streams capture a subject or some subject of a pattern."""
         body = {"subject": subject}
         answer = await self._api.read(subjects.STREAM_NAMES, body, what=f"streams of {subject}")
-        return cast("int", answer.get("total", 0))
+        return answer.count("total")

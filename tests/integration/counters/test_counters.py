@@ -27,6 +27,7 @@ from natsstream.errors import (
     UnsupportedServerError,
     WrongStreamError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.counters import counters as module
 from natsstream.testing import NatsServer, server_binary
 from tests.support.eventually import eventually_async
@@ -206,9 +207,10 @@ async def test_streams_that_nobody_can_describe_are_told_at_the_end_of_a_list(
     await counters.incr(f"{stream_name}.hits")
     read = js.counters._api.read  # pyright: ignore[reportPrivateUsage]
 
-    async def without_one(subject: str, body: Any, *, what: str) -> dict[str, object]:
+    async def without_one(subject: str, body: Any, *, what: str) -> Fields:
         answer = await read(subject, body, what=what)
-        return {**answer, "missing": ["GONE"]} if subject.endswith("STREAM.LIST") else answer
+        more = {"missing": ["GONE"]} if subject.endswith("STREAM.LIST") else {}
+        return Fields({**answer.raw, **more}, what)
 
     monkeypatch.setattr(js.counters._api, "read", without_one)  # pyright: ignore[reportPrivateUsage]
     listing = js.counters.list(f"{stream_name}.*")

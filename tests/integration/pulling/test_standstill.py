@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
+from natsstream.fields import Fields
 from natsstream.streams.pulling import engine, fetching, lane, mailboxes
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
@@ -95,7 +96,7 @@ async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
             settling = worker._pulling().settling  # pyright: ignore[reportPrivateUsage]
             check = settling.check_exists
 
-            async def go_on(timeout: float) -> dict[str, object] | None:
+            async def go_on(timeout: float) -> Fields | None:
                 monkeypatch.setattr(fetching, "GRACE_S", 30)
                 proxy.heal()
                 return await check(max(timeout, 30))

@@ -19,6 +19,7 @@ from natsstream.errors import (
     UnsupportedServerError,
     WrongLastSequenceError,
 )
+from natsstream.fields import Fields
 from natsstream.testing import NatsServer, server_binary
 from natsstream.units import NS_PER_SECOND, parse_life_time, parse_rfc3339
 from tests.support.clusters import step_down
@@ -233,11 +234,11 @@ async def test_cancelling_spares_a_schedule_that_took_the_place_meanwhile_only_t
     change = stream._api.change  # pyright: ignore[reportPrivateUsage]
     purged: list[object] = []
 
-    async def disturbed(subject: str, body: Any, *, what: str) -> dict[str, object]:
+    async def disturbed(subject: str, body: Any, *, what: str) -> Fields:
         if not purged:
             await js.publish(when, b"2", schedule=schedule)
         answer = await change(subject, body, what=what)
-        purged.append(answer["purged"])
+        purged.append(answer.count("purged"))
         return answer
 
     with monkeypatch.context() as patched:
@@ -257,7 +258,7 @@ async def test_schedule_that_is_replaced_again_and_again_is_not_told_as_gone(
     await js.publish(when, b"", schedule=schedule)
     change = stream._api.change  # pyright: ignore[reportPrivateUsage]
 
-    async def disturbed(subject: str, body: Any, *, what: str) -> dict[str, object]:
+    async def disturbed(subject: str, body: Any, *, what: str) -> Fields:
         await js.publish(when, b"", schedule=schedule)
         return await change(subject, body, what=what)
 

@@ -12,6 +12,7 @@ from natsstream.errors import (
     ConfigError,
     ProtocolError,
 )
+from natsstream.fields import Fields
 from natsstream.streams.batches.atomic_rules import (
     AtomicBook,
     BatchAck,
@@ -20,6 +21,7 @@ from natsstream.streams.batches.atomic_rules import (
     read_staged,
 )
 from natsstream.streams.batches.outcome import is_confirmed
+from natsstream.streams.cluster_info import ClusterInfo
 from natsstream.streams.config import StreamConfig
 from natsstream.streams.publishing.outgoing import Expect, prepare
 
@@ -116,5 +118,6 @@ def test_a_leader_counts_only_with_a_majority_that_it_heard_of_lately(
 ) -> None:
     replicas = [{"name": "n", "current": True, "active": active} for active in actives]
 
-    assert is_confirmed({"cluster": {"replicas": replicas}}, within_ns=10) is expected
-    assert is_confirmed({}, within_ns=10)
+    cluster = ClusterInfo.from_json(Fields({"replicas": replicas}, "cluster"))
+    assert is_confirmed(cluster, within_ns=10) is expected
+    assert is_confirmed(None, within_ns=10)

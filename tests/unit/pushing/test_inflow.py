@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream._wire.parser import Frame
+from natsstream.errors import ProtocolError
 from natsstream.streams.pushing.inflow import (
     DeliveryCount,
     FlowRequest,
@@ -147,7 +148,7 @@ def test_numbers_that_are_none_change_nothing() -> None:
     count = DeliveryCount()
     count.begin(3)
 
-    with pytest.raises(ValueError, match="ack subject"):
+    with pytest.raises(ProtocolError, match="ack subject"):
         count.add([reply(4), reply(9), b"$JS.ACK.x"])
 
     assert count.add([reply(4), reply(9)]) == 4

@@ -55,5 +55,5 @@ def test_bare_account_has_no_domain_tiers_and_limits() -> None:
     "body", [{"memory": "x"}, {"limits": 7}, {"tiers": [1]}, {"tiers": {"R1": 1}}, {"api": "x"}]
 )
 def test_answer_that_is_no_account_is_told(body: dict[str, object]) -> None:
-    with pytest.raises(ProtocolError, match="no account info"):
+    with pytest.raises(ProtocolError, match="info of an account"):
         AccountInfo.from_json(body)
