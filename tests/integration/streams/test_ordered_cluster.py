@@ -48,7 +48,7 @@ async def node_of_consumer(js: JetStream, stream: str) -> str:
     answer = await js._api.read(  # pyright: ignore[reportPrivateUsage]
         f"$JS.API.CONSUMER.INFO.{stream}.{name}", None, what="consumer"
     )
-    return cast("dict[str, dict[str, str]]", answer)["cluster"]["leader"]
+    return answer.part("cluster").text("leader")
 
 
 @asynccontextmanager
