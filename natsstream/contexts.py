@@ -32,6 +32,7 @@ from natsstream.options import (
     ConnectOptions,
     option_sources,
     public_url,
+    split_servers,
     url_sign_in,
 )
 
@@ -71,7 +72,11 @@ class Context:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The servers' URLs, without secrets."""
+        """The servers' URLs, without secrets.
+
+        Raises:
+            ConfigError: Nothing tells where one of them ends.
+        """
         return tuple(public_url(url) for url in _urls(self.values.get("url")))
 
     def options(self, *, without: Collection[str] = ()) -> dict[str, object]:
@@ -233,9 +238,10 @@ def _without_sign_in(url: str) -> str:
 def _urls(value: object) -> list[str]:
     if value is None:
         return []
-    # A text, or the sequence of texts that the caller gave.
-    urls = value.split(",") if isinstance(value, str) else cast("list[str]", value)
-    return [url.strip() for url in urls]
+    if isinstance(value, str):
+        return split_servers(value)
+    # A sequence of texts that the caller gave, or whatever stands in a file.
+    return [url.strip() for url in cast("list[object]", value) if isinstance(url, str)]
 
 
 def _read_value(name: str, value: object) -> object:

@@ -24,7 +24,12 @@ _BLOCK = re.compile(
     r"^-{3,}\s*BEGIN (?P<kind>[A-Z ]+?)\s*-{3,}\s*(?P<body>\S+)\s*-{3,}\s*END [A-Z ]+?\s*-{3,}",
     re.MULTILINE,
 )
+_SECRET_IN = re.compile(r"[sx][a-z2-7]{20,}|ey[\w-]{8,}|[\"'`;=\s]", re.IGNORECASE)
+_NAME_LENGTH_MAX = 32
 _SEED_LIKE = re.compile(r"S[A-Z2-7]{20,}")
+# What people put around a secret.
+_WRAPPING = " \t\r\n\"'`"
+_FILE_NAMES = (".creds", ".nk", ".pem", ".crt", ".cer", ".key", ".seed", ".jwt", ".txt")
 _JWT_LIKE = re.compile(r"[\w-]{10,}\.[\w-]{10,}\.[\w-]+")
 
 
@@ -56,7 +61,8 @@ def find_user_seed(text: str, *, source: str) -> str:
         if _SEED_LIKE.fullmatch(line.strip()):
             check_user_seed(line.strip(), source=source)
             return line.strip()
-    raise ConfigError(f"{source} holds no nkey seed", hint="it should hold a line like SU...")
+    hint = "it should hold a line like SU..., without quotes"
+    raise ConfigError(f"{source} holds no nkey seed", hint=hint)
 
 
 def check_user_seed(seed: str, *, source: str) -> None:
@@ -89,12 +95,12 @@ def is_creds_text(value: str) -> bool:
 
 def is_seed_text(value: str) -> bool:
     """Tell whether a value is a seed, whole or damaged, and not the path of one."""
-    return _SEED_LIKE.fullmatch(value.strip()) is not None or is_creds_text(value)
+    return _SEED_LIKE.fullmatch(value.strip(_WRAPPING)) is not None or is_creds_text(value)
 
 
 def is_jwt_text(value: str) -> bool:
     """Tell whether a value is a JWT, and not the path of one."""
-    return _JWT_LIKE.fullmatch(value.strip()) is not None
+    return _JWT_LIKE.fullmatch(value.strip(_WRAPPING)) is not None
 
 
 def read_file(value: str | Path, *, option: str) -> str:
@@ -126,8 +132,24 @@ def existing_file(value: str | Path, *, option: str) -> Path:
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
         raise ConfigError(f"{option} is not a path that can be") from None
     if not found:
+        shown = (
+            f"the file {path} does not exist" if _is_file_name(path) else "there is no such file"
+        )
         raise ConfigError(
-            f"{option}: the file {path} does not exist",
-            hint="relative paths begin at the working directory; give an absolute one",
+            f"{option}: {shown}",
+            hint="relative paths begin at the working directory; give an absolute one. What may be "
+            "a secret is not shown: a seed is given as it is, without quotes",
         )
     return path
+
+
+def _is_file_name(path: Path) -> bool:
+    """Tell whether a path can be shown though there is no such file: it may be a secret, misplaced.
+
+    A path that ends as files with credentials do, or that leads into a folder which is there.
+    """
+    text = str(path)
+    if _SECRET_IN.search(text) or len(path.name) > _NAME_LENGTH_MAX:
+        return False
+    folder = path.parent
+    return path.suffix in _FILE_NAMES or (len(folder.parts) > 1 and folder.is_dir())

@@ -21,7 +21,6 @@ from natsstream.arguments import (
     check_int,
     check_seconds,
     check_text,
-    check_texts,
     described,
 )
 from natsstream.credentials import (
@@ -46,6 +45,11 @@ MISSED_PINGS_MAX = 100
 _SCHEMES = ("nats", "tls")
 _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 _TOKEN = re.compile(r"[^\s.*>]+")
+_HOST = re.compile(r"[\w.-]+")
+_ESCAPES = (
+    "in a user or password write each of @ : / ? # , [ ] % and blanks with quote() of "
+    "urllib.parse, such as %40; or give user= and password="
+)
 _SECONDS = ("connect_timeout", "request_timeout", "reconnect_timeout", "ping_interval")
 _SIGN_IN_HINT = (
     "a connection signs in one way: user with password, token, creds, nkey, or user_jwt with "
@@ -129,12 +133,13 @@ class ConnectOptions:
 
     def __post_init__(self) -> None:
         check_option_types({each.name: getattr(self, each.name) for each in fields(self)})
-        urls = self.servers.split(",") if isinstance(self.servers, str) else self.servers
-        object.__setattr__(self, "servers", tuple(url.strip() for url in urls))
+        given = self.servers
+        urls = split_servers(given) if isinstance(given, str) else [url.strip() for url in given]
+        object.__setattr__(self, "servers", tuple(urls))
         if not self.servers:
             raise ConfigError("no server given", hint="give a URL like nats://127.0.0.1:4222")
-        for url in self.servers:
-            _check_url(url)
+        for number, url in enumerate(self.servers, 1):
+            _check_url(url, number)
         _check_subjects(self)
         _check_sign_in(self)
         for name in ("ca", "cert", "key"):
@@ -194,9 +199,26 @@ def option_sources() -> dict[str, OptionSource]:
     }
 
 
+def split_servers(text: str) -> list[str]:
+    """Return the URLs of a text that has commas between them.
+
+    Raises:
+        ConfigError: A comma may as well stand in a password: nothing tells where it ends.
+    """
+    urls = [url.strip() for url in text.split(",")]
+    if any("@" in url and "://" not in url for url in urls[1:]):
+        raise ConfigError(
+            "servers: a comma may be one between servers, or one in a user or password",
+            hint="write each server with nats:// before it, or give a list; " + _ESCAPES,
+        )
+    return urls
+
+
 def public_url(url: str) -> str:
-    """Return a server's URL without user and password."""
-    parts = _split(url)
+    """Return a server's URL without user and password; nothing of a text that is no such URL."""
+    parts = _read_url(url)
+    if parts is None:
+        return "(not a server URL)"
     host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{parts.port or 4222}"
 
@@ -235,37 +257,58 @@ def check_option_types(given: Mapping[str, object]) -> None:
                 raise ConfigError(f"{name} is of type {type(value).__name__}", hint=hint)
         elif name in ("ca", "cert", "key", "context"):
             if not isinstance(value, str | Path):
-                raise ConfigError(f"{name} is {described(value)}", hint="give a text or a path")
+                raise ConfigError(f"{name} is {_kind(value)}", hint="give a text or a path")
         else:
             check_text(value, name)
 
 
+def _kind(value: object) -> str:
+    """Return what a value of the wrong type is; only a number is sure to hold no secret."""
+    return described(value) if isinstance(value, int) else f"of type {type(value).__name__}"
+
+
 def _check_servers(value: object) -> None:
-    if not isinstance(value, str | Sequence):
-        raise ConfigError(
-            f"servers is {described(value)}", hint=f"give a URL like {DEFAULT_SERVER}, or a list"
-        )
-    if not isinstance(value, str):
-        check_texts(cast("Sequence[object]", value), "servers")  # Of anything, as yet.
+    hint = f"give a URL like {DEFAULT_SERVER}, or a list"
+    # No value is shown: a URL may hold a password, whatever it is wrapped in.
+    if isinstance(value, bytes) or not isinstance(value, str | Sequence):
+        raise ConfigError(f"servers is {_kind(value)}", hint=hint)
+    # The cast says what is not known as yet: a sequence of anything.
+    for number, url in enumerate(cast("Sequence[object]", value)):
+        if not isinstance(url, str):
+            raise ConfigError(f"servers[{number}] is {_kind(url)}", hint=hint)
 
 
 def _split(url: str) -> SplitResult:
     return urlsplit(url if "://" in url else f"nats://{url}")
 
 
-def _check_url(url: str) -> None:
+def _read_url(url: str) -> SplitResult | None:
+    """Return the parts of a server's URL of any scheme, None where it is not plain which is which.
+
+    A letter that ends the host early, or a comma that cut a list there, leaves a part of a password
+    where the host or the port stands.
+    """
     try:
         parts = _split(url)
-        legal = bool(parts.hostname) and parts.scheme in _SCHEMES and parts.port != 0
-        legal = legal and not re.search(r"\s", url)
+        # An address of IPv6 has stood in brackets, or there would be no port.
+        host = parts.hostname or ""
+        is_plain = ":" in host or _HOST.fullmatch(host) is not None
+        is_plain = is_plain and parts.port != 0
+        is_plain = is_plain and "@" not in f"{parts.path}{parts.query}{parts.fragment}"
     except ValueError:
-        legal = False
-    if not legal:
-        shown = url.rpartition("@")[2]  # User and password stand before it.
-        hint = "write nats://host:port"
-        if url.startswith(("ws://", "wss://")):
-            hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
-        raise ConfigError(f"{shown!r} is not a server URL", hint=hint)
+        return None
+    return parts if is_plain else None
+
+
+def _check_url(url: str, number: int) -> None:
+    """Refuse what is no server's URL, without showing it: any part of it may be of a secret."""
+    parts = _read_url(url)
+    if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
+        return
+    hint = f"write nats://host:port; {_ESCAPES}"
+    if url.startswith(("ws://", "wss://")):
+        hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
+    raise ConfigError(f"servers: number {number} is not a server URL", hint=hint)
 
 
 def _check_subjects(options: ConnectOptions) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, cast
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.testing.binary import ServerStartError
 from natsstream.testing.exits import AtExit
+from natsstream.testing.hiding import without_secrets
 from natsstream.testing.monitoring import fetch_page
 from natsstream.testing.ports import HOST, reserve_port, says_info
 from natsstream.testing.processes import poll_until
@@ -134,6 +135,7 @@ class NatsContainer(DockerContainer):
         self.get_docker_client().client.close()
         self._asked_image: str = self.image  # With the prefix that testcontainers may be set to.
         limit = "" if max_payload_bytes is None else f"max_payload: {max_payload_bytes}\n"
+        self._config = config
         self.with_copy_into_container(f"{limit}{config}\n".encode(), CONFIG_PATH)
         self._arguments = list(arguments)
         self._wanted_port = port
@@ -408,7 +410,8 @@ class NatsContainer(DockerContainer):
 
     def _start_error(self, message: str) -> ServerStartError:
         hint = f"is {self.image} a nats-server? Check config= against the log lines above"
-        return ServerStartError(message, detail=self.log_tail(ERROR_LOG_LINES), hint=hint)
+        detail = without_secrets(self.log_tail(ERROR_LOG_LINES), self._config)
+        return ServerStartError(message, detail=detail, hint=hint)
 
     def _host(self) -> str:
         return HOST if self._is_local else self.get_container_host_ip()

@@ -31,6 +31,7 @@ from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
 from natsstream.testing.claims import end_orphan, lock_folder, write_private
 from natsstream.testing.exits import AtExit
+from natsstream.testing.hiding import without_secrets
 from natsstream.testing.logs import tail_of
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
@@ -433,6 +434,7 @@ class NatsServer:
     def _start_error(self, message: str) -> ServerStartError:
         log = self._read_log(from_offset=self._log_start)
         detail = "\n".join(log.splitlines()[-ERROR_LOG_LINES:])
+        detail = without_secrets(detail, self._config)
         if self._has_lost_its_port():
             message = f"port {self._port} on {HOST} is taken by another program"
             hint = "leave port out: nats-server then chooses a free one"
