@@ -25,6 +25,9 @@ _PREFIX_SIZE = len(_PREFIX_BYTES)
 _V1_TOKENS = 9
 _V2_TOKENS_MIN = 11
 _UINT64_MAX = (1 << 64) - 1
+# Names of 255 bytes for a domain, a stream and a consumer, and five numbers, with room to spare. A
+# subject of 4 KiB costs the connection.
+_BYTES_MAX = 2_048
 # A uint64 has at most 20 digits; more is no server's number, and int() refuses 4,300.
 _DIGITS_MAX = 20
 
@@ -136,8 +139,24 @@ def no_ack_subject(reply: bytes) -> ProtocolError:
 
 
 def is_ack_subject(reply: bytes) -> bool:
-    """Tell whether a reply subject is one that settles a message; its numbers are not read."""
-    return reply[:_PREFIX_SIZE] == _PREFIX_BYTES
+    """Tell whether a reply subject is one that settles a message; its numbers are not read.
+
+    Nothing else is a delivery, whoever sent it: to settle it would be to publish with this user's
+    rights wherever the sender likes, such as to a request that deletes a stream.
+    """
+    return reply[:_PREFIX_SIZE] == _PREFIX_BYTES and len(reply) <= _BYTES_MAX
+
+
+def ack_text(reply: bytes) -> str:
+    """Return an ack subject as text.
+
+    Raises:
+        ProtocolError: It is not UTF-8.
+    """
+    try:
+        return reply.decode()
+    except UnicodeDecodeError:
+        raise no_ack_subject(reply) from None
 
 
 def _is_number(token: str) -> bool:

@@ -79,9 +79,8 @@ async def lying(port: int) -> AsyncGenerator[Liar]:
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
             writers.append(to_server)
-            async with asyncio.TaskGroup() as pumps:
-                pumps.create_task(_ask(reader, to_server, asked))
-                pumps.create_task(_answer(from_server, writer, asked, liar))
+            pumps = (_ask(reader, to_server, asked), _answer(from_server, writer, asked, liar))
+            await asyncio.gather(*pumps, return_exceptions=True)
         for each in writers:
             each.close()
 
@@ -103,7 +102,7 @@ async def _ask(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: dict[bytes, bytes]
 ) -> None:
     """Send on what the client says; notes which reply subject belongs to which question."""
-    while line := await reader.readline():
+    while line := await _line(reader, writer):
         verb, *fields = line.split()
         body = b""
         if verb in (b"PUB", b"HPUB"):
@@ -111,7 +110,6 @@ async def _ask(
             if len(fields) > (2 if verb == b"PUB" else 3):
                 asked[fields[1]] = fields[0]
         writer.write(line + body)
-    writer.close()
 
 
 async def _answer(
@@ -121,7 +119,7 @@ async def _answer(
     liar: Liar,
 ) -> None:
     """Send on what the server says, rewritten."""
-    while line := await reader.readline():
+    while line := await _line(reader, writer):
         verb, *fields = line.split()
         if verb not in (b"MSG", b"HMSG"):
             writer.write(line)
@@ -133,7 +131,17 @@ async def _answer(
         told = Told("", subject, b"".join(reply), body[:header_size], body[header_size:])
         told = replace(told, kind=_kind(told, asked))
         writer.write(liar.rewritten(told, sid))
-    writer.close()
+
+
+async def _line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Return the next line; where one side hangs up, so does the other."""
+    try:
+        line = await reader.readline()
+    except OSError:
+        line = b""
+    if not line:
+        writer.close()
+    return line
 
 
 def _kind(told: Told, asked: dict[bytes, bytes]) -> str:

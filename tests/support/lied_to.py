@@ -181,7 +181,7 @@ async def batch(js: JetStream, _: Path) -> object:
 
 async def ingest(js: JetStream, _: Path) -> object:
     async with (await js.streams.get(S)).ingest(ack_timeout=0.5) as sent:
-        for _ in range(5):
+        for _number in range(5):
             await sent.send("lied.b", b"1")
         return await sent.close()
 

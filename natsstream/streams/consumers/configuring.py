@@ -98,7 +98,7 @@ async def create_consumer(
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(CONSUMER_FIELDS, body))
     try:
-        info = await _send(api, stream, body, action="create", given=body)
+        info = await _send(api, stream, _name_of(config), body, action="create", given=body)
     except ConsumerExistsError as error:
         info = await _existing(api, stream, config, error)
     return info, consumer_created(info.name, config)
@@ -200,7 +200,7 @@ async def _overlay(
         _check_changes(held, ConsumerConfig.from_json(body), sent)
         await api.require(*used_features(CONSUMER_FIELDS, given))
         try:
-            info = await _send(api, held.stream, body, action="update", given=given)
+            info = await _send(api, held.stream, held.name, body, action="update", given=given)
         except ServerError as error:
             if change.refused:
                 names = ", ".join(each.name for each in change.refused)
@@ -259,6 +259,7 @@ def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigCha
 async def _send(
     api: Api,
     stream: str,
+    name: str,
     config: dict[str, object],
     *,
     action: Literal["create", "update"],
@@ -266,7 +267,6 @@ async def _send(
 ) -> ConsumerInfo:
     """Send a configuration, and compare it with what the server says that it took."""
     check_stream_name(stream)
-    name = cast("str", config["name"])
     what = f"consumer {name} of stream {stream}"
     # A single filter stands in the subject, where permissions can see it, if there is room.
     one = cast("str", config.get("filter_subject") or "")

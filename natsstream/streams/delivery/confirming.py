@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from natsstream._wire.acks import ack_text
 from natsstream.errors import (
     ConnectionClosedError,
     ConnectionLostError,
@@ -78,7 +79,7 @@ class Confirming:
         client, loop = self._client, asyncio.get_running_loop()
         timeout = client.options.request_timeout if timeout is None else timeout
         deadline = loop.time() + timeout
-        subject, attempt_s = reply.decode("utf-8", "surrogateescape"), self._attempt_s
+        subject, attempt_s = ack_text(reply), self._attempt_s
         before: Knowledge | None = None
         while True:
             try:

@@ -49,7 +49,7 @@ def read_knowledge(info: Fields, at_s: float) -> Knowledge:
     """
     group = info.part("cluster", {})
     return Knowledge(
-        last_seq=info.part("delivered").count("stream_seq"),
+        last_seq=info.part("delivered").count("stream_seq", None),
         leader=group.text("leader", ""),
         is_replicated=bool(group.parts("replicas")),
         at_s=at_s,

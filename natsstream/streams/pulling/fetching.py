@@ -16,6 +16,7 @@ from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
+from natsstream._wire.acks import ack_text
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
@@ -233,7 +234,7 @@ class _Call:
         self._owner.settling.flush()
         if not message.is_settled:
             message.begin_verdict(Verdict.ACK)
-        subject = message.reply.decode("utf-8", "surrogateescape")
+        subject = ack_text(message.reply)
         try:
             box.pull(options, count, NEXT + b" " + body, times, subject)
         except BaseException:

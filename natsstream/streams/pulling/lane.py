@@ -7,10 +7,12 @@ to come is counted in `open_pulls.py`, when to send a pull is decided in `flow.p
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from natsstream._wire import api as subjects
+from natsstream._wire.acks import is_ack_subject
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import parse_status
 from natsstream.streams.delivery.delivered import DeliveredMessage
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from natsstream.errors import NatsStreamError
     from natsstream.streams.delivery.settling import Settling
     from natsstream.streams.pulling.open_pulls import PullTimes
+
+_log = logging.getLogger(__name__)
 
 OnMessages = Callable[[list[DeliveredMessage]], None]
 OnStatus = Callable[[PullStatus], None]
@@ -156,12 +160,14 @@ class Lane:
         # The sink of the fast lane: it must not wait and must not raise.
         settling = self._settling
         # A status has no reply; a message's reply is its ack subject.
-        messages = [DeliveredMessage(frame, settling) for frame in frames if frame[1]]
+        messages = [
+            DeliveredMessage(frame, settling) for frame in frames if is_ack_subject(frame[1])
+        ]
         count = len(messages)
         if count:
             self.pulls.deliver(count, self._time())
         if count < len(frames):
-            said = [self._read(frame) for frame in frames if not frame[1]]
+            said = [self._read(frame) for frame in frames if not is_ack_subject(frame[1])]
             if count:
                 self._on_messages(messages)
             for each in said:
@@ -172,6 +178,9 @@ class Lane:
 
     def _read(self, frame: Frame) -> PullStatus | None:
         """Return the status of a pull, which is counted out when it ends."""
+        if frame[1]:  # Anybody may publish here.
+            _log.warning("%s: a message is not the server's", self._settling.source.what)
+            return None
         pulls, reply = self.pulls, frame[0]
         status, asked_bytes = parse_status(frame[2]), pulls.asked_bytes(reply)
         if status is None or asked_bytes is None:

@@ -255,7 +255,7 @@ class ReadSession(Generic[Item]):
             return
         await self._api.client.endings.run(self._delete(creation, confirm=confirm))
 
-    async def _delete(self, creation: asyncio.Task[dict[str, object]], *, confirm: bool) -> None:
+    async def _delete(self, creation: asyncio.Task[Fields], *, confirm: bool) -> None:
         if not creation.done():
             await asyncio.wait([creation], timeout=_CLOSE_TIMEOUT_S)
             # One that has no answer still ends a turn later; nobody waits for it any more.

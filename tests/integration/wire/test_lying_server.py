@@ -107,12 +107,12 @@ async def test_whatever_a_server_answers_a_call_ends_typed_and_in_time(
     amount = os.environ.get("NATSSTREAM_LIES", str(FEW))
     if amount != "all":
         lies = random.Random(name).sample(lies, min(int(amount), len(lies)))  # noqa: S311 - no secret.
-    wrong: list[tuple[str, str]] = []
+    wrong: list[str] = []
     for number, lie in enumerate(lies, 1):
         liar.lie = lie
         said = await hear(liar, folder, name, gathers=number % 50 == 0 or number == len(lies))
-        wrong += [(str(lie), each) for each in said]
-    assert wrong == []
+        wrong += [f"{lie}: {each}" for each in said]
+    assert not wrong, "\n".join(wrong)
 
 
 async def test_a_lie_says_where_it_stands() -> None:

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.errors import ProtocolError
+from natsstream.fields import Fields
 from natsstream.streams.delivery.knowledge import (
     SURE_AFTER_S,
     Knowledge,
@@ -56,17 +58,18 @@ def test_group_has_forgotten_what_one_leader_does_not_know_for_long(
 
 
 def test_info_of_a_consumer_tells_what_it_has_delivered() -> None:
-    info = {"delivered": {"stream_seq": 7}, "cluster": {"leader": "n1", "replicas": ["n2"]}}
-    assert read_knowledge(info, 2.0) == Knowledge(
+    group = {"leader": "n1", "replicas": [{"name": "n2"}]}
+    info = {"delivered": {"stream_seq": 7}, "cluster": group}
+    assert read_knowledge(Fields(info, "a consumer"), 2.0) == Knowledge(
         last_seq=7, leader="n1", is_replicated=True, at_s=2.0
     )
-    alone = read_knowledge({"delivered": {"stream_seq": 0}}, 2.0)
-    assert alone is not None
+    alone = read_knowledge(Fields({"delivered": {"stream_seq": 0}}, "a consumer"), 2.0)
     assert (alone.last_seq, alone.leader, alone.is_replicated) == (0, "", False)
 
 
 @pytest.mark.parametrize(
     "info", [{}, {"delivered": 3}, {"delivered": {}}, {"delivered": {"stream_seq": "7"}}]
 )
-def test_info_without_deliveries_tells_nothing(info: dict[str, object]) -> None:
-    assert read_knowledge(info, 2.0) is None
+def test_info_without_deliveries_is_no_consumer_s(info: dict[str, object]) -> None:
+    with pytest.raises(ProtocolError):
+        read_knowledge(Fields(info, "a consumer"), 2.0)
