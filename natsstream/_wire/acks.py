@@ -142,7 +142,7 @@ def is_ack_subject(reply: bytes) -> bool:
     """Tell whether a reply subject is one that settles a message; its numbers are not read.
 
     Nothing else is a delivery, whoever sent it: to settle it would be to publish with this user's
-    rights wherever the sender likes, such as to a request that deletes a stream.
+    rights wherever the sender likes, such as into another stream.
     """
     return reply[:_PREFIX_SIZE] == _PREFIX_BYTES and len(reply) <= _BYTES_MAX
 
