@@ -105,6 +105,8 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
             return cut_in_order(data, start, sid)
         frames = frames.head(whole)
     time_ns = _gather(array, time_stop[:whole] - _TIME_DIGITS, _TIME_DIGITS)
+    if (time_ns - _ZERO > 9).any():  # Unsigned: below "0" is far above 9.
+        return cut_in_order(data, start, sid)
     last_stop = int(pending_stop[whole - 1])
     pending = bytes(array[last_stop - int(pending_length[whole - 1]) : last_stop])
     return FrameBlock(

@@ -209,6 +209,13 @@ def test_message_whose_sizes_are_not_true_ends_a_run(bad: bytes) -> None:
     assert check(bad + after) is None
 
 
+@pytest.mark.parametrize("time", [b"x" * 19, b"170000000012345678-", b"9" * 20, b"-" + b"1" * 18])
+def test_time_that_is_no_number_of_64_bits_is_no_message(time: bytes) -> None:
+    reply = V1 + b".5.6." + time + b".0"
+
+    assert check(msg(b"orders.new", SID, b"x", reply=reply)) is None
+
+
 def test_malformed_message_in_a_run_ends_it() -> None:
     good = msg(b"a", SID, b"x", reply=ack(1, 1))
     cut = check(good + b"MSG a 7 " + ack(2, 2) + b" x\r\n")
