@@ -36,7 +36,6 @@ settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()
 _WORKER_KEY = "natsstream_deselected"
-_SPARK = "tests/spark/"
 
 
 @pytest.fixture(scope="session")
@@ -107,18 +106,6 @@ def pytest_testnodedown(node: Worker) -> None:
     output = cast("dict[str, object]", getattr(node, "workeroutput", {}))
     if _WORKER_KEY in output:
         node.config.stash[_DESELECTED] = cast("list[str]", output[_WORKER_KEY])
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Give each file to one worker, and Spark to one: its sessions would starve each other."""
-    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - Only a parallel run has it.
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return _SPARK if nodeid.startswith(_SPARK) else super()._split_scope(nodeid)
-
-    return Scheduling(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from natsstream.errors import ConnectionLostError, RequestTimeoutError
+from natsstream.fields import Fields
 from natsstream.streams.delivery.source import ConsumerSource
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ class FakeApi:
     def subject(self, subject: str) -> str:
         return subject
 
-    async def read(self, subject: str, body: Any, *, what: str, timeout: float) -> dict[str, Any]:
+    async def read(self, subject: str, body: Any, *, what: str, timeout: float) -> Fields:
         """Answer with the consumer's info."""
         del subject, body
         connection = self.client.connections
@@ -368,8 +369,11 @@ class FakeApi:
             await asyncio.sleep(max(timeout - 2 * TRIP_S, 0))
             raise RequestTimeoutError(f"{what}: no answer", retryable=True)
         waiting = self._server.waiting
-        return {
-            "config": {"max_waiting": 512},
-            "num_waiting": waiting,
-            "created": "1970-01-01T00:00:00.000000001Z",
-        }
+        return Fields(
+            {
+                "config": {"max_waiting": 512},
+                "num_waiting": waiting,
+                "created": "1970-01-01T00:00:00.000000001Z",
+            },
+            what,
+        )
