@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Literal, cast
 
 from natsstream.arguments import check_text, check_texts
-from natsstream.errors import StreamNameError
+from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
 from natsstream.streams.names import check_filter, check_stream_name
 from natsstream.streams.settings.limits import ConsumerLimits
@@ -168,7 +168,7 @@ class StreamConfig:
         if known:
             # A field of a newer server may have got a name here since: its rules hold as well.
             # What is not the server's JSON at all is for the server to tell.
-            with suppress(TypeError, AttributeError):
+            with suppress(ProtocolError):
                 StreamConfig.from_json({**known, "name": self.name}).check()
 
     def to_json(self) -> dict[str, object]:

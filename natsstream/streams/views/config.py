@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, cast
 
 from natsstream.arguments import check_bool, check_names, check_text
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, ProtocolError
 from natsstream.streams.config import StreamConfig, json_name, user_metadata
 from natsstream.streams.settings.placement import Placement
 from natsstream.streams.settings.plain_fields import check_duration, check_limit
@@ -192,7 +192,7 @@ class ViewConfig(ABC):
             return config
         try:
             config = config.with_json(self.extra)
-        except (TypeError, AttributeError, ValueError) as error:
+        except ProtocolError as error:
             raise ConfigError(
                 f"extra of {self.kind.noun} {self.name} has a value of the wrong type",
                 detail=str(error),
