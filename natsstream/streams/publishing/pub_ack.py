@@ -18,8 +18,8 @@ from natsstream.errors import NoRespondersError, ProtocolError
 from natsstream.streams.api import decode
 from natsstream.streams.publishing.digits import read_number
 
-# Sequences have 64 bits: longer runs of digits are for JSON to judge.
-_DIGITS_MAX = 20
+# Every number of so many digits has 64 bits; of longer ones the slow way tells.
+_DIGITS_MAX = 19
 _ZERO = ord("0")
 # What stands before the sequence: the names of a stream and of a domain have 255 bytes at most.
 _START_BYTES_MAX = 600

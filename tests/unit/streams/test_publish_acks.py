@@ -93,6 +93,7 @@ def outcome(read: object, payload: bytes) -> object:
 
 
 @given(st.lists(ANSWERS, max_size=12))
+@example([b'{"stream":"S","seq":18446744073709551616}'])
 @example([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":02}'])
 @example([b'{"stream":"S","seq":1}', b'{"stream":"S","seq":\xb2}'])
 def test_fast_reading_gives_what_json_gives(payloads: list[bytes]) -> None:
