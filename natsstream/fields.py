@@ -32,7 +32,7 @@ _GO_ZERO = "0001-01-01T00:00:00Z"
 
 
 class FieldError(Protocol):
-    """Makes the error for what can not be decoded; ProtocolError is one."""
+    """Makes the error for undecodable data; ProtocolError is one."""
 
     def __call__(self, message: str, /, *, detail: str = ..., hint: str = ...) -> NatsStreamError:
         """Return the error."""
@@ -89,7 +89,7 @@ class Fields:
     def __init__(self, raw: object, what: str, *, error: FieldError = ProtocolError) -> None:
         if not isinstance(raw, Mapping):
             raise error(f"{what} is no object", detail=described(raw), hint="")
-        # The cast names what isinstance can not see: the keys of JSON's objects are text.
+        # The cast names what isinstance cannot see: the keys of JSON's objects are text.
         self.raw: Mapping[str, object] = cast("Mapping[str, object]", raw)
         self.what: str = what
         self._error = error
@@ -205,7 +205,7 @@ class Fields:
             yield self._checked_text(name, "a name")
 
     def wrong(self, name: str, value: object, wanted: str) -> NatsStreamError:
-        """Return the error for a field that can not be what it should be."""
+        """Return the error for a field of the wrong type or value."""
         return self._error(
             f"{self.what}: the field {name} is not {wanted}",
             detail=f"it is {described(value)}",

@@ -53,7 +53,7 @@ class Client:
         options: What it was opened with.
         parser: The sinks of its subscriptions.
         requests: Its requests under way.
-        endings: What is still to be freed on the server.
+        endings: Clean-up in flight on the server.
     """
 
     def __init__(self, options: ConnectOptions) -> None:
@@ -338,7 +338,7 @@ class Client:
             NoRespondersError: Nobody listens on the subject.
             PermissionDeniedError: The user may not publish there, or not listen for answers.
             ConnectionLostError: The connection broke before the answer came.
-            UsageError: It can not be written; see `publish_command`.
+            UsageError: It cannot be encoded; see `publish_command`.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + timeout

@@ -1,4 +1,4 @@
-"""What is still to be freed on the server, whoever has left meanwhile.
+"""Clean-up on the server that must finish after its caller has left.
 
 Law: cancelling a reader, however often, does not cancel what ends it. Each ending has a deadline of
 its own; the connection waits for all of them before it closes.
@@ -18,7 +18,7 @@ class Endings:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, ending: Coroutine[Any, Any, None]) -> None:
-        """Carry out an ending; it goes on when the caller is cancelled.
+        """Carry out an ending; cancelling the caller does not cancel it.
 
         Args:
             ending: It must end by itself, within some seconds.
