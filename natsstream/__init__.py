@@ -22,6 +22,49 @@ from natsstream.errors import (
 from natsstream.options import ConnectOptions
 
 if TYPE_CHECKING:
+    from natsstream.api.account import AccountInfo
+    from natsstream.api.cluster_info import Alternate, ClusterInfo, ReplicaInfo, SourceInfo
+    from natsstream.api.consumer_config import ConsumerConfig
+    from natsstream.api.consumer_info import (
+        ConsumerInfo,
+        ConsumerPause,
+        ConsumerProgress,
+        PriorityGroupState,
+    )
+    from natsstream.api.diff import ConfigChange, FieldChange
+    from natsstream.api.message import Message
+    from natsstream.api.settings.limits import ConsumerLimits
+    from natsstream.api.settings.mapping import Republish, SubjectTransform
+    from natsstream.api.settings.placement import Placement
+    from natsstream.api.settings.source import ExternalStream, SourceConsumer, StreamSource
+    from natsstream.api.stream_config import StreamConfig
+    from natsstream.api.stream_info import DeletedRange, StreamInfo, StreamState
+    from natsstream.consume.dead_letters.letter import DeadLetter
+    from natsstream.consume.dead_letters.manager import DeadLetters
+    from natsstream.consume.dead_letters.queue import DeadLetterQueue
+    from natsstream.consume.delivery.ack_kinds import AckKind, Reject, Retry
+    from natsstream.consume.delivery.backoff import Backoff
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.delivery.events import (
+        ConsumerDeleted,
+        ConsumerRecreated,
+        LeaderChanged,
+        LimitExceeded,
+        Pinned,
+        Reconnected,
+        Unpinned,
+    )
+    from natsstream.consume.delivery.meta import DeliveryMeta
+    from natsstream.consume.pull.fetched import FetchedMessages
+    from natsstream.consume.pull.messages import ConsumerMessages
+    from natsstream.consume.push.push_events import DeliveriesMissed, DeliverSubjectChanged
+    from natsstream.consume.push.subscription import PushMessages
+    from natsstream.consume.work.report import WorkReport
+    from natsstream.consume.work.worker import Worker
+    from natsstream.core.advisories.reader import Advisories
+    from natsstream.core.core import Core
+    from natsstream.core.message import CoreMessage
+    from natsstream.core.subscription import CoreSubscription
     from natsstream.jetstream import JetStream
     from natsstream.kv.bucket import KeyValue
     from natsstream.kv.buckets.bucket_listing import BucketListing
@@ -56,88 +99,45 @@ if TYPE_CHECKING:
     from natsstream.objects.store import ObjectStore
     from natsstream.objects.store_listing import ObjectStoreListing
     from natsstream.objects.watch import ObjectListing, ObjectWatch
-    from natsstream.streams.account import AccountInfo
-    from natsstream.streams.advisories.reader import Advisories
-    from natsstream.streams.batches.atomic import AtomicBatch
-    from natsstream.streams.batches.atomic_rules import BatchAck
-    from natsstream.streams.batches.fast import FastIngest
-    from natsstream.streams.batches.fast_books import IngestRefusal, IngestReport, IngestSpan
-    from natsstream.streams.chain.links import ChainHead
-    from natsstream.streams.chain.verify import BrokenLink, ChainReport
-    from natsstream.streams.chain.writer import ChainedPublisher
-    from natsstream.streams.chunks.chunks import Chunks
-    from natsstream.streams.chunks.getting import ChunkReader
-    from natsstream.streams.chunks.sweeping import SweepReport
-    from natsstream.streams.chunks.value import Chunked
-    from natsstream.streams.cluster_info import Alternate, ClusterInfo, ReplicaInfo, SourceInfo
-    from natsstream.streams.config import StreamConfig
-    from natsstream.streams.consumers.config import ConsumerConfig
-    from natsstream.streams.consumers.consumer import Consumer
-    from natsstream.streams.consumers.info import (
-        ConsumerInfo,
-        ConsumerPause,
-        ConsumerProgress,
-        PriorityGroupState,
-    )
-    from natsstream.streams.consumers.listing import ConsumerListing
-    from natsstream.streams.core.core import Core
-    from natsstream.streams.core.message import CoreMessage
-    from natsstream.streams.core.subscription import CoreSubscription
-    from natsstream.streams.counters.counter import Counter
-    from natsstream.streams.counters.counters import Counters
-    from natsstream.streams.dead_letters.letter import DeadLetter
-    from natsstream.streams.dead_letters.manager import DeadLetters
-    from natsstream.streams.dead_letters.queue import DeadLetterQueue
-    from natsstream.streams.delivery.backoff import Backoff
-    from natsstream.streams.delivery.delivered import DeliveredMessage
-    from natsstream.streams.delivery.events import (
-        ConsumerDeleted,
-        ConsumerRecreated,
-        LeaderChanged,
-        LimitExceeded,
-        Pinned,
-        Reconnected,
-        Unpinned,
-    )
-    from natsstream.streams.delivery.meta import DeliveryMeta
-    from natsstream.streams.delivery.verdicts import Reject, Retry, Verdict
-    from natsstream.streams.diff import ConfigChange, FieldChange
-    from natsstream.streams.direct.answers import DirectBatch
-    from natsstream.streams.direct.reads import DirectReads
-    from natsstream.streams.doors.inspection import SubjectCount
-    from natsstream.streams.doors.schedules import ScheduledMessage, StreamSchedules
-    from natsstream.streams.info import DeletedRange, StreamInfo, StreamState
-    from natsstream.streams.latest.latest import Latest
-    from natsstream.streams.listing import StreamListing
-    from natsstream.streams.message import Message
-    from natsstream.streams.publishing.outgoing import Expect, PublishMessage
-    from natsstream.streams.publishing.pub_ack import PubAck
-    from natsstream.streams.publishing.publisher import Publisher
-    from natsstream.streams.publishing.schedule import Schedule
-    from natsstream.streams.pulling.fetched import Fetched
-    from natsstream.streams.pulling.messages import Messages
-    from natsstream.streams.pushing.push_events import DeliveriesMissed, DeliverSubjectChanged
-    from natsstream.streams.pushing.subscription import PushMessages
-    from natsstream.streams.reading.ordered import OrderedConsumer
-    from natsstream.streams.reading.progress import Gap, ReadReport
-    from natsstream.streams.reading.ranges import StreamRange
-    from natsstream.streams.reading.read_events import (
+    from natsstream.publish.batches.atomic import AtomicBatch
+    from natsstream.publish.batches.atomic_rules import BatchAck
+    from natsstream.publish.batches.fast import FastIngest
+    from natsstream.publish.batches.fast_state import IngestRefusal, IngestReport, IngestSpan
+    from natsstream.publish.outgoing import Expect, PublishMessage
+    from natsstream.publish.pub_ack import PubAck
+    from natsstream.publish.publisher import Publisher
+    from natsstream.publish.schedule import Schedule
+    from natsstream.read.direct.answers import DirectBatch
+    from natsstream.read.direct.reads import DirectReads
+    from natsstream.read.latest.latest import Latest
+    from natsstream.read.ordered import OrderedConsumer
+    from natsstream.read.progress import Gap, ReadReport
+    from natsstream.read.ranges import StreamRange
+    from natsstream.read.read_events import (
         GapFound,
         HeartbeatsMissed,
         OrderedReport,
         ReadEvent,
         Recreated,
     )
-    from natsstream.streams.settings.limits import ConsumerLimits
-    from natsstream.streams.settings.mapping import Republish, SubjectTransform
-    from natsstream.streams.settings.placement import Placement
-    from natsstream.streams.settings.source import ExternalStream, SourceConsumer, StreamSource
+    from natsstream.streams.chain.links import ChainHead
+    from natsstream.streams.chain.verify import BrokenLink, ChainReport
+    from natsstream.streams.chain.writer import ChainedPublisher
+    from natsstream.streams.chunks.chunks import Chunks
+    from natsstream.streams.chunks.getting import ChunkReader
+    from natsstream.streams.chunks.sweeping import SweepReport
+    from natsstream.streams.chunks.value import ChunkedValue
+    from natsstream.streams.consumers.consumer import Consumer
+    from natsstream.streams.consumers.listing import ConsumerListing
+    from natsstream.streams.counters.counter import Counter
+    from natsstream.streams.counters.counters import Counters
+    from natsstream.streams.doors.inspection import SubjectCount
+    from natsstream.streams.doors.schedules import ScheduledMessage, StreamSchedules
+    from natsstream.streams.listing import StreamListing
     from natsstream.streams.snapshots.folder import BackupInfo
     from natsstream.streams.snapshots.progress import BackupProgress, RestoreProgress
     from natsstream.streams.stream import Stream
     from natsstream.streams.templates.templates import StreamTemplate
-    from natsstream.streams.work.report import WorkReport
-    from natsstream.streams.work.worker import Worker
 
 __all__ = [
     "JSON",
@@ -145,6 +145,7 @@ __all__ = [
     "RAW",
     "TEXT",
     "AccountInfo",
+    "AckKind",
     "Advisories",
     "Alternate",
     "AtomicBatch",
@@ -165,7 +166,7 @@ __all__ = [
     "ChainedPublisher",
     "ChainedValues",
     "ChunkReader",
-    "Chunked",
+    "ChunkedValue",
     "Chunks",
     "ClusterInfo",
     "ConfigChange",
@@ -178,6 +179,7 @@ __all__ = [
     "ConsumerInfo",
     "ConsumerLimits",
     "ConsumerListing",
+    "ConsumerMessages",
     "ConsumerPause",
     "ConsumerProgress",
     "ConsumerRecreated",
@@ -201,7 +203,7 @@ __all__ = [
     "Expect",
     "ExternalStream",
     "FastIngest",
-    "Fetched",
+    "FetchedMessages",
     "FieldChange",
     "FilterKeyCodec",
     "Gap",
@@ -221,7 +223,6 @@ __all__ = [
     "LimitExceeded",
     "Lock",
     "Message",
-    "Messages",
     "NatsStreamError",
     "ObjectBucketConfig",
     "ObjectInfo",
@@ -279,7 +280,6 @@ __all__ = [
     "UsageError",
     "ValueCodec",
     "ValueFormat",
-    "Verdict",
     "Watch",
     "WorkReport",
     "Worker",
@@ -292,7 +292,7 @@ __all__ = [
 
 # Names whose modules would import nats-py: they are found when asked for.
 _LAZY = {
-    "Latest": "streams.latest.latest",
+    "Latest": "read.latest.latest",
     "Watch": "kv.watch",
     "CachedKeyValue": "kv.cache.cached",
     "Election": "kv.locks.elections",
@@ -307,16 +307,16 @@ _LAZY = {
     "TypedKeyValue": "kv.typed.typed",
     "TypedWatch": "kv.typed.typed_watch",
     "ValueFormat": "kv.typed.formats",
-    "AccountInfo": "streams.account",
-    "Advisories": "streams.advisories.reader",
-    "Alternate": "streams.cluster_info",
-    "AtomicBatch": "streams.batches.atomic",
-    "Backoff": "streams.delivery.backoff",
+    "AccountInfo": "api.account",
+    "Advisories": "core.advisories.reader",
+    "Alternate": "api.cluster_info",
+    "AtomicBatch": "publish.batches.atomic",
+    "Backoff": "consume.delivery.backoff",
     "BackupInfo": "streams.snapshots.folder",
     "BackupProgress": "streams.snapshots.progress",
     "Base64Keys": "kv.codecs",
     "Base64Values": "kv.codecs",
-    "BatchAck": "streams.batches.atomic_rules",
+    "BatchAck": "publish.batches.atomic_rules",
     "BrokenLink": "streams.chain.verify",
     "BucketConfig": "kv.buckets.config",
     "BucketListing": "kv.buckets.bucket_listing",
@@ -326,61 +326,61 @@ _LAZY = {
     "ChainedKeys": "kv.codecs",
     "ChainedPublisher": "streams.chain.writer",
     "ChainedValues": "kv.codecs",
-    "ClusterInfo": "streams.cluster_info",
-    "ConfigChange": "streams.diff",
+    "ClusterInfo": "api.cluster_info",
+    "ConfigChange": "api.diff",
     "Consumer": "streams.consumers.consumer",
-    "ConsumerConfig": "streams.consumers.config",
-    "ConsumerDeleted": "streams.delivery.events",
-    "ConsumerInfo": "streams.consumers.info",
-    "ConsumerLimits": "streams.settings.limits",
+    "ConsumerConfig": "api.consumer_config",
+    "ConsumerDeleted": "consume.delivery.events",
+    "ConsumerInfo": "api.consumer_info",
+    "ConsumerLimits": "api.settings.limits",
     "ConsumerListing": "streams.consumers.listing",
-    "ConsumerPause": "streams.consumers.info",
-    "ConsumerProgress": "streams.consumers.info",
-    "ConsumerRecreated": "streams.delivery.events",
-    "Core": "streams.core.core",
-    "CoreMessage": "streams.core.message",
-    "CoreSubscription": "streams.core.subscription",
+    "ConsumerPause": "api.consumer_info",
+    "ConsumerProgress": "api.consumer_info",
+    "ConsumerRecreated": "consume.delivery.events",
+    "Core": "core.core",
+    "CoreMessage": "core.message",
+    "CoreSubscription": "core.subscription",
     "Counter": "streams.counters.counter",
     "Counters": "streams.counters.counters",
-    "DeletedRange": "streams.info",
-    "DeliverSubjectChanged": "streams.pushing.push_events",
-    "DeadLetter": "streams.dead_letters.letter",
-    "DeadLetterQueue": "streams.dead_letters.queue",
-    "DeadLetters": "streams.dead_letters.manager",
-    "DeliveredMessage": "streams.delivery.delivered",
+    "DeletedRange": "api.stream_info",
+    "DeliverSubjectChanged": "consume.push.push_events",
+    "DeadLetter": "consume.dead_letters.letter",
+    "DeadLetterQueue": "consume.dead_letters.queue",
+    "DeadLetters": "consume.dead_letters.manager",
+    "DeliveredMessage": "consume.delivery.delivered",
     "FilterKeyCodec": "kv.codecs",
     "KeyCodec": "kv.codecs",
     "PathKeys": "kv.codecs",
     "ValueCodec": "kv.codecs",
-    "WorkReport": "streams.work.report",
-    "Worker": "streams.work.worker",
-    "DeliveriesMissed": "streams.pushing.push_events",
-    "DeliveryMeta": "streams.delivery.meta",
+    "WorkReport": "consume.work.report",
+    "Worker": "consume.work.worker",
+    "DeliveriesMissed": "consume.push.push_events",
+    "DeliveryMeta": "consume.delivery.meta",
     "ChunkReader": "streams.chunks.getting",
-    "Chunked": "streams.chunks.value",
+    "ChunkedValue": "streams.chunks.value",
     "Chunks": "streams.chunks.chunks",
     "SweepReport": "streams.chunks.sweeping",
-    "DirectBatch": "streams.direct.answers",
-    "DirectReads": "streams.direct.reads",
+    "DirectBatch": "read.direct.answers",
+    "DirectReads": "read.direct.reads",
     "Entry": "kv.entry",
-    "Expect": "streams.publishing.outgoing",
-    "ExternalStream": "streams.settings.source",
-    "FastIngest": "streams.batches.fast",
-    "Fetched": "streams.pulling.fetched",
-    "FieldChange": "streams.diff",
-    "Gap": "streams.reading.progress",
-    "GapFound": "streams.reading.read_events",
-    "HeartbeatsMissed": "streams.reading.read_events",
-    "IngestRefusal": "streams.batches.fast_books",
-    "IngestReport": "streams.batches.fast_books",
-    "IngestSpan": "streams.batches.fast_books",
+    "Expect": "publish.outgoing",
+    "ExternalStream": "api.settings.source",
+    "FastIngest": "publish.batches.fast",
+    "FetchedMessages": "consume.pull.fetched",
+    "FieldChange": "api.diff",
+    "Gap": "read.progress",
+    "GapFound": "read.read_events",
+    "HeartbeatsMissed": "read.read_events",
+    "IngestRefusal": "publish.batches.fast_state",
+    "IngestReport": "publish.batches.fast_state",
+    "IngestSpan": "publish.batches.fast_state",
     "JetStream": "jetstream",
     "KeyValue": "kv.bucket",
     "KeyValueManager": "kv.manager",
-    "LeaderChanged": "streams.delivery.events",
-    "LimitExceeded": "streams.delivery.events",
-    "Message": "streams.message",
-    "Messages": "streams.pulling.messages",
+    "LeaderChanged": "consume.delivery.events",
+    "LimitExceeded": "consume.delivery.events",
+    "Message": "api.message",
+    "ConsumerMessages": "consume.pull.messages",
     "ObjectBucketConfig": "objects.config",
     "ObjectInfo": "objects.info",
     "ObjectLink": "objects.info",
@@ -392,41 +392,41 @@ _LAZY = {
     "ObjectStoreManager": "objects.manager",
     "ObjectStoreStatus": "objects.status",
     "ObjectWatch": "objects.watch",
-    "OrderedConsumer": "streams.reading.ordered",
-    "OrderedReport": "streams.reading.read_events",
-    "Pinned": "streams.delivery.events",
-    "Placement": "streams.settings.placement",
-    "PriorityGroupState": "streams.consumers.info",
-    "PubAck": "streams.publishing.pub_ack",
-    "PublishMessage": "streams.publishing.outgoing",
-    "Publisher": "streams.publishing.publisher",
-    "PushMessages": "streams.pushing.subscription",
-    "ReadEvent": "streams.reading.read_events",
-    "ReadReport": "streams.reading.progress",
-    "Reconnected": "streams.delivery.events",
-    "Recreated": "streams.reading.read_events",
-    "Reject": "streams.delivery.verdicts",
-    "ReplicaInfo": "streams.cluster_info",
-    "Republish": "streams.settings.mapping",
+    "OrderedConsumer": "read.ordered",
+    "OrderedReport": "read.read_events",
+    "Pinned": "consume.delivery.events",
+    "Placement": "api.settings.placement",
+    "PriorityGroupState": "api.consumer_info",
+    "PubAck": "publish.pub_ack",
+    "PublishMessage": "publish.outgoing",
+    "Publisher": "publish.publisher",
+    "PushMessages": "consume.push.subscription",
+    "ReadEvent": "read.read_events",
+    "ReadReport": "read.progress",
+    "Reconnected": "consume.delivery.events",
+    "Recreated": "read.read_events",
+    "Reject": "consume.delivery.ack_kinds",
+    "ReplicaInfo": "api.cluster_info",
+    "Republish": "api.settings.mapping",
     "RestoreProgress": "streams.snapshots.progress",
-    "Retry": "streams.delivery.verdicts",
-    "Schedule": "streams.publishing.schedule",
+    "Retry": "consume.delivery.ack_kinds",
+    "Schedule": "publish.schedule",
     "ScheduledMessage": "streams.doors.schedules",
-    "SourceConsumer": "streams.settings.source",
-    "SourceInfo": "streams.cluster_info",
+    "SourceConsumer": "api.settings.source",
+    "SourceInfo": "api.cluster_info",
     "Stream": "streams.stream",
-    "StreamConfig": "streams.config",
-    "StreamInfo": "streams.info",
+    "StreamConfig": "api.stream_config",
+    "StreamInfo": "api.stream_info",
     "StreamListing": "streams.listing",
-    "StreamRange": "streams.reading.ranges",
+    "StreamRange": "read.ranges",
     "StreamSchedules": "streams.doors.schedules",
-    "StreamSource": "streams.settings.source",
-    "StreamState": "streams.info",
+    "StreamSource": "api.settings.source",
+    "StreamState": "api.stream_info",
     "StreamTemplate": "streams.templates.templates",
     "SubjectCount": "streams.doors.inspection",
-    "SubjectTransform": "streams.settings.mapping",
-    "Unpinned": "streams.delivery.events",
-    "Verdict": "streams.delivery.verdicts",
+    "SubjectTransform": "api.settings.mapping",
+    "Unpinned": "consume.delivery.events",
+    "AckKind": "consume.delivery.ack_kinds",
 }
 
 

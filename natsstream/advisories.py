@@ -1,8 +1,5 @@
 """What JetStream tells of by itself, as typed objects: `async for event in js.advisories()`.
 
-What lives here: one class for each kind of advisory, the table of kinds, and how one is read. What
-must not: listening.
-
 Law: nothing that a server tells is dropped. A kind that is not known here becomes an
 `UnknownAdvisory`, and every event has the server's own object in `raw`.
 

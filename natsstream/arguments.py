@@ -1,8 +1,5 @@
 """Arguments of the wrong type or outside of what is allowed: refused here, in the caller's words.
 
-What lives here: the checks that every door makes of what it is given, one for each kind of value.
-What must not: rules of one thing, such as what a subject may hold (`streams/names.py`).
-
 Law: whoever gives a wrong value reads its name, the value, its type and what to give instead, and
 nothing was sent; a value that is right comes back as it is.
 """

@@ -1,8 +1,5 @@
 """Arrow columns over the bytes of received messages.
 
-What lives here: the table's schema, and arrays built from positions in a block. What must not: how
-the positions were found (`_wire/framing.py`), reading, waiting.
-
 Law: a column holds exactly the stored bytes; text that is not UTF-8 is replaced visibly (U+FFFD),
 never passed on as broken Arrow.
 

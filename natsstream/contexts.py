@@ -1,8 +1,5 @@
 """The nats CLI's contexts (ADR-21) and environment variables, and what wins over what.
 
-What lives here: reading context files, and building `ConnectOptions` from arguments, environment
-and context. What must not: writing context files (`nats context` does), and any network.
-
 A context is a JSON file, `$XDG_CONFIG_HOME/nats/context/NAME.json` (`~/.config` without that
 variable); `context.txt` beside the folder holds the name of the selected one.
 

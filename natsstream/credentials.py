@@ -1,8 +1,5 @@
 """What credentials look like: seeds of nkeys, JWTs, and the `.creds` files that hold both.
 
-What lives here: reading them and telling what is none. What must not: signing with them, and any
-network.
-
 Law: no message repeats what could be a secret, also when it stands in the wrong place.
 """
 

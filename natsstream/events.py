@@ -1,8 +1,4 @@
-"""What happens to a connection, as typed objects.
-
-What lives here: one class for each event. What must not: anything that waits, or decides.
-Law: every event says when it happened, and nothing secret stands in one.
-"""
+"""What happens to a connection, as typed objects."""
 
 from __future__ import annotations
 

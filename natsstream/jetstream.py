@@ -1,7 +1,4 @@
-"""What users hold as `js`: the context of streams, and the views that stand on it.
-
-What lives here: the views of one connection, each made once. What must not: what a view does.
-"""
+"""What users hold as `js`: the context of streams, and the views that stand on it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """How a connection is described, for the Python door, the command line and Spark.
 
-What lives here: names, defaults, ranges, and which environment variable and which key of the nats
-CLI's contexts means which field. What must not: reading these (`contexts.py`), and any network.
-
 Law: every field says its unit and default; an impossible value is refused here, before anything
 is sent, with the way out in the hint. Secrets are in no repr and in no message.
 """

@@ -1,7 +1,5 @@
 """The reply subject of a JetStream message: where it comes from, in numbers.
 
-What lives here: reading the two forms that servers use. What must not: sending acks.
-
 ```
 v1  $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time ns>.<pending>
 v2  $JS.ACK.<domain or _>.<account hash>.<stream>.<consumer>.<delivered>....<pending>[.<token>...]

@@ -1,8 +1,5 @@
 """Standing on a connection that the application has opened with nats-py.
 
-What lives here: hooking into a client of nats-py and out of it again. What must not: anything that
-a connection of our own needs.
-
 The lane is put in front of the running connection, and again after each reconnect. Where it can
 not be, on a WebSocket, frames of our subscriptions are taken from nats-py's parser: slower, and
 `Client.has_lane` says so.
@@ -22,10 +19,10 @@ from typing import Any, cast
 
 from natsstream._wire.lane import FastLane, behind
 from natsstream._wire.nats_py import (
-    Host,
-    Link,
+    ConnectionListener,
     NatsPyClient,
     NatsPyError,
+    NatsPyLink,
     TcpTransport,
     abort_transport,
     add_subscription,
@@ -58,7 +55,7 @@ _METHODS = (
 )
 
 
-def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
+def attach_nats(nats: object, parser: FrameParser, host: ConnectionListener) -> NatsPyLink:
     """Hook into a connected client of nats-py.
 
     Raises:
@@ -92,7 +89,7 @@ def attach_nats(nats: object, parser: FrameParser, host: Host) -> Link:
 class _Attachment:
     """A link to the application's client; see `nats_py.Link`."""
 
-    def __init__(self, nats: Any, parser: FrameParser, host: Host) -> None:
+    def __init__(self, nats: Any, parser: FrameParser, host: ConnectionListener) -> None:
         self._nats = nats
         self._parser = parser
         self._host = host

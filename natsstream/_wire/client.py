@@ -1,9 +1,5 @@
 """One connection to NATS: nats-py's, with the fast lane in front of it.
 
-What lives here: connecting, requests with deadlines, subscriptions with sinks. What must not:
-JetStream, the way of bytes to the socket (`outlet.py`), the state and events of a connection
-(`life.py`), and how one is made (`nats_py.py`).
-
 Law: nats-py's errors do not leave this room, and no wait is without a deadline.
 """
 
@@ -15,16 +11,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from natsstream._wire.commands import publish_command, publish_start
+from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
+from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.endings import Endings
-from natsstream._wire.life import CLOSE_TIMEOUT_S, Life, Listener, Watcher
-from natsstream._wire.outlet import Outlet
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
-from natsstream._wire.patience import Patience
+from natsstream._wire.request_timer import RequestTimer
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
 from natsstream._wire.unsent import unsent_bytes
 from natsstream._wire.watchdog import Watchdog
+from natsstream._wire.writer import SocketWriter
 from natsstream.errors import (
     AuthenticationError,
     ConnectError,
@@ -40,7 +36,7 @@ from natsstream.events import ConnectionEvent, PermissionDenied
 from natsstream.options import ConnectOptions, public_url
 
 if TYPE_CHECKING:
-    from natsstream._wire.nats_py import Link
+    from natsstream._wire.nats_py import NatsPyLink
 
 # What was written last, such as the deletion of a consumer, gets this long to reach the server.
 _LAST_FLUSH_S = 1.0
@@ -67,13 +63,13 @@ class Client:
             give_up=self._give_up,
             unsent=lambda: unsent_bytes(self._link.transport if self._link else None),
         )
-        self._life = Life(watchdog, self._on_denied)
-        self._outlet = Outlet(self._life)
-        self.parser: FrameParser = FrameParser(self._life.on_server_error)
-        self._link: Link | None = None
+        self._state = ConnectionState(watchdog, self._on_denied)
+        self._writer = SocketWriter(self._state)
+        self.parser: FrameParser = FrameParser(self._state.on_server_error)
+        self._link: NatsPyLink | None = None
         self._nats: Any = None
         self._subscriptions = Subscriptions(self.parser, self.write)
-        self._life.watch(self._on_change)
+        self._state.watch(self._on_change)
 
     @classmethod
     async def connect(cls, options: ConnectOptions) -> Client:
@@ -92,7 +88,7 @@ class Client:
             # A new one each time: what a failed handshake tells while it closes is not about it.
             client = cls(options)
             try:
-                await client._begin(await open_nats(url, options, client.parser, client._life))
+                await client._begin(await open_nats(url, options, client.parser, client._state))
             except BaseException as error:
                 await client.close()
                 if isinstance(error, AuthenticationError) or not isinstance(error, TransportError):
@@ -125,19 +121,19 @@ class Client:
         from natsstream._wire.attach import attach_nats  # noqa: PLC0415
 
         client = cls(options)
-        client._outlet.gathers = False
+        client._writer.gathers = False
         try:
-            await client._begin(attach_nats(nats, client.parser, client._life))
+            await client._begin(attach_nats(nats, client.parser, client._state))
         except BaseException:
             await client.close()
             raise
         return client
 
-    async def _begin(self, link: Link) -> None:
+    async def _begin(self, link: NatsPyLink) -> None:
         self._link = link
-        self._nats = self._life.nats = link.nats
-        self._outlet.open(link)
-        await self._life.on_connected()
+        self._nats = self._state.nats = link.nats
+        self._writer.open(link)
+        await self._state.on_connected()
         await self.subscribe(
             f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
         )
@@ -147,8 +143,8 @@ class Client:
     def _on_change(self) -> None:
         if self.is_connected:
             return
-        self.requests.lose(self._life.broken)
-        self._outlet.lose()
+        self.requests.lose(self._state.broken)
+        self._writer.lose()
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation == "publish":
@@ -162,36 +158,36 @@ class Client:
         self.requests.refuse(error)
 
     def _give_up(self, seconds: float) -> None:
-        self._life.on_silent(seconds)
+        self._state.on_silent(seconds)
         if self._link is not None:
             self._link.abort()
 
     def _ping(self) -> None:
         # Without a lane, nothing but the PONG tells that the server is there.
-        if self._outlet.has_server:
-            self._outlet.ping(self._life.on_heard)
+        if self._writer.has_server:
+            self._writer.ping(self._state.on_heard)
 
     # State.
 
     @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
-        return self._life.is_connected
+        return self._state.is_connected
 
     @property
     def is_closed(self) -> bool:
         """True once the connection is over for good."""
-        return self._life.is_closed
+        return self._state.is_closed
 
     @property
     def is_congested(self) -> bool:
         """True while written bytes wait for room in the socket: `drain` before more are written."""
-        return self._outlet.is_congested
+        return self._writer.is_congested
 
     @property
     def connections(self) -> int:
         """How many connections were made; a change means that a break lies between."""
-        return self._life.connections
+        return self._state.connections
 
     @property
     def has_lane(self) -> bool:
@@ -216,19 +212,19 @@ class Client:
     @property
     def url(self) -> str:
         """The connected server, without secrets."""
-        return self._life.url
+        return self._state.url
 
     def closing_error(self) -> NatsStreamError:
         """Return what those get whose wait the end of the connection ends."""
-        return self._life.broken()
+        return self._state.broken()
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back whenever the connection breaks, returns or closes; returns how to stop."""
-        return self._life.watch(watcher)
+        return self._state.watch(watcher)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call back with each event; returns how to stop. The listener must not wait."""
-        return self._life.listen(listener)
+        return self._state.listen(listener)
 
     def watch_denied(self, sink: Callable[[PermissionDenied], None]) -> Callable[[], None]:
         """Call back with each thing that the server does not allow; returns how to stop."""
@@ -237,7 +233,7 @@ class Client:
             if isinstance(event, PermissionDenied):
                 sink(event)
 
-        return self._life.listen(pass_on)
+        return self._state.listen(pass_on)
 
     async def wait_connected(self, timeout: float) -> None:
         """Wait until a server is connected.
@@ -247,7 +243,7 @@ class Client:
             ConnectionClosedError: The connection was closed.
             AuthenticationError: It was, because the servers refuse the credentials.
         """
-        await self._life.wait_connected(timeout)
+        await self._state.wait_connected(timeout)
 
     # Writing.
 
@@ -262,11 +258,11 @@ class Client:
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
-        return self._outlet.write(commands)
+        return self._writer.write(commands)
 
     def take_back(self, command: bytes) -> None:
         """Forget a command that still waits for a connection: nobody waits for its answer."""
-        self._outlet.take_back(command)
+        self._writer.take_back(command)
 
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`.
@@ -274,7 +270,7 @@ class Client:
         Raises:
             ConnectionLostError: The server reads nothing.
         """
-        await self._outlet.drain(self.options.request_timeout)
+        await self._writer.drain(self.options.request_timeout)
 
     def when_flushed(self, then: Callable[[], None]) -> bool:
         """Call back when the server has handled all that was written, or the connection broke.
@@ -285,7 +281,7 @@ class Client:
         Returns:
             False when there is no server to ask: nothing is called.
         """
-        return self._outlet.when_flushed(then)
+        return self._writer.when_flushed(then)
 
     async def flush(self, timeout: float) -> None:
         """Wait until the server has handled all that was written.
@@ -294,7 +290,7 @@ class Client:
             RequestTimeoutError: It did not within `timeout` seconds.
             ConnectionLostError: The connection broke, or there is none.
         """
-        await self._outlet.flush(timeout)
+        await self._writer.flush(timeout)
 
     def publish_command(self, subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
         """Return the bytes that publish one message.
@@ -370,13 +366,13 @@ class Client:
         command, is_over = b"", False
 
         def ask_again() -> None:
-            if self._outlet.has_server:  # Otherwise the first one waits for a connection still.
+            if self._writer.has_server:  # Otherwise the first one waits for a connection still.
                 self.write(command)
 
-        patience = Patience(future, deadline, ask_again if repeats else None)
+        patience = RequestTimer(future, deadline, ask_again if repeats else None)
         try:
             command = self.publish_command(subject, reply, headers, payload)
-            self._outlet.write_together(command)
+            self._writer.write_together(command)
             frame = await future
             is_over = not repeats
             return frame
@@ -420,9 +416,9 @@ class Client:
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
         """
-        self._life.check_open()
+        self._state.check_open()
         if self._link is None:
-            raise self._life.broken()
+            raise self._state.broken()
         return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)
 
     async def close(self) -> None:
@@ -430,20 +426,20 @@ class Client:
 
         An attached connection stays open for the application.
         """
-        if self._link is None or self._life.is_closed:
+        if self._link is None or self._state.is_closed:
             return
         try:
             await self.endings.finish(_LAST_FLUSH_S)
             self._subscriptions.end_all()
             with suppress(NatsStreamError):
                 await self.flush(_LAST_FLUSH_S)
-            self._life.begin_end()
+            self._state.begin_end()
             # Whatever nats-py meets while it closes, we are done with it.
             with suppress(Exception):
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
                     await self._link.close()
         finally:
             # Also when the caller does not wait, or a frozen server takes no more bytes.
-            self._life.begin_end()
+            self._state.begin_end()
             self._link.discard()
-            self._life.end()
+            self._state.end()

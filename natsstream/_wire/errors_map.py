@@ -1,9 +1,5 @@
 """From a server's answer to the error that the caller sees.
 
-What lives here: how the answer's rule is found and applied. What must not: the rules, one for every
-error of the server's catalogue (`error_rules/`), the catalogue itself (`error_codes.py`), the
-classes (`errors/`), and errors that no server sent.
-
 Law: only `err_code` chooses. The text changes between servers, and `code` puts a caller's fault
 (10111 is a 500) beside a server's; both are shown, neither is asked.
 
@@ -19,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from natsstream import errors
 from natsstream._wire.error_codes import ErrorCode, find_error_code
-from natsstream._wire.error_rules import configs, limits, messages, servers, things
+from natsstream._wire.error_rules import assets, configs, limits, messages, servers
 from natsstream._wire.error_rules.rule import NamedRules, Rule
 
 if TYPE_CHECKING:
@@ -87,4 +83,4 @@ def _table(named: Iterable[NamedRules]) -> dict[ErrorCode, Rule]:
     return table
 
 
-RULES = _table((*things.RULES, *limits.RULES, *messages.RULES, *configs.RULES, *servers.RULES))
+RULES = _table((*assets.RULES, *limits.RULES, *messages.RULES, *configs.RULES, *servers.RULES))

@@ -1,8 +1,5 @@
 """Cuts a received block into the messages of one consumer with numpy: positions, not copies.
 
-What lives here: where subject, headers and payload of each message stand in the block, and the
-numbers of its ack subject. What must not: Arrow (`columns.py`), sockets.
-
 How it is proved right: every line that looks like a message's first line is a candidate; its last
 field says where the next frame must start. The first start is true, so each candidate that stands
 where its true predecessor ends is true as well. A payload that contains protocol text only makes

@@ -1,8 +1,5 @@
 """Header blocks: the names that JetStream uses, and reading and writing them.
 
-What lives here: the block between the protocol line and the payload, `NATS/1.0\\r\\n` and what
-follows. What must not: the status in its first line (`status.py`), and what a header means.
-
 Law: lenient with what comes, strict with what goes out; nothing is rewritten silently. Names are
 case-sensitive and keep their case, a name may have several values, and their order is kept.
 

@@ -1,8 +1,5 @@
 """The fast lane: an asyncio protocol between a socket and nats-py.
 
-What lives here: the receive buffer and the decision when to parse it. What must not: the grammar
-(`parser.py`), and anything that knows JetStream.
-
 nats-py opens the connection, speaks TLS and CONNECT, and reconnects. Once it is connected the lane
 takes the transport's protocol over: frames of subscriptions with a sink go straight to the sink,
 all other bytes go to nats-py's own stream reader as if the lane were not there.

@@ -1,8 +1,5 @@
 """Opens nats-py connections with the fast lane in front; the only file that imports nats-py.
 
-What lives here: what is particular to nats-py 2.16, private names included. What must not: anything
-that outlives a change of client library.
-
 Law: nats-py's errors do not leave this file. `tests/unit/wire/test_nats_py.py` fails when one of
 the private names that are used here has changed.
 """
@@ -22,16 +19,16 @@ from nats.aio.transport import TcpTransport
 from nats.errors import Error as NatsPyError
 from nats.errors import NoServersError
 
-from natsstream._wire.lane import FastLane, behind
-from natsstream._wire.life import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX
-from natsstream._wire.login import (
+from natsstream._wire.auth import (
     demand_tls,
     login_arguments,
     silence_hint,
     tls_failure,
 )
+from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX
+from natsstream._wire.lane import FastLane, behind
 from natsstream._wire.parser import LINE_BYTES_MAX, FrameParser
-from natsstream._wire.refusals import is_about_credentials
+from natsstream._wire.permission_violations import is_about_credentials
 from natsstream._wire.server_info import settle_info
 from natsstream.errors import (
     AuthenticationError,
@@ -53,7 +50,7 @@ _REFUSALS_MAX = 2
 _NEVER_S = 1 << 24
 
 
-class Host(Protocol):
+class ConnectionListener(Protocol):
     """Whom to tell what happens to the connection."""
 
     def on_heard(self) -> None: ...
@@ -67,7 +64,7 @@ class Host(Protocol):
     def on_refused(self, error: NatsStreamError) -> None: ...
 
 
-class Link(Protocol):
+class NatsPyLink(Protocol):
     """What a client holds of its connection."""
 
     @property
@@ -113,7 +110,7 @@ class LanedClient(NatsPyClient):
         transport: The socket's transport, of the last one while there is none.
     """
 
-    def __init__(self, parser: FrameParser, host: Host) -> None:
+    def __init__(self, parser: FrameParser, host: ConnectionListener) -> None:
         super().__init__()
         self._natsstream = (parser, host)
         self._refusals = 0
@@ -272,7 +269,7 @@ def address_of(netloc: str) -> tuple[str, int] | None:
         return None
 
 
-def install_lane(nats: Any, parser: FrameParser, host: Host) -> asyncio.Transport:
+def install_lane(nats: Any, parser: FrameParser, host: ConnectionListener) -> asyncio.Transport:
     """Put the lane in front of a connection whose handshake is done; return its transport.
 
     Raises:
@@ -320,7 +317,7 @@ def abort_transport(streams: object) -> None:
 
 
 async def open_nats(
-    url: str, options: ConnectOptions, parser: FrameParser, host: Host
+    url: str, options: ConnectOptions, parser: FrameParser, host: ConnectionListener
 ) -> LanedClient:
     """Connect to one server, once; later breaks are followed by reconnects to any of them.
 

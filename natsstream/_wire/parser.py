@@ -1,9 +1,5 @@
 """The fast lane's parser: cuts received bytes into frames and hands them to sinks, without waiting.
 
-What lives here: the grammar of what a NATS server sends, for frames whose subscription has a sink.
-What must not: sockets, asyncio, meaning of payloads. Frames of other subscriptions and every other
-verb (PING, INFO, -ERR, ...) are returned, for nats-py to read.
-
 Law: the same bytes give the same frames and the same end, however they are split into calls. Bytes
 that are no NATS are an end: what is returned for nats-py is whole, and such that it reads it, as it
 would wait for ever behind a line of more than 4 KiB that it does not know.

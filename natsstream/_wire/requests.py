@@ -1,8 +1,5 @@
 """Requests over one connection: one subscription for all answers, one deadline for each.
 
-What lives here: reply subjects and the futures that wait on them. What must not: the connection
-itself, which is given, and the meaning of an answer.
-
 Law: every future settles, by its answer, by the server's refusal, or by the connection's end; a
 request that nobody waits for any more is not sent later.
 """
@@ -14,10 +11,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from natsstream._wire.api import is_same_request
 from natsstream._wire.parser import Frame
-from natsstream._wire.refusals import denied_error
+from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.status import StatusCode, parse_status
+from natsstream._wire.subjects import is_same_request
 from natsstream.errors import NatsStreamError, NoRespondersError
 from natsstream.events import PermissionDenied
 

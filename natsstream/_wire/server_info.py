@@ -1,8 +1,5 @@
 """The server's INFO: what may stand in it, and what becomes of the rest; pure rules.
 
-What lives here: reading the line, and making a server's word safe for those who act on it. What
-must not: what is done with it.
-
 Law: an INFO that was read has fields of the types that NATS has, or is refused. Its lists have a
 limit: each address that a server tells costs time at each reconnect.
 """

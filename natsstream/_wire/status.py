@@ -1,8 +1,5 @@
 """Status lines: what a server says with a header block instead of a message.
 
-What lives here: the first line of a block, such as `NATS/1.0 404 No Messages`, and the kinds of
-409. What must not: what a reader does about it.
-
 Law: the code decides. Only the many meanings of 409 are told apart by English text, because the
 server offers nothing else there; every such text stands in one table below, compared without case,
 and an unknown one becomes `PullEnd.OTHER`.

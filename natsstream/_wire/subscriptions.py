@@ -1,8 +1,5 @@
 """The subscriptions of one connection: which sink gets the frames of which subject.
 
-What lives here: making, ending and denying subscriptions. What must not: the connection itself,
-which is given.
-
 Law: the sink stands before the server can send the first frame, and is gone when `close` returns.
 """
 
@@ -12,14 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from natsstream._wire.commands import subscribe_command, subscribe_start, unsubscribe_command
+from natsstream._wire.encode import subscribe_command, subscribe_start, unsubscribe_command
 from natsstream._wire.parser import BlockSink, FrameParser, FrameSink
-from natsstream._wire.refusals import denied_error
+from natsstream._wire.permission_violations import denied_error
 from natsstream.errors import NatsStreamError, PermissionDeniedError
 from natsstream.events import PermissionDenied
 
 if TYPE_CHECKING:
-    from natsstream._wire.nats_py import Link
+    from natsstream._wire.nats_py import NatsPyLink
 
 DeniedSink = Callable[[PermissionDeniedError], None]
 
@@ -74,11 +71,11 @@ class Subscriptions:
         self._parser = parser
         self._write = write
         self._made: dict[bytes, Subscription] = {}
-        self._link: Link | None = None
+        self._link: NatsPyLink | None = None
 
     def make(
         self,
-        link: Link,
+        link: NatsPyLink,
         subject: str,
         sink: FrameSink,
         *,

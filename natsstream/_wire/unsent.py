@@ -1,7 +1,4 @@
-"""How much of what was written the peer has not taken yet.
-
-What lives here: one question to asyncio and the kernel. What must not: what follows from it.
-"""
+"""How much of what was written the peer has not taken yet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Whether the server is still there: pings it at each look, and gives up in time.
 
-What lives here: counting what is missing. What must not: sockets; whoever owns the connection is
-told to leave it.
-
 Law: a server from which nothing came for `missed_max` answers in a row is left, whatever bytes wait
 for it: a frozen peer keeps its socket open, and the kernel would hold on to it for a quarter of an
 hour.

@@ -27,59 +27,59 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import natsstream
 from natsstream import connection
 from natsstream.blocking.portal import Portal
-from natsstream.blocking.twins import cross, find_twin
+from natsstream.blocking.proxies import find_twin, wrap
 from natsstream.errors import UsageError
 
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
 # Those without a place in `natsstream` itself need one here.
 _HOMES = {
-    "Advisories": "natsstream.streams.advisories.reader",
+    "Advisories": "natsstream.core.advisories.reader",
     "BucketListing": "natsstream.kv.buckets.bucket_listing",
     "CachedKeyValue": "natsstream.kv.cache.cached",
     "ChainedPublisher": "natsstream.streams.chain.writer",
     "ChunkReader": "natsstream.streams.chunks.getting",
     "Chunks": "natsstream.streams.chunks.chunks",
-    "ConnectionEvents": "natsstream.streams.connection_events",
+    "ConnectionEvents": "natsstream.core.connection_events",
     "Consumer": "natsstream.streams.consumers.consumer",
     "ConsumerListing": "natsstream.streams.consumers.listing",
     "ConsumerManager": "natsstream.streams.consumers.manager",
-    "Core": "natsstream.streams.core.core",
-    "CoreMessage": "natsstream.streams.core.message",
-    "CoreSubscription": "natsstream.streams.core.subscription",
+    "Core": "natsstream.core.core",
+    "CoreMessage": "natsstream.core.message",
+    "CoreSubscription": "natsstream.core.subscription",
     "Counters": "natsstream.streams.counters.counters",
-    "DeadLetterQueue": "natsstream.streams.dead_letters.queue",
-    "DeadLetters": "natsstream.streams.dead_letters.manager",
-    "DeliveredMessage": "natsstream.streams.delivery.delivered",
-    "DirectReads": "natsstream.streams.direct.reads",
+    "DeadLetterQueue": "natsstream.consume.dead_letters.queue",
+    "DeadLetters": "natsstream.consume.dead_letters.manager",
+    "DeliveredMessage": "natsstream.consume.delivery.delivered",
+    "DirectReads": "natsstream.read.direct.reads",
     "Election": "natsstream.kv.locks.elections",
-    "Fetched": "natsstream.streams.pulling.fetched",
+    "FetchedMessages": "natsstream.consume.pull.fetched",
     "JetStream": "natsstream.jetstream",
     "KeyValue": "natsstream.kv.bucket",
     "KeyValueManager": "natsstream.kv.manager",
-    "Latest": "natsstream.streams.latest.latest",
+    "Latest": "natsstream.read.latest.latest",
     "Lock": "natsstream.kv.locks.locks",
-    "Messages": "natsstream.streams.pulling.messages",
+    "ConsumerMessages": "natsstream.consume.pull.messages",
     "ObjectListing": "natsstream.objects.watch",
     "ObjectReader": "natsstream.objects.reader",
     "ObjectStore": "natsstream.objects.store",
     "ObjectStoreListing": "natsstream.objects.store_listing",
     "ObjectStoreManager": "natsstream.objects.manager",
     "ObjectWatch": "natsstream.objects.watch",
-    "OrderedConsumer": "natsstream.streams.reading.ordered",
+    "OrderedConsumer": "natsstream.read.ordered",
     "PlainBucket": "natsstream.kv.plain",
-    "Processing": "natsstream.streams.delivery.processing",
-    "Publisher": "natsstream.streams.publishing.publisher",
-    "PushMessages": "natsstream.streams.pushing.subscription",
+    "Processing": "natsstream.consume.delivery.processing",
+    "Publisher": "natsstream.publish.publisher",
+    "PushMessages": "natsstream.consume.push.subscription",
     "Stream": "natsstream.streams.stream",
     "StreamListing": "natsstream.streams.listing",
     "StreamManager": "natsstream.streams.manager",
-    "StreamRange": "natsstream.streams.reading.ranges",
+    "StreamRange": "natsstream.read.ranges",
     "StreamSchedules": "natsstream.streams.doors.schedules",
     "TypedCachedKeyValue": "natsstream.kv.typed.typed_cache",
     "TypedKeyValue": "natsstream.kv.typed.typed",
     "TypedWatch": "natsstream.kv.typed.typed_watch",
     "Watch": "natsstream.kv.watch",
-    "Worker": "natsstream.streams.work.worker",
+    "Worker": "natsstream.consume.work.worker",
 }
 
 # An attached connection lives on the loop of the application, which is async.
@@ -98,7 +98,7 @@ class Connection:
         if self._portal is not None and not self._portal.is_stopped:
             raise UsageError("the connection is open", hint="connect() again for a second one")
         self._portal = Portal(self._connection)
-        return cross(self._portal.open(), self._portal)
+        return wrap(self._portal.open(), self._portal)
 
     def close(self) -> None:
         """Close the connection and end the loop's thread; closing twice is fine."""

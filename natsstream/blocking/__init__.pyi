@@ -21,6 +21,48 @@ from natsstream import errors as errors
 from natsstream import events as events
 from natsstream._wire.headers import Headers, HeaderValues
 from natsstream.advisories import Advisory, AdvisoryKind
+from natsstream.api.account import AccountInfo as AccountInfo
+from natsstream.api.cluster_info import Alternate as Alternate
+from natsstream.api.cluster_info import ClusterInfo as ClusterInfo
+from natsstream.api.cluster_info import ReplicaInfo as ReplicaInfo
+from natsstream.api.cluster_info import SourceInfo as SourceInfo
+from natsstream.api.consumer_config import ConsumerConfig as ConsumerConfig
+from natsstream.api.consumer_info import ConsumerInfo as ConsumerInfo
+from natsstream.api.consumer_info import ConsumerPause as ConsumerPause
+from natsstream.api.consumer_info import ConsumerProgress as ConsumerProgress
+from natsstream.api.consumer_info import PriorityGroupState as PriorityGroupState
+from natsstream.api.diff import ConfigChange as ConfigChange
+from natsstream.api.diff import FieldChange as FieldChange
+from natsstream.api.message import Message as Message
+from natsstream.api.settings.limits import ConsumerLimits as ConsumerLimits
+from natsstream.api.settings.mapping import Republish as Republish
+from natsstream.api.settings.mapping import SubjectTransform as SubjectTransform
+from natsstream.api.settings.placement import Placement as Placement
+from natsstream.api.settings.source import ExternalStream as ExternalStream
+from natsstream.api.settings.source import SourceConsumer as SourceConsumer
+from natsstream.api.settings.source import StreamSource as StreamSource
+from natsstream.api.stream_config import StreamConfig as StreamConfig
+from natsstream.api.stream_info import DeletedRange as DeletedRange
+from natsstream.api.stream_info import StreamInfo as StreamInfo
+from natsstream.api.stream_info import StreamState as StreamState
+from natsstream.consume.dead_letters.letter import DeadLetter as DeadLetter
+from natsstream.consume.delivery.ack_kinds import AckKind as AckKind
+from natsstream.consume.delivery.ack_kinds import Reject as Reject
+from natsstream.consume.delivery.ack_kinds import Retry as Retry
+from natsstream.consume.delivery.backoff import Backoff as Backoff
+from natsstream.consume.delivery.events import ConsumerDeleted as ConsumerDeleted
+from natsstream.consume.delivery.events import ConsumerRecreated as ConsumerRecreated
+from natsstream.consume.delivery.events import LeaderChanged as LeaderChanged
+from natsstream.consume.delivery.events import LimitExceeded as LimitExceeded
+from natsstream.consume.delivery.events import Pinned as Pinned
+from natsstream.consume.delivery.events import Reconnected as Reconnected
+from natsstream.consume.delivery.events import Unpinned as Unpinned
+from natsstream.consume.delivery.meta import DeliveryMeta as DeliveryMeta
+from natsstream.consume.pull.requests import Duration
+from natsstream.consume.push.push_events import DeliveriesMissed as DeliveriesMissed
+from natsstream.consume.push.push_events import DeliverSubjectChanged as DeliverSubjectChanged
+from natsstream.consume.work.options import WorkOptions
+from natsstream.consume.work.report import WorkReport as WorkReport
 from natsstream.errors.base import NatsStreamError as NatsStreamError
 from natsstream.errors.integrity import CodecError, ObjectMetaError
 from natsstream.errors.integrity import IntegrityError as IntegrityError
@@ -58,81 +100,39 @@ from natsstream.objects.status import ObjectStoreStatus as ObjectStoreStatus
 from natsstream.objects.watch import OnUnreadable
 from natsstream.options import ConnectOptions as ConnectOptions
 from natsstream.options import Secret
-from natsstream.streams.account import AccountInfo as AccountInfo
-from natsstream.streams.batches.atomic_rules import BatchAck as BatchAck
-from natsstream.streams.batches.fast_books import IngestRefusal as IngestRefusal
-from natsstream.streams.batches.fast_books import IngestReport as IngestReport
-from natsstream.streams.batches.fast_books import IngestSpan as IngestSpan
+from natsstream.publish.batches.atomic_rules import BatchAck as BatchAck
+from natsstream.publish.batches.fast_state import IngestRefusal as IngestRefusal
+from natsstream.publish.batches.fast_state import IngestReport as IngestReport
+from natsstream.publish.batches.fast_state import IngestSpan as IngestSpan
+from natsstream.publish.outgoing import Expect as Expect
+from natsstream.publish.outgoing import Payload, Rollup
+from natsstream.publish.outgoing import PublishMessage as PublishMessage
+from natsstream.publish.pub_ack import PubAck as PubAck
+from natsstream.publish.schedule import Schedule as Schedule
+from natsstream.publish.schedule import Ttl
+from natsstream.read.direct.answers import DirectBatch as DirectBatch
+from natsstream.read.progress import Gap as Gap
+from natsstream.read.progress import ReadReport as ReadReport
+from natsstream.read.read_events import GapFound as GapFound
+from natsstream.read.read_events import HeartbeatsMissed as HeartbeatsMissed
+from natsstream.read.read_events import OrderedReport as OrderedReport
+from natsstream.read.read_events import ReadEvent as ReadEvent
+from natsstream.read.read_events import Recreated as Recreated
+from natsstream.read.start_position import DeliverPolicy
 from natsstream.streams.chain.links import ChainHead as ChainHead
 from natsstream.streams.chain.verify import BrokenLink as BrokenLink
 from natsstream.streams.chain.verify import ChainReport as ChainReport
 from natsstream.streams.chunks.sources import Source
 from natsstream.streams.chunks.sweeping import SweepReport as SweepReport
-from natsstream.streams.chunks.value import Chunked as Chunked
+from natsstream.streams.chunks.value import ChunkedValue as ChunkedValue
 from natsstream.streams.chunks.value import Progress
-from natsstream.streams.cluster_info import Alternate as Alternate
-from natsstream.streams.cluster_info import ClusterInfo as ClusterInfo
-from natsstream.streams.cluster_info import ReplicaInfo as ReplicaInfo
-from natsstream.streams.cluster_info import SourceInfo as SourceInfo
-from natsstream.streams.config import StreamConfig as StreamConfig
-from natsstream.streams.consumers.config import ConsumerConfig as ConsumerConfig
-from natsstream.streams.consumers.info import ConsumerInfo as ConsumerInfo
-from natsstream.streams.consumers.info import ConsumerPause as ConsumerPause
-from natsstream.streams.consumers.info import ConsumerProgress as ConsumerProgress
-from natsstream.streams.consumers.info import PriorityGroupState as PriorityGroupState
 from natsstream.streams.counters.counter import Counter as Counter
-from natsstream.streams.dead_letters.letter import DeadLetter as DeadLetter
-from natsstream.streams.delivery.backoff import Backoff as Backoff
-from natsstream.streams.delivery.events import ConsumerDeleted as ConsumerDeleted
-from natsstream.streams.delivery.events import ConsumerRecreated as ConsumerRecreated
-from natsstream.streams.delivery.events import LeaderChanged as LeaderChanged
-from natsstream.streams.delivery.events import LimitExceeded as LimitExceeded
-from natsstream.streams.delivery.events import Pinned as Pinned
-from natsstream.streams.delivery.events import Reconnected as Reconnected
-from natsstream.streams.delivery.events import Unpinned as Unpinned
-from natsstream.streams.delivery.meta import DeliveryMeta as DeliveryMeta
-from natsstream.streams.delivery.verdicts import Reject as Reject
-from natsstream.streams.delivery.verdicts import Retry as Retry
-from natsstream.streams.delivery.verdicts import Verdict as Verdict
-from natsstream.streams.diff import ConfigChange as ConfigChange
-from natsstream.streams.diff import FieldChange as FieldChange
-from natsstream.streams.direct.answers import DirectBatch as DirectBatch
 from natsstream.streams.doors.inspection import SubjectCount as SubjectCount
 from natsstream.streams.doors.schedules import ScheduledMessage as ScheduledMessage
-from natsstream.streams.info import DeletedRange as DeletedRange
-from natsstream.streams.info import StreamInfo as StreamInfo
-from natsstream.streams.info import StreamState as StreamState
-from natsstream.streams.message import Message as Message
-from natsstream.streams.publishing.outgoing import Expect as Expect
-from natsstream.streams.publishing.outgoing import Payload, Rollup
-from natsstream.streams.publishing.outgoing import PublishMessage as PublishMessage
-from natsstream.streams.publishing.pub_ack import PubAck as PubAck
-from natsstream.streams.publishing.schedule import Schedule as Schedule
-from natsstream.streams.publishing.schedule import Ttl
-from natsstream.streams.pulling.requests import Duration
-from natsstream.streams.pushing.push_events import DeliveriesMissed as DeliveriesMissed
-from natsstream.streams.pushing.push_events import DeliverSubjectChanged as DeliverSubjectChanged
-from natsstream.streams.reading.progress import Gap as Gap
-from natsstream.streams.reading.progress import ReadReport as ReadReport
-from natsstream.streams.reading.read_events import GapFound as GapFound
-from natsstream.streams.reading.read_events import HeartbeatsMissed as HeartbeatsMissed
-from natsstream.streams.reading.read_events import OrderedReport as OrderedReport
-from natsstream.streams.reading.read_events import ReadEvent as ReadEvent
-from natsstream.streams.reading.read_events import Recreated as Recreated
-from natsstream.streams.reading.starts import DeliverPolicy
-from natsstream.streams.settings.limits import ConsumerLimits as ConsumerLimits
-from natsstream.streams.settings.mapping import Republish as Republish
-from natsstream.streams.settings.mapping import SubjectTransform as SubjectTransform
-from natsstream.streams.settings.placement import Placement as Placement
-from natsstream.streams.settings.source import ExternalStream as ExternalStream
-from natsstream.streams.settings.source import SourceConsumer as SourceConsumer
-from natsstream.streams.settings.source import StreamSource as StreamSource
 from natsstream.streams.snapshots.folder import BackupInfo as BackupInfo
 from natsstream.streams.snapshots.progress import BackupProgress as BackupProgress
 from natsstream.streams.snapshots.progress import RestoreProgress as RestoreProgress
 from natsstream.streams.templates.templates import StreamTemplate as StreamTemplate
-from natsstream.streams.work.options import WorkOptions
-from natsstream.streams.work.report import WorkReport as WorkReport
 
 def connect(
     servers: str | Sequence[str] | ConnectOptions | None = None,
@@ -415,10 +415,12 @@ class Chunks:
         chunk_size: int | None = None,
         progress: Progress | None = None,
         ack_timeout: float = 10.0,
-    ) -> Chunked:
+    ) -> ChunkedValue:
         """Store a value and return what is stored; all of it is acknowledged then."""
 
-    def open(self, value: Chunked, *, offset: int = 0, length: int | None = None) -> ChunkReader:
+    def open(
+        self, value: ChunkedValue, *, offset: int = 0, length: int | None = None
+    ) -> ChunkReader:
         """Return a reader of a value, or of a part of it; nothing is sent before it is entered."""
 
     def remove(self, subject: str) -> int:
@@ -501,7 +503,7 @@ class Consumer:
         priority: int | None = None,
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
-    ) -> Fetched:
+    ) -> FetchedMessages:
         """Return up to `n` messages, as soon as there are so many, else what came in time."""
 
     def consume(
@@ -517,7 +519,7 @@ class Consumer:
         priority: int | None = None,
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
-    ) -> Messages:
+    ) -> ConsumerMessages:
         """Return a steady flow of messages, to be used with `with` and `for`."""
 
     def subscribe(
@@ -638,6 +640,54 @@ class ConsumerManager:
 
     def unpin(self, name: str, *, group: str) -> None:
         """Take the pin from the pinned client of a priority group; the next to pull gets it."""
+
+class ConsumerMessages:
+    """A flow of messages; made by `Consumer.consume`, used with `with`."""
+
+    def __enter__(self) -> Self:
+        """Ask for the first messages; waits for no answer."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Self:
+        """Iterate messages."""
+
+    def __next__(self) -> DeliveredMessage:
+        """Return the next message, and wait for it."""
+
+    def take_ready(self) -> DeliveredMessage | None:
+        """Return the next message if it came together with the last one; None if it did not."""
+
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield what happens: the classes in `natsstream.consume.delivery.events`."""
+
+    def resize(self, max_messages: int) -> None:
+        """Ask for more or fewer messages at once from now on; for those who measure."""
+
+    @property
+    def waiting(self) -> int:
+        """Messages that arrived and were not handed out."""
+
+    def buffered(self) -> list[DeliveredMessage]:
+        """Return what arrived and was not handed out, such as to keep it alive."""
+
+    @property
+    def events_dropped(self) -> int:
+        """Events that nobody took in time."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """True once it was stopped, drained or left."""
+
+    def drain(self) -> None:
+        """Ask for no more; loops go on to the end of what has arrived, then end."""
+
+    def stop(self) -> None:
+        """End it: loops end now, and what was not handed out is given back to the server."""
 
 class Core:
     """Plain NATS; `js.core`."""
@@ -857,7 +907,7 @@ class DeliveredMessage:
         """Bytes that the server counts for it: subject, reply, headers and payload."""
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> AckKind | None:
         """How it was settled; None while it is not."""
 
     @property
@@ -896,7 +946,7 @@ class DeliveredMessage:
     ) -> Processing:
         """Return a block that settles it by how the block ends."""
 
-    def begin_verdict(self, verdict: Verdict) -> None:
+    def begin_verdict(self, verdict: AckKind) -> None:
         """Count it as settled, before the verdict is sent."""
 
     def take_verdict_back(self) -> None:
@@ -1043,7 +1093,7 @@ class FastIngest:
     def close(self) -> IngestReport:
         """Wait until the stream has said what it has of all messages, and return the report."""
 
-class Fetched(list[DeliveredMessage]):
+class FetchedMessages(list[DeliveredMessage]):
     """The messages of one fetch, in the order of delivery."""
 
     @property
@@ -1413,54 +1463,6 @@ class Lock:
 
     def put(self, key: str, value: Payload) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision."""
-
-class Messages:
-    """A flow of messages; made by `Consumer.consume`, used with `with`."""
-
-    def __enter__(self) -> Self:
-        """Ask for the first messages; waits for no answer."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-    def __iter__(self) -> Self:
-        """Iterate messages."""
-
-    def __next__(self) -> DeliveredMessage:
-        """Return the next message, and wait for it."""
-
-    def take_ready(self) -> DeliveredMessage | None:
-        """Return the next message if it came together with the last one; None if it did not."""
-
-    def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens: the classes in `natsstream.streams.delivery.events`."""
-
-    def resize(self, max_messages: int) -> None:
-        """Ask for more or fewer messages at once from now on; for those who measure."""
-
-    @property
-    def waiting(self) -> int:
-        """Messages that arrived and were not handed out."""
-
-    def buffered(self) -> list[DeliveredMessage]:
-        """Return what arrived and was not handed out, such as to keep it alive."""
-
-    @property
-    def events_dropped(self) -> int:
-        """Events that nobody took in time."""
-
-    @property
-    def is_stopped(self) -> bool:
-        """True once it was stopped, drained or left."""
-
-    def drain(self) -> None:
-        """Ask for no more; loops go on to the end of what has arrived, then end."""
-
-    def stop(self) -> None:
-        """End it: loops end now, and what was not handed out is given back to the server."""
 
 class ObjectListing:
     """The infos of a store's objects, to be read with `for`; made by `ObjectStore.list`."""

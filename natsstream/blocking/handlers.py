@@ -1,8 +1,5 @@
 """Functions that the caller gives for the loop to await: plain ones, run in threads.
 
-What lives here: which parameters of an async method take such a function, and the coroutine
-function that stands for it on the loop. What must not: which objects cross (`twins.py`).
-
 Law: a handler runs in a thread of its own, never on the loop's, so it may block and use everything
 of the blocking door; what it returns or raises reaches the method as if it had been awaited.
 """

@@ -1,8 +1,5 @@
 """Every error that natsstream raises, in one tree.
 
-What lives here: the classes and what they carry, a file for each branch. What must not: the mapping
-from a server's answer to a class (`_wire/errors_map.py`) and anything that waits.
-
 ```
 NatsStreamError
 ├── UsageError (also ValueError)         you called it wrong; nothing was sent

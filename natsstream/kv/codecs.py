@@ -1,8 +1,5 @@
 """Keys and values in another form than they are stored in (ADR-54).
 
-What lives here: what a codec is, and those that other clients have. What must not: which stored
-keys are legal (`keys.py`), and typed values (`typed/`).
-
 Law: encoding is without loss: a key that would come back as another one is refused. Filters are
 encoded token by token, so that wildcards stay what they are; a codec that can not do that takes no
 wildcards.

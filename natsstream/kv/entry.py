@@ -1,7 +1,5 @@
 """One revision of a key, as reads and watches hand it out.
 
-What lives here: what a stored message says of its key. What must not: reading it.
-
 Law: what a server's delete marker says (`Nats-Marker-Reason`, ADR-43) is as good as a client's own
 `KV-Operation` (ADR-8): a key that has expired is deleted.
 """
@@ -13,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from natsstream.api.message import Message
 from natsstream.errors import CodecError
-from natsstream.kv.place import Place
-from natsstream.streams.message import Message
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.units import time_from_ns
 
 Operation = Literal["PUT", "DEL", "PURGE"]
@@ -93,7 +91,9 @@ def operation_of(message: Message) -> Operation:
     return _REASONS.get(message.marker_reason or "", "PUT")
 
 
-def entry_of(place: Place, message: Message, *, delta: int = 0, has_value: bool = True) -> Entry:
+def entry_of(
+    place: BucketSubjects, message: Message, *, delta: int = 0, has_value: bool = True
+) -> Entry:
     """Return the revision that a stored message is.
 
     Args:
@@ -115,7 +115,7 @@ def entry_of(place: Place, message: Message, *, delta: int = 0, has_value: bool 
 
 
 def any_entry_of(
-    place: Place, message: Message, *, delta: int = 0, has_value: bool = True
+    place: BucketSubjects, message: Message, *, delta: int = 0, has_value: bool = True
 ) -> Entry:
     """Return the revision that a stored message is, as `entry_of`; unreadable where it is that."""
     try:

@@ -1,8 +1,5 @@
 """What may be a key of a bucket, and what a filter of keys; pure rules.
 
-What lives here: the characters and the form that every NATS client takes. What must not: the
-subjects (`place.py`), and keys of other forms (`codecs.py` makes them into these).
-
 Law: a key is never taken for a filter. What another client would refuse, or what the server would
 store under another subject or answer by closing the connection, is refused before anything is sent.
 

@@ -1,16 +1,13 @@
 """Which life times a bucket's records may have; pure rules.
 
-What lives here: what the server would do otherwise than asked, and what would bring an older value
-back. What must not: sending.
-
 Law: a life time that is asked for is the one that is stored, and what has expired stays gone.
 """
 
 from __future__ import annotations
 
+from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import ConfigError
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.publishing.schedule import Ttl, ttl_text
+from natsstream.publish.schedule import Ttl, ttl_text
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 

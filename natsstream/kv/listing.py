@@ -1,7 +1,5 @@
 """Each key once, in a listing that reads while others write; pure rules.
 
-What lives here: which keys were handed over already. What must not: reading.
-
 Law: of what was handed over a listing keeps 8 bytes a key while each key can come only once, and
 some 80 bytes a key from the moment at which keys can come again: when others write while it reads.
 What is kept are hashes of 64 bits: two of a million keys share one in one of 40 million listings,

@@ -1,21 +1,21 @@
 """The newest record of a key: through any replica, or through the leader.
 
-What lives here: the two ways. What must not: what a record means for a call (`doors/`).
-
 Law: a decision rests on the leader's word; another replica may lag behind (ADR-8 promises no read
 of one's own write).
 """
 
 from __future__ import annotations
 
+from natsstream.api.message import Message
 from natsstream.errors import ConfigError, NoRespondersError
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.conventions import BUCKET
-from natsstream.kv.place import Place
-from natsstream.streams.message import Message
 from natsstream.streams.stream import Stream
 
 
-async def newest(stream: Stream, place: Place, subject: str, *, consistent: bool) -> Message | None:
+async def newest(
+    stream: Stream, place: BucketSubjects, subject: str, *, consistent: bool
+) -> Message | None:
     """Return the last message of a key, markers included; None where there is none.
 
     Args:
@@ -34,12 +34,12 @@ async def newest(stream: Stream, place: Place, subject: str, *, consistent: bool
         except (NoRespondersError, ConfigError):
             # The bucket answers no direct reads any more, or is away: its leader will tell.
             pass
-    with BUCKET.told(place.bucket):
+    with BUCKET.translate_errors(place.bucket):
         return await stream.get(last_by_subject=subject)
 
 
 async def at_revision(
-    stream: Stream, place: Place, revision: int, *, consistent: bool
+    stream: Stream, place: BucketSubjects, revision: int, *, consistent: bool
 ) -> Message | None:
     """Return the message at a revision, whichever key it is of; None where there is none.
 
@@ -57,5 +57,5 @@ async def at_revision(
             found = None
         if found is not None:
             return found
-    with BUCKET.told(place.bucket):
+    with BUCKET.translate_errors(place.bucket):
         return await stream.get(revision)

@@ -1,9 +1,5 @@
 """Makes, finds and deletes buckets: `js.kv`.
 
-What lives here: the door, and mirrors, which only buckets have. What must not: how a configuration
-comes to its stream (`streams/views/manager.py`), what a bucket is as a stream
-(`buckets/config.py`), and where its keys are (`buckets/placing.py`).
-
 Law: a bucket that another client made is opened as it is, and no call changes a field of it that
 was not given.
 """
@@ -13,6 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
+from natsstream.api.diff import ConfigChange
+from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     ConfigError,
     NotFoundError,
@@ -20,14 +18,12 @@ from natsstream.errors import (
     StreamNotFoundError,
 )
 from natsstream.kv.bucket import KeyValue
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.bucket_listing import BucketListing
 from natsstream.kv.buckets.config import BucketConfig
 from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.buckets.mirror_rules import why_harmful
 from natsstream.kv.buckets.placing import place_of
-from natsstream.kv.place import Place
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.diff import ConfigChange
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.manager import ViewManager
@@ -179,7 +175,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
     async def _open(self, stream: Stream) -> KeyValue:
         return KeyValue(self._js, stream, await self._place(stream))
 
-    async def _place(self, stream: Stream, depth: int = 0) -> Place:
+    async def _place(self, stream: Stream, depth: int = 0) -> BucketSubjects:
         """Return where the keys of a bucket are, also of a mirror of a mirror."""
         config, origin = stream.cached.config, None
         mirror = config.mirror

@@ -1,13 +1,11 @@
 """The calls of a bucket that views of it stand on: typed values, mirrors, locks.
 
-What lives here: which groups of calls those are, and writes that another key guards. What must not:
-the views, which are parts of `KeyValue` themselves (`bucket.py`).
-
 Law: a view of a bucket uses what every user has, and nothing below it.
 """
 
 from __future__ import annotations
 
+from natsstream.api.names import covers
 from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
 from natsstream.kv.doors.reads import Reads
@@ -15,8 +13,7 @@ from natsstream.kv.doors.upkeep import Upkeep
 from natsstream.kv.doors.watching import Watching
 from natsstream.kv.doors.writes import Writes
 from natsstream.kv.storing import Record, store
-from natsstream.streams.names import covers
-from natsstream.streams.publishing.outgoing import Payload
+from natsstream.publish.outgoing import Payload
 
 _REVISION_MAX = 2**64 - 1
 

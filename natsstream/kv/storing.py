@@ -1,8 +1,5 @@
 """Stores one record of a key, and says in the bucket's words why it was not stored.
 
-What lives here: one publish, and what its refusals mean for a key. What must not: which records
-there are (`doors/writes.py`).
-
 Law: a write is sent once; again only where nobody was there to take it (ADR-22). Whether one whose
 ack was lost is stored is not known, and is never guessed.
 """
@@ -26,12 +23,12 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.entry import OPERATION_HEADER
-from natsstream.kv.place import Place
+from natsstream.publish.outgoing import Expect, Rollup
+from natsstream.publish.schedule import Ttl
 from natsstream.streams.jetstream import JetStreamContext
-from natsstream.streams.publishing.outgoing import Expect, Rollup
-from natsstream.streams.publishing.schedule import Ttl
 from natsstream.streams.stream import Stream
 
 PURGE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "PURGE"}
@@ -66,7 +63,7 @@ class Record:
     rollup: Rollup | None = None
 
 
-async def store(js: JetStreamContext, stream: Stream, place: Place, record: Record) -> int:
+async def store(js: JetStreamContext, stream: Stream, place: BucketSubjects, record: Record) -> int:
     """Store a record and return its revision.
 
     Raises:

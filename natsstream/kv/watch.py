@@ -1,8 +1,5 @@
 """A watch of a bucket: the newest entries of its keys, then every change, for as long as wanted.
 
-What lives here: messages become entries. What must not: how a watch goes on after a break
-(`streams/latest`, `streams/reading`), and which keys are legal (`keys.py`).
-
 Law: each revision that is in the bucket is handed over once, in the order of the revisions; what
 ends a watch is raised.
 """
@@ -13,14 +10,14 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Literal, Self
 
+from natsstream.api.message import Message
 from natsstream.arguments import check_choice
 from natsstream.errors import CodecError, UsageError
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.entry import Entry, any_entry_of, entry_of
-from natsstream.kv.place import Place
-from natsstream.streams.latest.latest import Latest
-from natsstream.streams.message import Message
-from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+from natsstream.read.latest.latest import Latest
+from natsstream.read.read_events import OrderedReport, ReadEvent
 
 UNREADABLE = ("raise", "hand_out")
 """What can become of an entry that can not be read."""
@@ -37,7 +34,12 @@ class Watch:
     """
 
     def __init__(
-        self, latest: Latest, place: Place, *, ignore_deletes: bool = False, meta_only: bool = False
+        self,
+        latest: Latest,
+        place: BucketSubjects,
+        *,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
     ) -> None:
         self._latest = latest
         self._place = place
@@ -58,7 +60,7 @@ class Watch:
         if self._is_entered:
             raise UsageError("a watch opens once", hint="call kv.watch() again")
         self._is_entered = True
-        with BUCKET.told(self._place.bucket):
+        with BUCKET.translate_errors(self._place.bucket):
             await self._latest.__aenter__()
         return self
 
@@ -109,7 +111,7 @@ class Watch:
 
         Cost: one round trip for each filter; one in all where there are many and nothing is new.
         """
-        with BUCKET.told(self._place.bucket):
+        with BUCKET.translate_errors(self._place.bucket):
             return await self._open().is_current()
 
     # Reading.
@@ -133,7 +135,7 @@ class Watch:
         Cost: what has arrived is taken without waiting.
         """
         while (entry := self.take_ready()) is None:
-            with BUCKET.told(self._place.bucket):
+            with BUCKET.translate_errors(self._place.bucket):
                 message = await anext(self._open())
             entry = self._entry(message)
             if entry is not None:
@@ -161,7 +163,7 @@ class Watch:
         messages = self._open().initial()
         try:
             while True:
-                with BUCKET.told(self._place.bucket):
+                with BUCKET.translate_errors(self._place.bucket):
                     message = await anext(messages, None)
                 if message is None:
                     return
@@ -196,7 +198,7 @@ class Watch:
         batches = self._open().batches(until_caught_up=until_caught_up)
         try:
             while True:
-                with BUCKET.told(self._place.bucket):
+                with BUCKET.translate_errors(self._place.bucket):
                     batch = await anext(batches, None)
                 if batch is None:
                     return

@@ -1,8 +1,5 @@
 """What an object store is, and the stream that holds it: one configuration in two languages.
 
-What lives here: `ObjectBucketConfig`, its fields as those of a stream, and back. What must not:
-asking a server, and where objects are (`place.py`).
-
 Law: what is made here is what nats.go makes, field by field, so that anybody's create over it is
 idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
 Source: ADR-20; nats.go jetstream/object.go prepareObjectStoreConfig.
@@ -13,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from natsstream.api.stream_config import StreamConfig
 from natsstream.objects.kind import STORE
-from natsstream.objects.place import Place
-from natsstream.streams.config import StreamConfig
+from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.views.config import ViewConfig
 from natsstream.streams.views.kind import Kind
 
@@ -62,7 +59,7 @@ class ObjectBucketConfig(ViewConfig):
 
         Cost: no request.
         """
-        place = Place(self.name)
+        place = StoreSubjects(self.name)
         subjects = [place.chunk_filter, place.meta_filter]
         return self._stream({"subjects": subjects, **_CONVENTIONS, **_DEFAULTS, **self._given()})
 

@@ -1,8 +1,5 @@
 """An object into a file: whole or not at all, and a download that broke goes on.
 
-What lives here: when to go on, to begin again and to give up. What must not: how an object is read
-(`reader.py`), and the file (`part_file.py`).
-
 Law: the target is replaced in one step by a file whose size and digest are the object's; until then
 it stays what it was. A part file belongs to one version of the object: its name has the nuid. What
 is in it is not trusted, its digest is taken again.
@@ -16,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from natsstream.errors import ChunksDamagedError, IntegrityError, ObjectExpiredError
-from natsstream.objects.following import Found
+from natsstream.objects.links import ResolvedObject
 from natsstream.objects.part_file import PartFile
 from natsstream.objects.reader import ObjectReader, chunked
 from natsstream.streams.chunks.value import Progress
@@ -38,7 +35,7 @@ class Download:
 
     def __init__(
         self,
-        found: Found,
+        found: ResolvedObject,
         open_at: Callable[[int], ObjectReader],
         path: Path,
         progress: Progress | None,

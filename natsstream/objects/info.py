@@ -1,8 +1,5 @@
 """What a store says of an object: its shape, and the JSON that every client writes and reads.
 
-What lives here: the shapes, and JSON to shape and back. What must not: reading or writing it
-(`metas.py`).
-
 Law: we write what nats.go writes, byte for byte, and read what any client has written: headers with
 one value that is no list, any `mtime` or none, missing fields. Fields that we do not know go back
 as they came. The name and the time are those of the message, not those in its JSON.

@@ -5,8 +5,8 @@ Source: ADR-20; nats.go jetstream/object.go.
 
 from __future__ import annotations
 
-from natsstream.objects.place import STREAM_PREFIX, Place
-from natsstream.streams.config import StreamConfig
+from natsstream.api.stream_config import StreamConfig
+from natsstream.objects.store_subjects import STREAM_PREFIX, StoreSubjects
 from natsstream.streams.views.kind import Kind
 
 
@@ -14,7 +14,7 @@ def _is_store(config: StreamConfig) -> bool:
     """Tell whether a stream is an object store: by its name, and by what it captures."""
     if not STORE.is_named(config.name):
         return False
-    place = Place(STORE.name_of(config.name))
+    place = StoreSubjects(STORE.name_of(config.name))
     return {place.chunk_filter, place.meta_filter} <= set(config.subjects or ())
 
 

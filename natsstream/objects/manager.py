@@ -1,8 +1,5 @@
 """Makes, finds and deletes object stores: `js.objects`.
 
-What lives here: the door. What must not: how a configuration comes to its stream
-(`streams/views/manager.py`), which one a store has (`config.py`), and what it can do (`store.py`).
-
 Law: what was given is changed, and nothing else: a store that another client made keeps every field
 that was not named.
 """
@@ -12,12 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
+from natsstream.api.diff import ConfigChange
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
-from natsstream.objects.place import Place
 from natsstream.objects.store import ObjectStore
 from natsstream.objects.store_listing import EVERY_STORE, ObjectStoreListing
-from natsstream.streams.diff import ConfigChange
+from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.manager import ViewManager
@@ -157,4 +154,4 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
             yield name
 
     async def _open(self, stream: Stream) -> ObjectStore:
-        return ObjectStore(self._js, stream, Place(STORE.name_of(stream.name)))
+        return ObjectStore(self._js, stream, StoreSubjects(STORE.name_of(stream.name)))

@@ -11,11 +11,11 @@ import re
 import secrets
 import string
 
+from natsstream.api.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX
 from natsstream.arguments import check_text, described
 from natsstream.errors import ObjectNameError
 from natsstream.objects.kind import STORE
-from natsstream.objects.place import STREAM_PREFIX, Place
-from natsstream.streams.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX
+from natsstream.objects.store_subjects import STREAM_PREFIX, StoreSubjects
 
 BUCKET_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len(STREAM_PREFIX)
 # A nuid is one token of a subject that is purged: with a wildcard it would take the whole store.
@@ -34,7 +34,7 @@ def check_bucket_name(bucket: object) -> str:
     return STORE.check_name(bucket)
 
 
-def check_object_name(name: object, place: Place, what: str = "the object's name") -> str:
+def check_object_name(name: object, place: StoreSubjects, what: str = "the object's name") -> str:
     """Return the name of an object.
 
     Args:
@@ -66,7 +66,7 @@ def check_object_name(name: object, place: Place, what: str = "the object's name
     return text
 
 
-def name_bytes_max(place: Place) -> int:
+def name_bytes_max(place: StoreSubjects) -> int:
     """Return the most bytes that the name of an object can have: base64 makes 4 of 3."""
     room = SUBJECT_BYTES_MAX - len(place.meta_filter[:-1])
     return room // 4 * 3

@@ -6,13 +6,13 @@ nobody knows what it points to.
 
 from __future__ import annotations
 
-from natsstream.objects.metas import Metas, held_in
+from natsstream.objects.meta_store import MetaStore, held_in
 
 # An object that is renamed during a walk may be under neither name when the walk comes there.
 _WALKS_MAX = 3
 
 
-async def pointed_subjects(metas: Metas) -> set[str]:
+async def pointed_subjects(metas: MetaStore) -> set[str]:
     """Return the subjects of all chunks that a store's objects point to.
 
     Deleted objects and links point to none.
@@ -35,7 +35,7 @@ async def pointed_subjects(metas: Metas) -> set[str]:
     return pointed
 
 
-async def _walk(metas: Metas, pointed: set[str]) -> None:
+async def _walk(metas: MetaStore, pointed: set[str]) -> None:
     """Add what the objects of this moment point to."""
     place = metas.place
     async with metas.stream.latest(filters=(place.meta_filter,)) as heads:

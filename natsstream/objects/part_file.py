@@ -1,8 +1,5 @@
 """The file that an object is gathered in, beside the one that it is to become.
 
-What lives here: its name, whose it is, writing, and when it becomes the target. What must not:
-reading objects, and the loop: all of this may block and runs in threads.
-
 Law: a part file belongs to one version of the object, whose nuid its name has, and to one download
 at a time, in whatever process: a lock says so, which ends with a process that is killed. A second
 download gathers in a file that nobody goes on with. So does one that finds something else under the

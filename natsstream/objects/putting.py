@@ -1,8 +1,5 @@
 """Stores one object: its chunks, then what the store says of it, then the old chunks are removed.
 
-What lives here: the order of these steps and what becomes of each where one fails. What must not:
-how chunks are sent (`streams/chunks`) and how a meta is written (`metas.py`).
-
 Law: the old object stays readable until the new one is whole. Chunks are removed only when it is
 certain that no meta points to them: where the fate of a meta is not known they stay, for the sweep.
 Each put has a nuid of its own, also the second attempt of one put, so what comes late of a first
@@ -25,7 +22,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
 )
 from natsstream.objects.info import ObjectInfo, ObjectOptions, write_digest
-from natsstream.objects.metas import Held, Metas
+from natsstream.objects.meta_store import MetaStore, StoredMeta
 from natsstream.objects.names import new_nuid
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
@@ -54,7 +51,7 @@ class ObjectPut:
 
     def __init__(
         self,
-        metas: Metas,
+        metas: MetaStore,
         info: ObjectInfo,
         *,
         chunk_size: int | None,
@@ -68,7 +65,7 @@ class ObjectPut:
         self._progress = progress
         self._deadline = 0.0
         # What the meta stood on that was, perhaps, stored.
-        self._replaced = Held()
+        self._replaced = StoredMeta()
         # Whether a meta is on its way of which nobody knows whether it arrives.
         self._may_come = False
 
@@ -121,7 +118,7 @@ class ObjectPut:
 
         is_sent = False
 
-        def decide(held: Held) -> ObjectInfo:
+        def decide(held: StoredMeta) -> ObjectInfo:
             nonlocal is_sent
             if held.live is not None and held.live.nuid == info.nuid:
                 raise _StoredError(held.live)  # An attempt whose ack was lost.

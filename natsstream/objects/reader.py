@@ -1,8 +1,5 @@
 """The bytes of one object as its reader sees them.
 
-What lives here: finding the object when the block is entered, and telling why its chunks are not
-there any more. What must not: how chunks are read (`streams/chunks`).
-
 Law: what is read is one version of the object. When it is replaced or deleted meanwhile the read
 ends with an error that says so; it never goes on with the bytes of another version.
 """
@@ -24,11 +21,11 @@ from natsstream.errors import (
     TransportError,
     UsageError,
 )
-from natsstream.objects.following import Found
 from natsstream.objects.info import ObjectInfo, read_digest
 from natsstream.objects.kind import STORE
+from natsstream.objects.links import ResolvedObject
 from natsstream.streams.chunks.getting import ChunkReader
-from natsstream.streams.chunks.value import Chunked
+from natsstream.streams.chunks.value import ChunkedValue
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 
@@ -41,7 +38,7 @@ class ObjectReader:
 
     def __init__(
         self,
-        find: Callable[[], Awaitable[Found | None]],
+        find: Callable[[], Awaitable[ResolvedObject | None]],
         *,
         name: str,
         store: str,
@@ -53,7 +50,7 @@ class ObjectReader:
         self._store = store
         self._offset = offset
         self._length = length
-        self._found: Found | None = None
+        self._found: ResolvedObject | None = None
         self._chunks: ChunkReader | None = None
 
     @property
@@ -143,7 +140,9 @@ class ObjectReader:
 
     async def _told(self, reading: Awaitable[bytes]) -> bytes:
         """Wait for bytes; tell of the object and its store where they do not come."""
-        with STORE.told(self._store if self._found is None else self._found.info.bucket):
+        with STORE.translate_errors(
+            self._store if self._found is None else self._found.info.bucket
+        ):
             try:
                 return await reading
             except ChunksDamagedError as error:
@@ -163,7 +162,7 @@ class ObjectReader:
         return f"<ObjectReader {self._store}/{self._name}>"
 
 
-def chunked(found: Found) -> Chunked:
+def chunked(found: ResolvedObject) -> ChunkedValue:
     """Return what a store says of an object's bytes.
 
     Raises:
@@ -178,7 +177,7 @@ def chunked(found: Found) -> Chunked:
             revision=info.revision,
             hint="put the object again",
         )
-    return Chunked(
+    return ChunkedValue(
         subject=found.metas.place.chunk_subject(info.nuid),
         size=info.size,
         chunks=info.chunks,
@@ -187,7 +186,7 @@ def chunked(found: Found) -> Chunked:
     )
 
 
-def changed(found: Found) -> ObjectChangedError:
+def changed(found: ResolvedObject) -> ObjectChangedError:
     """Return the error of an object that is another one by now."""
     return ObjectChangedError(
         f"object {found.info.name!r} of store {found.info.bucket} was replaced or deleted while it "
@@ -196,7 +195,7 @@ def changed(found: Found) -> ObjectChangedError:
     )
 
 
-async def expired(found: Found, error: ChunksDamagedError) -> ObjectExpiredError | None:
+async def expired(found: ResolvedObject, error: ChunksDamagedError) -> ObjectExpiredError | None:
     """Return the error of an object whose chunks the store keeps no longer; None if they may be.
 
     Chunks are older than what is said of an object, by the time that the put took, and by more
@@ -214,7 +213,7 @@ async def expired(found: Found, error: ChunksDamagedError) -> ObjectExpiredError
     )
 
 
-async def is_changed(found: Found) -> bool:
+async def is_changed(found: ResolvedObject) -> bool:
     """Tell whether a store has other bytes under an object's name by now, or none."""
     held = await found.metas.read(found.info.name)
     return held.live is None or held.live.nuid != found.info.nuid

@@ -1,14 +1,11 @@
-"""What an object store is and how full it is, at one moment.
-
-What lives here: the shape, read from a stream's info. What must not: asking for one.
-"""
+"""What an object store is and how full it is, at one moment."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natsstream.api.stream_info import StreamInfo
 from natsstream.objects.config import ObjectBucketConfig
-from natsstream.streams.info import StreamInfo
 from natsstream.streams.views.status import ViewStatus
 from natsstream.units import NS_PER_SECOND, duration_ns
 

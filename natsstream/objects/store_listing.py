@@ -1,8 +1,4 @@
-"""Goes through the object stores of an account.
-
-What lives here: the listing. What must not: how views are listed (`streams/views/listing.py`), and
-the objects of one store (`watch.py`).
-"""
+"""Goes through the object stores of an account."""
 
 from __future__ import annotations
 
@@ -10,12 +6,12 @@ from collections.abc import AsyncIterator
 from typing import Literal
 
 from natsstream.objects.kind import STORE
-from natsstream.objects.place import Place
 from natsstream.objects.status import ObjectStoreStatus
+from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.views.listing import ViewListing
 
-EVERY_STORE = Place("*").chunk_filter
+EVERY_STORE = StoreSubjects("*").chunk_filter
 """What every store captures some of; as nats.go asks for them."""
 
 

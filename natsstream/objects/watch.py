@@ -1,8 +1,5 @@
 """Following a store: what it says of its objects now, then every change.
 
-What lives here: messages become infos, for watches and for listings. What must not: how a watch
-goes on after a break (`streams/latest`, `streams/reading`).
-
 Law: each meta that is in the store is handed over once, in the order of the revisions. One that can
 not be read is counted and kept in `unreadable`, or raised, as the caller wants; it never ends a
 watch for good.
@@ -16,14 +13,14 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Literal, Self
 
+from natsstream.api.message import Message
 from natsstream.errors import ObjectMetaError
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
-from natsstream.objects.metas import Held, Metas, held_in
-from natsstream.objects.place import Place
-from natsstream.streams.latest.latest import Latest
-from natsstream.streams.message import Message
-from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+from natsstream.objects.meta_store import MetaStore, StoredMeta, held_in
+from natsstream.objects.store_subjects import StoreSubjects
+from natsstream.read.latest.latest import Latest
+from natsstream.read.read_events import OrderedReport, ReadEvent
 
 OnUnreadable = Literal["report", "raise"]
 ON_UNREADABLE = ("report", "raise")
@@ -34,14 +31,16 @@ UNREADABLE_MAX = 256
 class _Reader:
     """Reads messages as infos, and keeps what can not be read."""
 
-    def __init__(self, place: Place, *, ignore_deletes: bool, on_unreadable: OnUnreadable) -> None:
+    def __init__(
+        self, place: StoreSubjects, *, ignore_deletes: bool, on_unreadable: OnUnreadable
+    ) -> None:
         self._place = place
         self._ignores_deletes = ignore_deletes
         self._raises = on_unreadable == "raise"
         self.unreadable: deque[ObjectMetaError] = deque(maxlen=UNREADABLE_MAX)
         self.unreadable_count = 0
 
-    def read(self, message: Message) -> tuple[Held, ObjectInfo | None]:
+    def read(self, message: Message) -> tuple[StoredMeta, ObjectInfo | None]:
         """Return what a message says, and the info to hand over; None for none."""
         name = self._place.name_of(message.subject)
         if name is None:
@@ -52,13 +51,13 @@ class _Reader:
                 revision=message.sequence,
                 hint="no client of object stores writes such a subject",
             )
-            return self._failed(Held(message.sequence, error=error), error)
+            return self._failed(StoredMeta(message.sequence, error=error), error)
         held = held_in(message, self._place, name)
         if held.error is not None:
             return self._failed(held, held.error)
         return held, held.live if self._ignores_deletes else held.info
 
-    def _failed(self, held: Held, error: ObjectMetaError) -> tuple[Held, None]:
+    def _failed(self, held: StoredMeta, error: ObjectMetaError) -> tuple[StoredMeta, None]:
         self.unreadable.append(error)
         self.unreadable_count += 1
         if self._raises:
@@ -77,7 +76,12 @@ class ObjectWatch:
     """
 
     def __init__(
-        self, latest: Latest, place: Place, *, ignore_deletes: bool, on_unreadable: OnUnreadable
+        self,
+        latest: Latest,
+        place: StoreSubjects,
+        *,
+        ignore_deletes: bool,
+        on_unreadable: OnUnreadable,
     ) -> None:
         self._latest = latest
         self._place = place
@@ -93,7 +97,7 @@ class ObjectWatch:
             PermissionDeniedError: The user may not read it.
             TransportError: There was no answer in time.
         """
-        with STORE.told(self._place.bucket):
+        with STORE.translate_errors(self._place.bucket):
             await self._latest.__aenter__()
         return self
 
@@ -162,7 +166,7 @@ class ObjectWatch:
         Cost: what has arrived is taken without waiting.
         """
         while True:
-            with STORE.told(self._place.bucket):
+            with STORE.translate_errors(self._place.bucket):
                 message = await anext(self._latest)
             _, info = self._reader.read(message)
             if info is not None:
@@ -203,7 +207,9 @@ class ObjectListing:
     Each loop asks anew.
     """
 
-    def __init__(self, metas: Metas, *, include_deleted: bool, on_unreadable: OnUnreadable) -> None:
+    def __init__(
+        self, metas: MetaStore, *, include_deleted: bool, on_unreadable: OnUnreadable
+    ) -> None:
         self._metas = metas
         self._includes_deleted = include_deleted
         self._on_unreadable: OnUnreadable = on_unreadable
@@ -227,7 +233,7 @@ class ObjectListing:
         place = self._metas.place
         reader = self._reader = self._new_reader()
         latest = self._metas.stream.latest(filters=[place.meta_filter], consistent=True)
-        with STORE.told(place.bucket):
+        with STORE.translate_errors(place.bucket):
             await latest.__aenter__()
         try:
             async with aclosing(_initial(latest, reader, place.bucket)) as found:
@@ -253,11 +259,11 @@ class ObjectListing:
 
 async def _initial(
     latest: Latest, reader: _Reader, bucket: str
-) -> AsyncGenerator[tuple[Held, ObjectInfo]]:
+) -> AsyncGenerator[tuple[StoredMeta, ObjectInfo]]:
     """Yield what a read of the newest infos begins with."""
     async with aclosing(latest.initial()) as messages:
         while True:
-            with STORE.told(bucket):
+            with STORE.translate_errors(bucket):
                 message = await anext(messages, None)
             if message is None:
                 return

@@ -13,8 +13,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode
+from natsstream.api.features import Feature
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import (
+    create_stream,
+    delete_stream,
+    read_stream,
+    replace_config,
+)
+from natsstream.api.stream_config import StreamConfig, user_metadata
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -23,16 +33,6 @@ from natsstream.errors import (
     StreamNotFoundError,
     SubjectOverlapError,
 )
-from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig, user_metadata
-from natsstream.streams.configuring import (
-    create_stream,
-    delete_stream,
-    read_stream,
-    replace_config,
-)
-from natsstream.streams.features import Feature
-from natsstream.streams.info import StreamInfo
 
 PROMOTION = Feature("making a stream of a mirror", (2, 12))
 # Up to 2.12, a mirror of a work queue takes its messages away.

@@ -1,44 +1,40 @@
-"""The JetStream context of streams: what every view receives.
-
-What lives here: streams, publishing, plain NATS, advisories and the account of one connection. What
-must not: buckets and whatever else stands on streams; `natsstream/jetstream.py` adds those.
-"""
+"""The JetStream context of streams: what every view receives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.client import Client
 from natsstream._wire.headers import HeaderValues
 from natsstream.advisories import AdvisoryKind
-from natsstream.streams.account import AccountInfo
-from natsstream.streams.advisories.reader import Advisories
-from natsstream.streams.advisories.wanted import MAX_PENDING as ADVISORIES_PENDING_MAX
-from natsstream.streams.advisories.wanted import Wanted
-from natsstream.streams.api import Api
-from natsstream.streams.connection_events import ConnectionEvents
-from natsstream.streams.core.core import Core
-from natsstream.streams.counters.counters import Counters
-from natsstream.streams.dead_letters.manager import DeadLetters
-from natsstream.streams.manager import StreamManager
-from natsstream.streams.publishing.outgoing import (
+from natsstream.api.account import AccountInfo
+from natsstream.api.requests import Api
+from natsstream.consume.dead_letters.manager import DeadLetters
+from natsstream.core.advisories.reader import Advisories
+from natsstream.core.advisories.wanted import MAX_PENDING as ADVISORIES_PENDING_MAX
+from natsstream.core.advisories.wanted import AdvisoryFilter
+from natsstream.core.connection_events import ConnectionEvents
+from natsstream.core.core import Core
+from natsstream.publish.outgoing import (
     Expect,
     Payload,
     Rollup,
     prepare,
 )
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
-from natsstream.streams.publishing.publisher import Publisher
-from natsstream.streams.publishing.publisher_options import (
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
+from natsstream.publish.publisher import Publisher
+from natsstream.publish.publisher_options import (
     ACK_TIMEOUT_S,
     MAX_PENDING,
     MAX_PENDING_BYTES,
     PublisherOptions,
 )
-from natsstream.streams.publishing.schedule import Schedule, Ttl
+from natsstream.publish.schedule import Schedule, Ttl
+from natsstream.streams.counters.counters import Counters
+from natsstream.streams.manager import StreamManager
 
 
 class JetStreamContext:
@@ -237,7 +233,7 @@ class JetStreamContext:
         where somebody listens.
         Source: nats-server's jetstream_events.go; nats CLI `nats events --js-advisory`.
         """
-        wanted = Wanted(
+        wanted = AdvisoryFilter(
             kinds=kinds,
             stream=stream,
             consumer=consumer,

@@ -1,7 +1,5 @@
 """Goes through the streams of an account.
 
-What lives here: the listing. What must not: its pages and gaps (`paging.py`).
-
 Law: a stream that the servers name and can not describe is never left out in silence.
 """
 
@@ -9,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.names import check_filter
+from natsstream.api.paging import Gaps, OnMissing, listed_streams, pages
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_text
 from natsstream.errors import SubjectError
-from natsstream.streams.api import Api
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.names import check_filter
-from natsstream.streams.paging import Gaps, OnMissing, listed_streams, pages
 
 WHAT = "streams of the account"
 """What errors call them."""

@@ -1,7 +1,4 @@
-"""Makes, finds and deletes streams: `js.streams`.
-
-What lives here: the door. What must not: how a configuration is sent (`configuring.py`).
-"""
+"""Makes, finds and deletes streams: `js.streams`."""
 
 from __future__ import annotations
 
@@ -9,13 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from natsstream._wire import api as subjects
-from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
-from natsstream.errors import ConfigError, StreamNameError
-from natsstream.fields import Fields
-from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.configuring import (
+from natsstream._wire import subjects
+from natsstream.api.diff import ConfigChange, stream_created
+from natsstream.api.paging import pages
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import (
     create_stream,
     delete_stream,
     ensure_stream,
@@ -23,10 +18,12 @@ from natsstream.streams.configuring import (
     read_stream,
     update_stream,
 )
+from natsstream.api.stream_config import StreamConfig
+from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
+from natsstream.errors import ConfigError, StreamNameError
+from natsstream.fields import Fields
 from natsstream.streams.copying import copy_stream
-from natsstream.streams.diff import ConfigChange, stream_created
 from natsstream.streams.listing import WHAT, StreamListing, subject_body
-from natsstream.streams.paging import pages
 from natsstream.streams.snapshots.progress import RestoreProgress
 from natsstream.streams.snapshots.restore import restore_backup
 from natsstream.streams.stream import Stream

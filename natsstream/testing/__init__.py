@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from natsstream.testing.cluster import NatsCluster
     from natsstream.testing.container_cluster import NatsClusterContainer
     from natsstream.testing.containers import NatsContainer
+    from natsstream.testing.freezer import Pulses
     from natsstream.testing.nodes import ClusterNode
     from natsstream.testing.proxy import FaultProxy
-    from natsstream.testing.pulses import Pulses
     from natsstream.testing.servers import NatsServer
     from natsstream.testing.versions import server_binary
 

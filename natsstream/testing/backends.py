@@ -1,8 +1,4 @@
-"""What a server for tests can do, whether it is a process or a container.
-
-What lives here: the face that `NatsServer` and `NatsContainer` share, and that of their clusters.
-What must not: either of them; a test that names these types runs on both backends.
-"""
+"""What a server for tests can do, whether it is a process or a container."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """A JetStream cluster of real nats-server processes, whose every link can be broken.
 
-What lives here: the cluster's life, its cut links and its leaders. What must not: one server's life
-(`servers.py`, `nodes.py`), the forwarding of bytes (`proxy.py`), pytest and nats-py.
-Its law: each node is reached through proxies alone, by its peers and by its clients.
-
 The folder of a cluster (`store_dir`, or a temporary one) holds the folder of each node: `n1/`, ...
 """
 
@@ -18,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from natsstream.errors import UsageError
+from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import find_nats_server
-from natsstream.testing.exits import AtExit
 from natsstream.testing.loops import LoopThread
 from natsstream.testing.members import ASK_AGAIN_S, NODES_MAX, Members, node_names
 from natsstream.testing.monitoring import find_forgotten, find_what_is_missing

@@ -1,9 +1,4 @@
-"""A JetStream cluster of nats-server containers on a Docker network of its own.
-
-What lives here: the network, the nodes' common life and their leaders. What must not: one
-container's life (`containers.py`), and faults on single links, which need the proxies of
-`NatsCluster`.
-"""
+"""A JetStream cluster of nats-server containers on a Docker network of its own."""
 
 from __future__ import annotations
 
@@ -12,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from natsstream.errors import NatsStreamError
+from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
+from natsstream.testing.cleanup import owner_labels
 from natsstream.testing.containers import NatsContainer
 from natsstream.testing.daemons import daemon_errors
-from natsstream.testing.exits import AtExit
-from natsstream.testing.leftovers import owner_labels
 from natsstream.testing.members import Members, node_names
 
 # Below: testcontainers is an extra, whose absence `containers.py` turns into an error of ours.

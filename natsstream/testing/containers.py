@@ -1,10 +1,5 @@
 """nats-server in Docker containers, on testcontainers: one node, or a JetStream cluster.
 
-What lives here: the life of the containers. What must not: pytest, nats-py, and the choice of the
-image (`images.py`). Its law: what is started here is removed by `stop()`, at the end of the
-`with` block, at the end of Python, and, when Python was killed, by the next one that starts a
-container on this machine.
-
 Needs a Docker daemon, `pip install 'natsstream[containers]'`, and an image (see `NatsContainer`).
 
 ```python
@@ -24,8 +19,8 @@ import time
 from typing import TYPE_CHECKING, cast
 
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
+from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
-from natsstream.testing.exits import AtExit
 from natsstream.testing.hiding import without_secrets
 from natsstream.testing.monitoring import fetch_page
 from natsstream.testing.ports import HOST, reserve_port, says_info
@@ -40,9 +35,9 @@ except ImportError as _error:
         "containers for tests need testcontainers", hint="pip install 'natsstream[containers]'"
     ) from _error
 
+from natsstream.testing.cleanup import owner_labels
 from natsstream.testing.daemons import daemon_errors, prepare, publishes_here
 from natsstream.testing.images import default_image, default_version, release_of, take_image
-from natsstream.testing.leftovers import owner_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,8 @@ from testcontainers.core.exceptions import ContainerConnectException, ContainerS
 
 from natsstream.errors import NatsStreamError
 from natsstream.testing.binary import ServerStartError
+from natsstream.testing.cleanup import remove_leftovers
 from natsstream.testing.images import has_image, pull_failure
-from natsstream.testing.leftovers import remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -1,9 +1,4 @@
-"""The image that a NATS container runs: one of this machine, of a registry, or built here.
-
-What lives here: the choice, the bounded pull and the build. What must not: running it
-(`containers.py`). Its law: which image was taken, and why no better one, is logged; when none can
-be had, the error tells every attempt.
-"""
+"""The image that a NATS container runs: one of this machine, of a registry, or built here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One thread with an event loop of its own, for proxies that must not share the test's loop.
-
-What lives here: the thread's life and calls into it. What must not: sockets.
-Its law: every call into the thread and its end have a deadline.
-"""
+"""One thread with an event loop of its own, for proxies that must not share the test's loop."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What every cluster for tests has, whatever its nodes run in: their common life and their leaders.
-
-What lives here: addresses, waiting until the nodes see each other, who leads what. What must not:
-how nodes are started and ended (`cluster.py`, `container_cluster.py`).
-Its law: nodes are only asked here, by their monitoring pages; every wait ends.
-"""
+"""What every cluster for tests has, whatever its nodes run in: lifecycle and leaders."""
 
 from __future__ import annotations
 

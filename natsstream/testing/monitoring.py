@@ -1,9 +1,4 @@
-"""What nats-servers tell about their cluster on their monitoring pages.
-
-What lives here: one bounded request, and the facts read out of the answers. What must not: waiting
-for a fact to become true (`cluster.py`).
-Its law: a server that does not answer has no opinion.
-"""
+"""What nats-servers tell about their cluster on their monitoring pages."""
 
 from __future__ import annotations
 

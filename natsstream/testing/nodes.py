@@ -1,9 +1,4 @@
-"""One server of a cluster, and the proxies that lead to it.
-
-What lives here: the configuration that keeps every connection on its proxy. What must not: what
-concerns several nodes at once (`cluster.py`).
-Its law: no route and no client ever learns the address of a server itself.
-"""
+"""One server of a cluster, and the proxies that lead to it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""The connections of a fault proxy: bytes from one socket to another, and what may go wrong.
-
-What lives here: the forwarding of one connection, run by callbacks on the proxy's loop. What must
-not: the listener and threads (`proxy.py`).
-Its law: bytes keep their order, and at most `HELD_BYTES_MAX` of a direction wait in the proxy; then
-it stops reading, so that the sender feels the fault as it would on a slow network.
-"""
+"""The connections of a fault proxy: bytes from one socket to another, and what may go wrong."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 """The pytest plugin: nats-servers as fixtures, and their logs in the report of a failed test.
 
-What lives here: options and fixtures. What must not: imports that cost; pytest loads this module
-in every project that has natsstream installed, whether its tests use NATS or not. So what starts
-servers is imported by the fixtures.
-
 pytest finds it by itself (entry point `natsstream`); `-p no:natsstream` leaves it out.
 """
 

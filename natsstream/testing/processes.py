@@ -1,8 +1,4 @@
-"""What the system says about a process of which only the pid is known.
-
-What lives here: its command line, its state, whether it is gone. What must not: signals.
-Linux is asked through `/proc`, since slim containers have no `ps`; other systems through `ps`.
-"""
+"""What the system says about a process of which only the pid is known."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""A TCP proxy on 127.0.0.1 whose link can be made slow, silent or broken while it runs.
-
-What lives here: the proxy's public face and its listener. What must not: the forwarding
-(`pipes.py`), NATS, pytest and nats-py; it forwards bytes of any protocol.
-Its law: a fault holds from the return of the call that makes it until `heal()`.
-"""
+"""A TCP proxy on 127.0.0.1 whose link can be made slow, silent or broken while it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from natsstream.errors import UsageError
-from natsstream.testing.exits import AtExit
+from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.loops import LoopThread
 from natsstream.testing.pipes import HELD_BYTES_MAX, RESET_ON_CLOSE, Connection, Faults
 from natsstream.testing.ports import HOST

@@ -1,9 +1,5 @@
 """Real nats-server processes, started and ended from Python.
 
-What lives here: one server, its folder and its life. What must not: pytest, nats-py and asyncio; a
-program that only wants a server for a minute uses this file as well.
-Its law: two servers never run on one store, only what was started here is ended, every wait ends.
-
 The folder of a server (`store_dir`, or a temporary one) holds:
 
     jetstream/      the store, written by nats-server
@@ -28,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from natsstream.errors import NatsStreamError, UsageError
+from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
-from natsstream.testing.claims import end_orphan, lock_folder, write_private
-from natsstream.testing.exits import AtExit
+from natsstream.testing.freezer import Pulses
 from natsstream.testing.hiding import without_secrets
 from natsstream.testing.logs import tail_of
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
-from natsstream.testing.pulses import Pulses
+from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
 
 if TYPE_CHECKING:
     import socket

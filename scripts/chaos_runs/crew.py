@@ -1,8 +1,5 @@
 """The workers of a run with their connections: who they are, how they begin and how they end.
 
-What lives here: the list of writers and readers, and their tasks. What must not: faults, and the
-comparison at the end.
-
 Law: a worker that ends by an error of its own is a finding, and every task is awaited.
 """
 

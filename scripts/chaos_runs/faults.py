@@ -1,7 +1,5 @@
 """Does the steps of a schedule to the servers of a site.
 
-What lives here: what each kind of fault is. What must not: which one comes when (`schedule.py`).
-
 Law: every fault ends by itself at its time; what is left at the end of a round `Site.heal` ends.
 """
 

@@ -1,8 +1,5 @@
 """The hands of a run: everybody who takes messages from consumers and settles them.
 
-What lives here: taking and settling, in every way that a consumer can be read. What must not: which
-consumers there are (`hands_crew.py`), and judging (`hands_book.py`).
-
 Law: what a hand writes down is what the documentation of its call says that its outcome means. Once
 nobody publishes any more, every hand takes what comes, so that all comes to its end.
 """

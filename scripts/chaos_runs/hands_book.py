@@ -1,8 +1,5 @@
 """What the hands of a consumer were given, and what they said about it; pure rules.
 
-What lives here: the book of one consumer, and the comparison at the end. What must not: servers,
-clocks, waiting.
-
 Law: what is wrong is written down as a finding and never raised. An excuse is as narrow as the
 fact about the server that it stands for, and every use of it is counted.
 

@@ -1,8 +1,5 @@
 """All hands of a run: the consumers, who works on each, and what is left to do at the end.
 
-What lives here: the list of consumers, their tasks, and reading the dead letters. What must not:
-how a hand works (`hands.py`), and what is right (`hands_book.py`).
-
 Law: every consumer that is made here is deleted here, and every task is awaited.
 """
 

@@ -1,8 +1,5 @@
 """Empties a small dead-letter stream now and then, and takes down all that was in it.
 
-What lives here: looking at letters, and dropping them. What must not: what is right
-(`hands_book.py`).
-
 Law: a letter is dropped only after it was taken down, and by nobody else: in the end it is known
 which letters were ever stored.
 """

@@ -1,7 +1,5 @@
 """What was written, what was read, and what the stream holds: the books of a run; pure rules.
 
-What lives here: the records and their comparison. What must not: servers, clocks, waiting.
-
 Law: what is wrong is written down as a finding and never raised, so that a run tells all of it.
 Books have their full size from the beginning: what a run's memory grows by is not theirs.
 """

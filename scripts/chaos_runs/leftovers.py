@@ -1,7 +1,5 @@
 """What a run leaves behind, here and on the servers.
 
-What lives here: counting it. What must not: the workers.
-
 Law: what was counted before the workers is compared with what is there after them.
 """
 
@@ -20,7 +18,7 @@ from typing import cast
 from unittest.mock import patch
 
 from natsstream import JetStream
-from natsstream.streams.reading import session
+from natsstream.read import session
 from natsstream.units import parse_rfc3339
 from scripts.chaos_runs.ledger import Findings
 from scripts.chaos_runs.load import Load, insist

@@ -1,8 +1,5 @@
 """What the workers of a run share: the connections' options, the books, the events that end them.
 
-What lives here: shared state, and the judgement which errors belong to a fault. What must not: the
-workers (`writers.py`, `readers.py`).
-
 Law: an error that a fault can explain is counted; any other is a finding.
 """
 

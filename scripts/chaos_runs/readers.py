@@ -1,7 +1,5 @@
 """The readers of a run: bounded reads as messages and as columns, and followers of each kind.
 
-What lives here: reading, and writing down what came. What must not: judging gaps (`ledger.py`).
-
 Law: a reader goes on where it was, whatever it was told; so a gap is the library's.
 """
 

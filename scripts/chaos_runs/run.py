@@ -1,7 +1,5 @@
 """One run: servers, workers, rounds of faults with a look at all between them, and the proof.
 
-What lives here: the order of things. What must not: any of the parts.
-
 Law: whatever happens, workers, connections and servers are ended, and the findings are told.
 """
 

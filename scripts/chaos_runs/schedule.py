@@ -1,7 +1,5 @@
 """Which faults happen when, drawn from a seed; pure rules.
 
-What lives here: steps, and the rounds that they stand in. What must not: doing them (`faults.py`).
-
 Law: the same seed, round and number of nodes make the same steps, on every machine. At the end of
 each round everything heals, so that whoever waits can go on.
 """

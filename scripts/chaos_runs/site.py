@@ -1,8 +1,5 @@
 """The servers of a run, one or a cluster, and what is between them and their clients.
 
-What lives here: starting, healing and ending them. What must not: which fault comes when
-(`schedule.py`), and what a fault does (`faults.py`).
-
 Law: every server process that was started is remembered, so that in the end each can be looked for.
 Methods wait; async code calls them by `Site.call`, one at a time.
 """

@@ -1,8 +1,5 @@
 """Watches that nothing hangs: each worker says what it does and until when that may take.
 
-What lives here: the deadlines, and where a task waits that has passed its own. What must not: what
-the workers do.
-
 Law: a wait that passes its own deadline, with a generous time on top for a busy machine, is a
 finding with the place where it waits.
 """

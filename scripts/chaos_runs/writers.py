@@ -1,8 +1,5 @@
 """The writers of a run: one publish after the other, and pipelined publishers of each kind.
 
-What lives here: sending letters and writing down what is said of each. What must not: judging that
-at the end (`audit.py`).
-
 Law: what a writer writes down is what the documentation of its call says that its outcome means.
 """
 

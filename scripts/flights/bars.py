@@ -1,7 +1,4 @@
-"""A run on a terminal: a bar for the step that is under way, a line for each that is done.
-
-What lives here: the bar. What must not: the result (`summary.py`).
-"""
+"""A run on a terminal: a bar for the step that is under way, a line for each that is done."""
 
 from __future__ import annotations
 

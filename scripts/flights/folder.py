@@ -1,7 +1,4 @@
-"""The one folder that holds everything of a quickstart: store, checkpoint, table.
-
-What lives here: the names in the folder. What must not: reading or writing it.
-"""
+"""The one folder that holds everything of a quickstart: store, checkpoint, table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """The proof that the table is the CSV: every row, once, value for value.
 
-What lives here: both sides as lines of CSV, and their comparison. What must not: anything of how
-the rows got into the table; this file shares no code with the steps that moved them.
-
 Law: the CSV is read again from the package, as bytes; nothing in it is interpreted but the commas.
 The table is read as any program would, without Spark, and each of its rows is written back as a
 line of CSV. A row is right when the SHA-256 of both lines is the same.

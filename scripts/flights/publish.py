@@ -1,8 +1,5 @@
 """The flights into the stream: row n becomes the message with sequence n, once and for ever.
 
-What lives here: the stream, the chain of messages, and going on after a break. What must not: the
-server's life, what is shown.
-
 Law: message n is accepted only behind message n - 1 (expected last sequence). So the stream's last
 sequence says how far the work got, whoever was killed and however long ago: no row can be left out
 or stored twice. What the stream holds is compared with the file before anything is added to it.
@@ -14,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from natsstream import Expect, StreamConfig
+from natsstream.api.stream_config import user_metadata
 from natsstream.errors import (
     IntegrityError,
     NatsStreamError,
@@ -21,7 +19,6 @@ from natsstream.errors import (
     UsageError,
     WrongLastSequenceError,
 )
-from natsstream.streams.config import user_metadata
 from scripts.flights.dataset import SUBJECTS
 
 if TYPE_CHECKING:

@@ -1,8 +1,5 @@
 """How a run is shown: a bar, lines, or JSON for programs.
 
-What lives here: what every way of showing can do, the choice between them, and the two that need
-no terminal. What must not: the work.
-
 Law: what is under way goes to standard error, results go to standard output; JSON goes to standard
 output as a whole, one object a line.
 """

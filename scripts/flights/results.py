@@ -1,7 +1,4 @@
-"""What the quickstart did: the result of each step, and of the whole.
-
-What lives here: numbers and the sentences that tell them. What must not: where they are shown.
-"""
+"""What the quickstart did: the result of each step, and of the whole."""
 
 from __future__ import annotations
 

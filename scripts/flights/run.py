@@ -1,8 +1,5 @@
 """The order of the work: server, publish, Spark, ingest, proof.
 
-What lives here: which step comes when, and what it is told. What must not: how a step works, how it
-is shown.
-
 Law: nothing is begun that the next run can not go on with. Only processes end with this one; the
 folder keeps everything.
 """

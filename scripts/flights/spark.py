@@ -1,8 +1,5 @@
 """The stream into the table: Spark on this machine, for as long as the ingest takes.
 
-What lives here: the session, the ingest, and the end of a Spark that a killed run left behind. What
-must not: how a stream is read; that is the connector's.
-
 Law: two Sparks never write to one table. The folder's lock keeps other runs out, but the Java
 process of a run that was killed lives on for a moment; it is waited for, and ended if need be.
 """

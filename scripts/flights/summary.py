@@ -1,7 +1,4 @@
-"""The end of a run, for people: what was done, what was proved, and where the table lies.
-
-What lives here: the tables on standard output. What must not: progress.
-"""
+"""The end of a run, for people: what was done, what was proved, and where the table lies."""
 
 from __future__ import annotations
 

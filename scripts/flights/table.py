@@ -1,8 +1,5 @@
 """The table's files: which of them Spark has committed.
 
-What lives here: reading Spark's log of the file sink, and removing what a killed batch left. What
-must not: the content of the files (`prove.py`).
-
 Law: Spark itself reads only files in its log, so a killed batch does no harm there. Other readers
 take every file in the folder and would find rows twice; so what is in no log is removed before a
 batch is written. Only files that bear Spark's names are touched.

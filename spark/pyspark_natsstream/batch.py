@@ -1,8 +1,5 @@
 """A batch read: `spark.read.format("nats")`.
 
-What lives here: the reader that Spark plans with once per DataFrame. What must not: rules
-(`plan.py`), the reading of a range (`executor.py`).
-
 Law: Spark keeps the plan, so `endingOffsets=latest` is fixed when the DataFrame is first used, and
 a second action reads the same ranges even if the stream has grown.
 """

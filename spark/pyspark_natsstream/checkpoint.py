@@ -1,8 +1,5 @@
 """Where a query began, kept beside Spark's checkpoint.
 
-What lives here: `<checkpoint>/natsstream/start.json`, written once and read at each start. What
-must not: offsets of later batches; those are Spark's own, and nobody else writes them.
-
 Law: Spark's checkpoint holds the end of each batch but not the start of the first. A query that is
 killed before its first batch is committed is asked for its start again, and `latest` would then
 skip what came in between. So the start is resolved once, and kept where the checkpoint is: on any

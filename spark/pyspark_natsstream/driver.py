@@ -1,8 +1,5 @@
 """The driver's view of one stream: a kept connection, questions, and patience in an outage.
 
-What lives here: opening a stream through the blocking door, and asking for its state. What must
-not: rules (`plan.py`), reading messages (`executor.py`).
-
 Law: Spark ends a query at the first exception of a driver hook, so a server that is away for a
 while must not become one: questions are asked again until `reconnectTimeout`. The first contact is
 not repeated: a wrong address should be told at once.

@@ -1,7 +1,5 @@
 """One range of messages as Arrow batches: what a Spark task does.
 
-What lives here: reading a partition. What must not: choosing it (`plan.py`).
-
 Law: a task keeps nothing: Spark may run it again, elsewhere, or twice at once. A failed attempt's
 rows are dropped by Spark, so reading a range again is safe.
 """

@@ -1,7 +1,5 @@
 """From Spark's words back to the error that was raised in one of its Python processes.
 
-What lives here: reading the error out of the text that Spark keeps of it. What must not: handling.
-
 Law: an error that can not be read back stays Spark's own; nothing is guessed.
 """
 

@@ -1,8 +1,5 @@
 """A stream into a table: the ingest job, as a function and as a command.
 
-What lives here: the query from stream to files, and its command line. What must not: the columns of
-the table (`tables.py`), the session (`session.py`).
-
 Law: exactly once. Ranges are fixed before they are read, the file sink commits a micro-batch as a
 whole, and the start is kept beside the checkpoint; so run it as often as you like, with the same
 checkpoint and the same output, and every message is in the table once.

@@ -1,8 +1,5 @@
 """Where a query stands: the offset that Spark keeps in its checkpoint.
 
-What lives here: the offset's JSON form, written and read. What must not: what an offset means for a
-stream as it is now (`plan.py`).
-
     {"v":1,"streams":{"ORDERS":{"next":124,"created":"2026-11-21T05:00:00.123456789Z"}}}
 
 Law: Spark compares offsets as text, so one place has one text: keys in this order, integers and

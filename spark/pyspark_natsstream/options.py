@@ -1,8 +1,5 @@
 """The options of `format("nats")`: one dataclass for Spark, Python and the command line.
 
-What lives here: names, defaults, ranges, and text to value and back. What must not: the meaning of
-a position for a stream as it is now (`plan.py`), waiting.
-
 Law: Spark's option names are the field names in camelCase, and case does not matter. An option that
 is not known is an error. Options end up in plans, logs and the web page of Spark, so a secret is
 never an option's value: it is a file, and the option is its path.

@@ -1,8 +1,5 @@
 """What to read: from options, an offset and the stream's state to ranges of sequences.
 
-What lives here: start and end of a read, how much a micro-batch takes, the split into ranges, and
-what counts as loss. What must not: asking the server, reading, waiting.
-
 Law: a range is fixed before a message of it is read, so reading it again gives the same rows. Gaps
 inside a range are legal (deletes, TTL, `max_msgs_per_subject`). Loss is: another stream under the
 name (`created` differs), a start that lies before the stream's first message, a stream that ends

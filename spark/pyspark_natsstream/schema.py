@@ -1,8 +1,5 @@
 """The columns of messages as Spark sees them, and which of them a read builds.
 
-What lives here: the Spark schema and the check of a user's own. What must not: Arrow; the types
-that executors build are `natsstream.columns.message_schema(columns, time_unit="us")`.
-
 Law: Spark does not prune the columns of a Python source, so the schema is the choice: what it does
 not name is not built.
 """

@@ -1,7 +1,5 @@
 """A Spark session on this machine that is quiet and finds this package.
 
-What lives here: the check for Java, and the settings of a local session. What must not: jobs.
-
 Law: what is missing is told before Spark is started; without Java, Spark's own words are forty
 lines that do not say what to install.
 """

@@ -1,8 +1,4 @@
-"""The data source that Spark finds under the name `nats`.
-
-What lives here: the source and its registration. What must not: reading (`batch.py`,
-`streaming.py`), and any import of nats or pyarrow: Spark imports this file to list its sources.
-"""
+"""The data source that Spark finds under the name `nats`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """A streaming read: `spark.readStream.format("nats")`.
 
-What lives here: the hooks that Spark calls on the driver, in one process for the life of a query,
-and `read`, which runs on executors. What must not: rules (`plan.py`).
-
 Law: the hooks remember nothing that the checkpoint does not, but for three things: where the query
 began (Spark asks twice, and a second answer must not differ), the end of a query that ends, and the
 stream's state for a tenth of a second.

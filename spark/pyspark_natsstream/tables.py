@@ -1,8 +1,5 @@
 """The columns of an ingested table.
 
-What lives here: messages to table rows: decoded JSON, partition columns. What must not: starting
-queries (`ingest.py`).
-
 Law: no message vanishes. One that is not what the schema says keeps its bytes in `_corrupt`.
 """
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from natsstream import StreamConfig, connect
+from natsstream.api.features import CONSUMER_FIELDS, STREAM_FIELDS, Feature, used_features
 from natsstream.errors import StreamNotFoundError, UnsupportedServerError
-from natsstream.streams.features import CONSUMER_FIELDS, STREAM_FIELDS, Feature, used_features
 from natsstream.testing import NatsServer, server_binary
 from tests.support.streams import change
 

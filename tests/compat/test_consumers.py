@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from natsstream import ConsumerConfig
+from natsstream.api.features import CONSUMER_FIELDS
 from natsstream.errors import (
     ConsumerExistsError,
     ConsumerNotFoundError,
     UnsupportedServerError,
 )
-from natsstream.streams.features import CONSUMER_FIELDS
 from tests.compat.test_configs import CONSUMER_VALUES, has
 from tests.support.pushing import fill_push, make_push, numbers, take_push
 from tests.support.streams import change, consumer_count

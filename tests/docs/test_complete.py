@@ -10,8 +10,8 @@ import pytest
 
 import natsstream
 from natsstream import errors
-from natsstream.streams import features
-from natsstream.streams.features import Feature
+from natsstream.api import features
+from natsstream.api.features import Feature
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

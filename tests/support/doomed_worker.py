@@ -14,9 +14,9 @@ import sys
 from typing import Any, cast
 
 import natsstream
-from natsstream.streams.delivery.delivered import DeliveredMessage
-from natsstream.streams.delivery.verdicts import Reject
-from natsstream.streams.work import outcomes
+from natsstream.consume.delivery.ack_kinds import Reject
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.work import outcomes
 
 
 def die() -> None:

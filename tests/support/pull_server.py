@@ -14,15 +14,15 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import ConnectionLostError, RequestTimeoutError
 from natsstream.fields import Fields
-from natsstream.streams.delivery.source import ConsumerSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from natsstream._wire.parser import Frame
-    from natsstream.streams.api import Api
+    from natsstream.api.requests import Api
 
 TRIP_S = 0.002
 # A message that was lost comes again after so long.

@@ -10,9 +10,9 @@ from tests.support.streams import fill
 
 if TYPE_CHECKING:
     from natsstream import JetStream
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.pull.messages import ConsumerMessages
     from natsstream.streams.consumers.consumer import Consumer
-    from natsstream.streams.delivery.delivered import DeliveredMessage
-    from natsstream.streams.pulling.messages import Messages
 
 
 async def worker_of(
@@ -23,7 +23,7 @@ async def worker_of(
     return await stream.consumers.create(name="work", **fields)
 
 
-async def take(messages: Messages, count: int, *, ack: bool = True) -> list[int]:
+async def take(messages: ConsumerMessages, count: int, *, ack: bool = True) -> list[int]:
     """Return the sequences of the next messages of a flow."""
     found: list[int] = []
     while len(found) < count:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from natsstream import Consumer, JetStream, PushMessages, Stream
-    from natsstream.streams.delivery.delivered import DeliveredMessage
+    from natsstream.consume.delivery.delivered import DeliveredMessage
 
 HEARTBEAT_S = 0.1
 

@@ -1,10 +1,4 @@
-"""Which tests of a large table run: a third by seed, or all.
-
-What lives here: the rule, pure. What must not: pytest; its hooks are in `tests/conftest.py` and
-`tests/interop/conftest.py`.
-Law: which test a seed chooses depends on its name and the seed alone, so that a run can be repeated
-and a new test does not move the others.
-"""
+"""Which tests of a large table run: a third by seed, or all."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Which tests run where a tool is missing: they are counted out loud, and in CI the run fails.
-
-What lives here: the rule (`decide`, pure) and how each tool is looked for. What must not: pytest;
-its hooks are in `tests/conftest.py`.
-"""
+"""Which tests run where a tool is missing: they are counted out loud, and in CI the run fails."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from tests.support.eventually import WITHIN_S, eventually_async
 
 if TYPE_CHECKING:
     from natsstream import JetStream
-    from natsstream.streams.api import Api
+    from natsstream.api.requests import Api
+    from natsstream.consume.dead_letters.letter import DeadLetter
+    from natsstream.consume.dead_letters.queue import DeadLetterQueue
     from natsstream.streams.consumers.consumer import Consumer
-    from natsstream.streams.dead_letters.letter import DeadLetter
-    from natsstream.streams.dead_letters.queue import DeadLetterQueue
 
 
 async def make_work(

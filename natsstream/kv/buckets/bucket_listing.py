@@ -1,8 +1,4 @@
-"""Goes through the buckets of an account.
-
-What lives here: the listing. What must not: how views are listed (`streams/views/listing.py`), and
-the keys of one bucket (`kv/listing.py`).
-"""
+"""Goes through the buckets of an account."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """What a bucket is, and the stream that holds it: one configuration in two languages.
 
-What lives here: `BucketConfig`, its fields as those of a stream, and back. What must not: asking a
-server, and where keys are (`placing.py`).
-
 Law: what is made here is what nats.go makes, field by field, so that anybody's create over it is
 idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
 Source: ADR-8, ADR-48, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
@@ -14,6 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
+from natsstream.api.settings.mapping import Republish
+from natsstream.api.settings.plain_fields import check_duration, check_limit
+from natsstream.api.settings.source import StreamSource
+from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
 from natsstream.kv.buckets.conventions import (
@@ -24,10 +25,6 @@ from natsstream.kv.buckets.conventions import (
     usual_of,
     with_prefix,
 )
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.settings.mapping import Republish
-from natsstream.streams.settings.plain_fields import check_duration, check_limit
-from natsstream.streams.settings.source import StreamSource
 from natsstream.streams.views.comparing import window_ns
 from natsstream.streams.views.config import Duration, ViewConfig
 from natsstream.streams.views.kind import Kind

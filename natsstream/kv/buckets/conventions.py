@@ -1,8 +1,5 @@
 """What every client knows of buckets: names, prefixes, and the fields of a bucket's stream.
 
-What lives here: the conventions, as values and as rules over a stream. What must not: what a user
-asks for (`config.py`).
-
 Law: what is here is what nats.go does, field by field.
 Source: ADR-8, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 """
@@ -12,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.settings.mapping import SubjectTransform
-from natsstream.streams.settings.source import StreamSource
+from natsstream.api.settings.mapping import SubjectTransform
+from natsstream.api.settings.source import StreamSource
+from natsstream.api.stream_config import StreamConfig
 from natsstream.streams.views.kind import Kind, is_legal_name
 
 STREAM_PREFIX: str = "KV_"

@@ -1,7 +1,5 @@
 """Which mirrors would make reads of another bucket wrong; a pure rule.
 
-What lives here: the rule. What must not: asking for the origin (`kv/manager.py`).
-
 Law: servers let a mirror answer direct reads of its origin's name, as one of its replicas. A mirror
 that keeps less answers that a key does not exist, one that keeps more has keys that have expired,
 and one whose origin is elsewhere answers for the bucket of the same name that is here. Reads of
@@ -13,7 +11,7 @@ test_places.py.
 
 from __future__ import annotations
 
-from natsstream.streams.config import StreamConfig
+from natsstream.api.stream_config import StreamConfig
 from natsstream.units import duration_ns
 
 

@@ -1,8 +1,5 @@
 """How a bucket's place follows from its stream: its own subjects, a mirror's, a domain's.
 
-What lives here: the rule. What must not: keys and codecs (`kv/place.py`), and asking for the
-origin of a mirror (`kv/manager.py`).
-
 Law: a mirror keeps keys under the subjects of its origin; it is read there, and written to at the
 origin (ADR-57). Where the connection reaches JetStream under a domain or an API prefix, writes go
 under it, for `$KV` is no part of JetStream's API (ADR-19).
@@ -11,15 +8,17 @@ Source: nats.go jetstream/kv.go mapStreamToKVS, which does not know of mirrors o
 
 from __future__ import annotations
 
+from natsstream.api.settings.source import StreamSource
+from natsstream.api.stream_config import StreamConfig
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.conventions import STREAM_PREFIX, SUBJECT_PREFIX
-from natsstream.kv.place import Place
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.settings.source import StreamSource
 
 _API = "$JS.API"
 
 
-def place_of(config: StreamConfig, api_prefix: str, origin: Place | None = None) -> Place:
+def place_of(
+    config: StreamConfig, api_prefix: str, origin: BucketSubjects | None = None
+) -> BucketSubjects:
     """Return where the keys of a bucket are.
 
     Args:
@@ -32,13 +31,13 @@ def place_of(config: StreamConfig, api_prefix: str, origin: Place | None = None)
     own = f"{SUBJECT_PREFIX}{bucket}."
     mirror = config.mirror
     if mirror is None:
-        return Place(bucket, config.name, own, under(api_prefix, own))
+        return BucketSubjects(bucket, config.name, own, under(api_prefix, own))
     theirs = f"{SUBJECT_PREFIX}{mirror.name.removeprefix(STREAM_PREFIX)}."
     external = mirror.external.api if mirror.external is not None else ""
     read, write = theirs, under(external or api_prefix, theirs)
     if origin is not None:
         read, write = origin.read_prefix, origin.write_prefix
-    return Place(bucket, config.name, _mapped(mirror, read), write)
+    return BucketSubjects(bucket, config.name, _mapped(mirror, read), write)
 
 
 def under(api_prefix: str, subject: str) -> str:

@@ -1,7 +1,5 @@
 """What a bucket holds at one moment.
 
-What lives here: the shape, read from its stream's info. What must not: asking for it.
-
 Law: what the server said is kept whole in `stream`; nothing here is counted by us.
 """
 
@@ -9,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natsstream.api.cluster_info import SourceInfo
+from natsstream.api.stream_info import StreamInfo
 from natsstream.kv.buckets.config import BucketConfig
-from natsstream.streams.cluster_info import SourceInfo
-from natsstream.streams.info import StreamInfo
 from natsstream.streams.views.status import ViewStatus
 from natsstream.units import NS_PER_SECOND, duration_ns
 

@@ -1,8 +1,5 @@
 """A local mirror of a bucket, as its users see it: reads from memory, writes through to the server.
 
-What lives here: the calls. What must not: how the mirror is kept (`keeping.py`), and what it holds
-(`contents.py`).
-
 Law: nothing is cached that nobody asked for, and nothing is answered from a mirror that is not
 filled or has ended: what has ended it is raised. A deleted or expired key is not answered; of a key
 that is not mirrored nothing is said.
@@ -20,12 +17,12 @@ from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import CodecError, RequestTimeoutError, UsageError
 from natsstream.kv.cache.changes import ChangeReader
 from natsstream.kv.cache.feed import ChangeFeed
-from natsstream.kv.cache.keeping import CacheOptions, Keeper
+from natsstream.kv.cache.sync import CacheOptions, CacheSync
 from natsstream.kv.entry import Entry, readable
 from natsstream.kv.locks.leases import now_ns
 from natsstream.kv.plain import PlainBucket
-from natsstream.streams.publishing.outgoing import Payload
-from natsstream.streams.publishing.schedule import Ttl
+from natsstream.publish.outgoing import Payload
+from natsstream.publish.schedule import Ttl
 from natsstream.units import NS_PER_SECOND
 
 _SEEN_TIMEOUT_S = 5.0
@@ -46,7 +43,7 @@ class CachedKeyValue:
         self.name: str = bucket.name
         self._filters = filters
         self._timeout_s = options.timeout_s
-        self._keeper = Keeper(bucket, filters, options)
+        self._keeper = CacheSync(bucket, filters, options)
         self._contents = self._keeper.contents
         self._is_entered = False
         self._is_closed = False

@@ -1,8 +1,5 @@
 """What changes in a local mirror, for those who want to hear of it; nothing here waits.
 
-What lives here: what each reader has not taken yet. What must not: what the mirror holds
-(`contents.py`), and waiting for more (`cached.py`).
-
 Law: who reads slowly gets the newest entry of each key and ends with the same keys. What waits for
 a reader is bounded by what the mirror held and holds: a key that came and went is not told.
 """

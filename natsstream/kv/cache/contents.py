@@ -1,8 +1,5 @@
 """What a local mirror holds: entries in memory, without waiting; pure rules.
 
-What lives here: taking entries in, what is forgotten when, and how large it all is. What must not:
-where entries come from (`keeping.py`).
-
 Law: an entry that the server has let expire is not handed out, also while nothing comes from the
 server. The server's clock is never compared with ours: each look at it says how late it can be at
 most, and that is what counts.

@@ -1,8 +1,5 @@
 """The changes of a local mirror, handed out one by one, also behind one that can not be decoded.
 
-What lives here: the iterator. What must not: what changes (`changes.py`), and waiting for it
-(`cached.py`).
-
 Law: an entry that can not be read is raised once and ends nothing: iterating again goes on behind
 it, as that of a watch does. A plain generator would be at its end.
 """

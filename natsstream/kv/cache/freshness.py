@@ -1,7 +1,5 @@
 """How old what a local mirror answers can be; pure rules.
 
-What lives here: which looks at the server count. What must not: looking (`keeping.py`).
-
 Law: the mirror is as fresh as the question whose answer it has wholly taken in. A server that
 answers proves nothing while what it holds has not come here, or while what a break may have hidden
 has not been listed.

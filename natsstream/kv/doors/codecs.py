@@ -1,7 +1,4 @@
-"""The same bucket with keys and values in another form.
-
-What lives here: the call. What must not: the forms (`kv/codecs.py`).
-"""
+"""The same bucket with keys and values in another form."""
 
 from __future__ import annotations
 

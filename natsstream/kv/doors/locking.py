@@ -1,7 +1,4 @@
-"""Locks and elections on keys of a bucket.
-
-What lives here: how they are made. What must not: what they do (`kv/locks/`).
-"""
+"""Locks and elections on keys of a bucket."""
 
 from __future__ import annotations
 

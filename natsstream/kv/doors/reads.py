@@ -1,7 +1,4 @@
-"""Reading one key of a bucket.
-
-What lives here: the newest value, and an older one. What must not: several keys (`watching.py`).
-"""
+"""Reading one key of a bucket."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Removing what a bucket stores of many keys: old markers, and all keys of a filter.
 
-What lives here: the calls that take several keys away. What must not: single keys (`writes.py`),
-and the bucket itself (`manager.py`).
-
 Law: nothing is removed that was stored after it was looked at. A key that is written again while
 its old marker goes keeps its new value; each removal names the last revision that it may reach.
 """
@@ -14,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TypeVar
 
+from natsstream.api.message import Message
 from natsstream.errors import (
     ConfigError,
     WrongRevisionError,
@@ -23,8 +21,7 @@ from natsstream.kv.doors.part import Part
 from natsstream.kv.entry import operation_of
 from natsstream.kv.lifetimes import check_ttl
 from natsstream.kv.storing import PURGE_HEADERS, Record, store
-from natsstream.streams.message import Message
-from natsstream.streams.publishing.schedule import Ttl
+from natsstream.publish.schedule import Ttl
 from natsstream.units import duration_ns
 
 _HALF_AN_HOUR_S = 1_800.0
@@ -64,7 +61,7 @@ class Removals(Part):
         """
         age_ns = duration_ns(older_than)
         self._refuse_mirror("purge_deletes")
-        with BUCKET.told(self.name):
+        with BUCKET.translate_errors(self.name):
             info = await self._stream.info()
             markers = await self._markers()
             limit_ns = info.time_ns - age_ns
@@ -120,7 +117,7 @@ class Removals(Part):
             )
         check_ttl(self._stream.cached.config, self.name, ttl, is_over_a_value=False)
         subjects = [self._place.read_filter(each) for each in filters]
-        with BUCKET.told(self.name):
+        with BUCKET.translate_errors(self.name):
             async with self._stream.latest(filters=subjects, headers_only=True) as tail:
                 found = [
                     each

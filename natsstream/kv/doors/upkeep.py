@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from natsstream.api.diff import ConfigChange
 from natsstream.kv.buckets.config import BucketConfig
 from natsstream.kv.buckets.conventions import BUCKET
 from natsstream.kv.buckets.status import BucketStatus
 from natsstream.kv.doors.part import Part
-from natsstream.streams.diff import ConfigChange
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.comparing import view_change
 
@@ -39,5 +39,5 @@ class Upkeep(Part):
         Cost: one round trip to the stream's leader.
         Source: ADR-8; nats.go jetstream/kv.go Status.
         """
-        with BUCKET.told(self.name):
+        with BUCKET.translate_errors(self.name):
             return BucketStatus.from_stream(await self._stream.info())

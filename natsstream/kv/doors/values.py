@@ -1,7 +1,4 @@
-"""Values as objects, and a local mirror of a bucket.
-
-What lives here: how the two views are made. What must not: what they do (`typed/`, `cache/`).
-"""
+"""Values as objects, and a local mirror of a bucket."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import cast
 from natsstream.arguments import check_callable, described
 from natsstream.errors import ConfigError
 from natsstream.kv.cache.cached import CachedKeyValue
-from natsstream.kv.cache.keeping import CACHE_BYTES_MAX, CacheOptions
+from natsstream.kv.cache.sync import CACHE_BYTES_MAX, CacheOptions
 from natsstream.kv.plain import PlainBucket
 from natsstream.kv.typed.formats import T, ValueFormat
 from natsstream.kv.typed.typed import TypedKeyValue

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Literal
 
+from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import CodecError, ConfigError
 from natsstream.kv.buckets.conventions import BUCKET
@@ -13,9 +14,8 @@ from natsstream.kv.doors.part import Part
 from natsstream.kv.entry import Entry, entry_of, operation_of
 from natsstream.kv.listing import KeysOnce
 from natsstream.kv.watch import Watch
-from natsstream.streams.latest.latest import Latest
-from natsstream.streams.message import Message
-from natsstream.streams.reading.starts import SEQUENCE_MAX, TIME_NS_MAX
+from natsstream.read.latest.latest import Latest
+from natsstream.read.start_position import SEQUENCE_MAX, TIME_NS_MAX
 
 
 class Watching(Part):
@@ -208,6 +208,6 @@ class Watching(Part):
 @asynccontextmanager
 async def _batches_of(latest: Latest, bucket: str) -> AsyncGenerator[AsyncGenerator[list[Message]]]:
     """Open a read, and yield what was there as it arrives together."""
-    with BUCKET.told(bucket):
+    with BUCKET.translate_errors(bucket):
         async with latest, aclosing(latest.batches(until_caught_up=True)) as batches:
             yield batches

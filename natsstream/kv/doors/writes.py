@@ -1,8 +1,5 @@
 """Writing one key of a bucket.
 
-What lives here: put, create, update, and the markers of delete and purge. What must not: removing
-what is stored (`removals.py`).
-
 Law: a write that is refused has changed nothing, and says which revision stands there. A write
 whose ack was lost is said to be unknown: nobody sends it again by himself.
 """
@@ -19,8 +16,8 @@ from natsstream.kv.entry import operation_of
 from natsstream.kv.lifetimes import check_ttl
 from natsstream.kv.lookup import at_revision, newest
 from natsstream.kv.storing import DELETE_HEADERS, PURGE_HEADERS, Record, key_exists, store
-from natsstream.streams.publishing.outgoing import Payload, Rollup
-from natsstream.streams.publishing.schedule import Ttl
+from natsstream.publish.outgoing import Payload, Rollup
+from natsstream.publish.schedule import Ttl
 
 _REVISION_MAX = 2**64 - 1
 # `create` over a marker that changes while it looks: after 5 ms, 10 ms, ... 200 ms.

@@ -1,8 +1,5 @@
 """One leader among many candidates: a lock whose holder everybody can see.
 
-What lives here: campaigning, and what observers see. What must not: how the lock is kept
-(`locks.py`, `keeper.py`).
-
 Law: who leads has the lock, so all that holds for locks holds for leaders: one at a time, with a
 token that only grows, and work under a lost leadership is cancelled.
 """
@@ -17,7 +14,7 @@ from datetime import datetime
 from natsstream.arguments import check_callable, check_seconds
 from natsstream.errors import LockLostError, UsageError
 from natsstream.kv.entry import Entry
-from natsstream.kv.locks.key_news import KeyNews
+from natsstream.kv.locks.key_follower import KeyFollower
 from natsstream.kv.locks.leases import Claim, Terms
 from natsstream.kv.locks.locks import Lock, LockOptions
 from natsstream.kv.plain import PlainBucket
@@ -144,7 +141,7 @@ class Election:
         """
         told: str | None = None
         async with (
-            KeyNews(self._bucket, self.name) as news,
+            KeyFollower(self._bucket, self.name) as news,
             aclosing(news.entries()) as entries,
         ):
             async for entry in entries:

@@ -1,9 +1,5 @@
 """How long a lock may be believed to be held: arithmetic of leases, without waiting.
 
-What lives here: the terms of a lease, the one clock that they are measured with, and what is
-written into a lock's key. What must not: asking a server (`lock_key.py`), and waiting
-(`waiting.py`, `keeper.py`).
-
 Law: **who holds a lock stops believing in it before the server can give it to another.** A lease
 is counted from the moment before its request was sent, which no server can have seen later, and
 ends a margin before the server lets the key expire. It is renewed only by an answer that came

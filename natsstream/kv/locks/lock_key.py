@@ -1,8 +1,5 @@
 """One lock's key: claimed, renewed, given back.
 
-What lives here: the requests, and what is known when their answers are lost. What must not: when
-they are made (`waiting.py`, `keeper.py`), and the arithmetic (`leases.py`).
-
 Law: a request without an answer may have been stored at any time. So what is found stored counts
 from the first request that may have stored it, and only the holder's own id makes it the holder's.
 A request that its caller was cancelled in goes on, so that `give_back` learns what became of it:

@@ -1,8 +1,5 @@
 """A lock that expires by itself, with a token that fences off those who lost it.
 
-What lives here: the block that holds it, and how that is told of the loss. What must not: waiting
-for it (`waiting.py`), renewing it (`keeper.py`), the arithmetic (`leases.py`).
-
 Law: **a holder that does not know whether it holds the lock does not hold it.** It believes in it
 only until its own clock says that the server may give it away; a process that was stopped meanwhile
 finds that out at its next look. What a look can not prevent, for a process may be stopped between
@@ -19,12 +16,12 @@ from typing import Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
 from natsstream.kv.buckets.status import BucketStatus
-from natsstream.kv.locks.keeper import Keeper
+from natsstream.kv.locks.acquisition import Acquisition
+from natsstream.kv.locks.lease_renewer import LeaseRenewer
 from natsstream.kv.locks.leases import Claim, Lease, Terms, check_bucket, now_ns
 from natsstream.kv.locks.lock_key import LockKey
-from natsstream.kv.locks.waiting import Waiting
 from natsstream.kv.plain import PlainBucket
-from natsstream.streams.publishing.outgoing import Payload
+from natsstream.publish.outgoing import Payload
 
 _RETRY_S = 0.1
 
@@ -62,7 +59,7 @@ class Lock:
         terms = options.terms
         claim = Claim(options.holder, uuid.uuid4().hex, terms.ttl_s)
         self._key = LockKey(bucket, name, claim, terms)
-        self._keeper: Keeper | None = None
+        self._keeper: LeaseRenewer | None = None
         self._is_entered = False
         self._is_refused = False
         # The task that is cancelled by a loss, how many cancels it had before, and whether it was.
@@ -90,7 +87,7 @@ class Lock:
         self._is_entered = True
         try:
             await self._check_bucket()
-            await Waiting(self._key, self._hold).run(self._options.timeout_s)
+            await Acquisition(self._key, self._hold).run(self._options.timeout_s)
             self.check()
         except BaseException:
             self._is_refused = True
@@ -245,7 +242,7 @@ class Lock:
             check_bucket(await self._bucket.status(), self._options.terms)
 
     def _hold(self, lease: Lease) -> None:
-        self._keeper = Keeper(self._key, lease, self._on_loss)
+        self._keeper = LeaseRenewer(self._key, lease, self._on_loss)
 
     def _on_loss(self) -> None:
         if self._options.on_loss == "cancel" and self._owner is not None:
@@ -261,7 +258,7 @@ class Lock:
         self._has_cancelled = False
         return self._owner.uncancel() <= self._cancels_before
 
-    def _held(self) -> Keeper:
+    def _held(self) -> LeaseRenewer:
         if self._keeper is None:
             raise UsageError(
                 f"lock {self.name!r} is not held yet", hint="use it as `async with kv.lock(...)`"

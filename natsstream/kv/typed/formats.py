@@ -1,7 +1,5 @@
 """How values of a bucket become objects and back: ready pairs of functions for `kv.typed`.
 
-What lives here: the pairs. What must not: the bucket that uses them (`typed.py`).
-
 Law: whatever a pair raises becomes an error of ours with key and revision; a value of the wrong
 kind is refused before anything is sent.
 """

@@ -1,8 +1,5 @@
 """A bucket whose values are objects: the calls of a bucket, with an encoder and a decoder.
 
-What lives here: where objects become bytes and back. What must not: formats (`formats.py`),
-watches and mirrors of objects (`typed_watch.py`, `typed_cache.py`), what a bucket does (`doors/`).
-
 Law: everything but the value is the plain bucket's: other clients read the bytes. One value that
 can not be read ends nothing: a watch hands it out as such, or raises and can be taken up again.
 """
@@ -15,13 +12,13 @@ from typing import Generic, Literal
 
 from natsstream.arguments import check_choice
 from natsstream.kv.cache.cached import CachedKeyValue
-from natsstream.kv.cache.keeping import CACHE_BYTES_MAX, CacheOptions
+from natsstream.kv.cache.sync import CACHE_BYTES_MAX, CacheOptions
 from natsstream.kv.plain import PlainBucket
 from natsstream.kv.typed.formats import T, ValueFormat
 from natsstream.kv.typed.typed_cache import TypedCachedKeyValue
 from natsstream.kv.typed.typed_entry import TypedEntry, decoded, readable
 from natsstream.kv.typed.typed_watch import TypedWatch
-from natsstream.streams.publishing.schedule import Ttl
+from natsstream.publish.schedule import Ttl
 
 _UNREADABLE = ("raise", "hand_out")
 

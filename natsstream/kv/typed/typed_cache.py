@@ -1,7 +1,5 @@
 """A local mirror of a bucket whose values are objects.
 
-What lives here: where a mirror's bytes become objects. What must not: how it is kept (`kv/cache/`).
-
 Law: one value that can not be read ends no mirror: whoever asks for it is told.
 """
 
@@ -16,7 +14,7 @@ from natsstream.kv.cache.cached import CachedKeyValue
 from natsstream.kv.entry import Entry
 from natsstream.kv.typed.formats import T, ValueFormat
 from natsstream.kv.typed.typed_entry import TypedEntry, decoded, readable
-from natsstream.streams.publishing.schedule import Ttl
+from natsstream.publish.schedule import Ttl
 
 
 class TypedCachedKeyValue(Generic[T]):

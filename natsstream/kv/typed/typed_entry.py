@@ -1,8 +1,5 @@
 """One revision of a key with its value as an object.
 
-What lives here: the value, or why there is none. What must not: asking a server for it (`typed.py`,
-`typed_watch.py`, `typed_cache.py`).
-
 Law: a value that can not be read is never taken for another one: asking for it raises.
 """
 

@@ -1,8 +1,5 @@
 """A watch of a bucket whose entries have objects for values.
 
-What lives here: where a watch's bytes become objects. What must not: how a watch goes on
-(`kv/watch.py`), and the bucket's other calls (`typed.py`).
-
 Law: one value that can not be read ends no watch: it is handed out as such, or raised, and the next
 entry is behind it.
 """
@@ -18,7 +15,7 @@ from natsstream.kv.entry import Entry
 from natsstream.kv.typed.formats import T, ValueFormat
 from natsstream.kv.typed.typed_entry import TypedEntry, decoded, readable
 from natsstream.kv.watch import Watch
-from natsstream.streams.reading.read_events import OrderedReport, ReadEvent
+from natsstream.read.read_events import OrderedReport, ReadEvent
 
 
 class TypedWatch(Generic[T]):

@@ -12,9 +12,9 @@ from natsstream.errors import (
 from natsstream.objects.doors.part import Part
 from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
 from natsstream.objects.kind import STORE
-from natsstream.objects.metas import Held, Metas
+from natsstream.objects.meta_store import MetaStore, StoredMeta
 from natsstream.objects.names import check_bucket_name, check_object_name, new_nuid
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 
 
 class Linking(Part):
@@ -48,9 +48,9 @@ class Linking(Part):
         where = f"object {wanted!r} of store {bucket}"
         metas = self._metas
         if bucket != self.name:
-            place = Place(bucket)
-            with STORE.told(bucket):
-                metas = Metas(self._js, await self._js.streams.get(place.stream), place)
+            place = StoreSubjects(bucket)
+            with STORE.translate_errors(bucket):
+                metas = MetaStore(self._js, await self._js.streams.get(place.stream), place)
         held = await metas.read(wanted)
         if held.error is not None:
             raise held.error
@@ -88,8 +88,8 @@ class Linking(Part):
         """
         self._named(name, "the link's name")
         check_bucket_name(bucket)
-        with STORE.told(bucket):
-            await self._js.streams.get(Place(bucket).stream)
+        with STORE.translate_errors(bucket):
+            await self._js.streams.get(StoreSubjects(bucket).stream)
         return await self._store_link(name, ObjectLink(bucket))
 
     def _target(self, target: object) -> tuple[str, str]:
@@ -103,10 +103,10 @@ class Linking(Part):
                 hint="give the name of an object in this store, or an ObjectInfo of another one's",
             )
         bucket = check_bucket_name(target.bucket)
-        return bucket, check_object_name(target.name, Place(bucket), what)
+        return bucket, check_object_name(target.name, StoreSubjects(bucket), what)
 
     async def _store_link(self, name: str, link: ObjectLink) -> ObjectInfo:
-        def decide(held: Held) -> ObjectInfo:
+        def decide(held: StoredMeta) -> ObjectInfo:
             if held.error is not None or (held.live is not None and held.live.link is None):
                 raise ObjectExistsError(
                     f"store {self.name} has an object {name!r}, which is no link",

@@ -25,7 +25,7 @@ from natsstream.objects.describing import (
 )
 from natsstream.objects.doors.part import Part
 from natsstream.objects.info import ObjectInfo
-from natsstream.objects.metas import Held, new_marker
+from natsstream.objects.meta_store import StoredMeta, new_marker
 
 _T = TypeVar("_T")
 
@@ -105,7 +105,7 @@ class Metadata(Part):
         if new_name is not None and self._named(new_name, "the object's new name") != old:
             return await self._rename(old, new_name, described)
 
-        def decide(held: Held) -> ObjectInfo:
+        def decide(held: StoredMeta) -> ObjectInfo:
             return described.of(self._live(old, held))
 
         return (await self._metas.change(old, decide))[1]
@@ -142,7 +142,7 @@ class Metadata(Part):
         """
         self._named(name)
 
-        def decide(held: Held) -> ObjectInfo:
+        def decide(held: StoredMeta) -> ObjectInfo:
             if held.info is None and not held.error:
                 raise self._not_found(name)
             if held.info is None:  # It can not be read: nobody knows what its chunks are.
@@ -171,7 +171,7 @@ class Metadata(Part):
         raise AssertionError("unreachable")
 
     async def _rename_once(
-        self, old: str, source: Held, new: str, described: _Description
+        self, old: str, source: StoredMeta, new: str, described: _Description
     ) -> ObjectInfo:
         """Write the three messages of a rename.
 
@@ -210,7 +210,7 @@ class Metadata(Part):
                 hint="repeat the rename",
             )
 
-    def _live(self, name: str, held: Held) -> ObjectInfo:
+    def _live(self, name: str, held: StoredMeta) -> ObjectInfo:
         """Return the object that a store has, or raise why it has none."""
         if held.error is not None:
             raise held.error
@@ -218,7 +218,7 @@ class Metadata(Part):
             raise self._not_found(name)
         return held.live
 
-    def _refuse_existing(self, name: str, held: Held) -> None:
+    def _refuse_existing(self, name: str, held: StoredMeta) -> None:
         if held.error is not None or held.live is not None:
             raise ObjectExistsError(
                 f"store {self.name} has an object {name!r}", hint="delete it, or give another name"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from natsstream.api.diff import ConfigChange
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
-from natsstream.objects.metas import Metas
+from natsstream.objects.meta_store import MetaStore
 from natsstream.objects.names import check_object_name
-from natsstream.objects.place import Place
-from natsstream.streams.diff import ConfigChange
+from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.comparing import view_change
@@ -16,11 +16,11 @@ from natsstream.streams.views.comparing import view_change
 class Part:
     """One part of `ObjectStore`; the parts share the store's place, stream and connection."""
 
-    def __init__(self, js: JetStreamContext, stream: Stream, place: Place) -> None:
+    def __init__(self, js: JetStreamContext, stream: Stream, place: StoreSubjects) -> None:
         self._js = js
         self._stream = stream
         self._place = place
-        self._metas = Metas(js, stream, place)
+        self._metas = MetaStore(js, stream, place)
         self.name: str = place.bucket
         self.stream: Stream = stream
         self.config: ObjectBucketConfig = ObjectBucketConfig.from_stream(stream.cached.config)

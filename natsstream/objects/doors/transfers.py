@@ -18,9 +18,9 @@ from natsstream.objects.describing import (
 )
 from natsstream.objects.doors.part import Part
 from natsstream.objects.downloading import Download
-from natsstream.objects.following import Found, find_object
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
+from natsstream.objects.links import ResolvedObject, find_object
 from natsstream.objects.orphans import pointed_subjects
 from natsstream.objects.putting import RETRY_FOR_S, ObjectPut
 from natsstream.objects.reader import ObjectReader
@@ -107,7 +107,7 @@ class Transfers(Part):
             retry_for=check_seconds(retry_for, "retry_for", may_be_zero=True),
             progress=progress,
         )
-        with STORE.told(self.name):
+        with STORE.translate_errors(self.name):
             return await put.run(source)
 
     async def put_file(
@@ -180,7 +180,7 @@ class Transfers(Part):
         if length is not None:
             check_int(length, "length", minimum=0)
 
-        async def find() -> Found | None:
+        async def find() -> ResolvedObject | None:
             return await self._find(named)
 
         return ObjectReader(find, name=named, store=self.name, offset=offset, length=length)
@@ -296,20 +296,20 @@ class Transfers(Part):
         async def pointed() -> set[str]:
             return await pointed_subjects(self._metas)
 
-        with STORE.told(self.name):
+        with STORE.translate_errors(self.name):
             return await self._stream.chunks.sweep(
                 self._place.chunk_filter, pointed, older_than=older_than, dry_run=dry_run
             )
 
-    async def _find(self, name: str) -> Found | None:
-        with STORE.told(self.name):
+    async def _find(self, name: str) -> ResolvedObject | None:
+        with STORE.translate_errors(self.name):
             return await find_object(self._js, self._metas, name)
 
 
-def _open_found(found: Found, offset: int) -> ObjectReader:
+def _open_found(found: ResolvedObject, offset: int) -> ObjectReader:
     """Return a reader of one version of an object, also when there is another one by now."""
 
-    async def find() -> Found:
+    async def find() -> ResolvedObject:
         return found
 
     info = found.info

@@ -20,7 +20,7 @@ class Upkeep(Part):
         Cost: one round trip to the stream's leader.
         Source: nats.go jetstream/object.go Status.
         """
-        with STORE.told(self.name):
+        with STORE.translate_errors(self.name):
             return ObjectStoreStatus.from_stream(await self._stream.info())
 
     async def seal(self) -> ObjectStoreStatus:
@@ -39,5 +39,5 @@ class Upkeep(Part):
         Cost: two round trips.
         Source: nats.go jetstream/object.go Seal.
         """
-        with STORE.told(self.name):
+        with STORE.translate_errors(self.name):
             return ObjectStoreStatus.from_stream(await self._stream.seal())

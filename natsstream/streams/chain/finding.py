@@ -1,8 +1,5 @@
 """Finding one writer's links in a stream, and whether a chain can be written into it at all.
 
-What lives here: the reads that a writer's way back into its chain is made of. What must not:
-sending, and the walk over whole chains (`verify.py`).
-
 Law: what is taken for the writer's last link has the hash of what it holds. A copy of an older link
 behind it is not taken for the last one where both are in sight.
 """
@@ -11,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import ChainBrokenError, ConfigError
-from natsstream.streams.api import Api
-from natsstream.streams.chain.links import ChainHead, Link, is_same_hash, link_hash
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
+from natsstream.streams.chain.links import ChainHead, ChainLink, is_same_hash, link_hash
 from natsstream.streams.chain.verify import BreakKind, BrokenLink, link_of
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message
-from natsstream.streams.reading.ranges import StreamRange
-from natsstream.streams.reading.reader import RangeSpec
 
 # How far back the first look for the writer's last link goes; each further one goes twice as far.
 _LOOK_BACK = 1_000
 _LOOK_BACK_MAX = 64_000
 
-Found = tuple[Message, Link]
+Found = tuple[Message, ChainLink]
 
 
 def check_stream(info: StreamInfo) -> None:
@@ -79,7 +76,7 @@ class LinkFinder:
         found: list[Found] = []
         async for message in StreamRange(self._api, spec):
             link = link_of(message)
-            if isinstance(link, Link) and link.writer == self._writer:
+            if isinstance(link, ChainLink) and link.writer == self._writer:
                 found.append((message, link))
         return found
 
@@ -116,13 +113,13 @@ class LinkFinder:
         )
         async for message in StreamRange(self._api, spec):
             link = link_of(message)
-            if not isinstance(link, Link) or not is_same_hash(link.hash, head.hash):
+            if not isinstance(link, ChainLink) or not is_same_hash(link.hash, head.hash):
                 raise self._broken("head", message.sequence, f"the head's hash is {head.hash}")
             self.check_hash(message, link)
             return message
         return None
 
-    def check_hash(self, message: Message, link: Link) -> None:
+    def check_hash(self, message: Message, link: ChainLink) -> None:
         """Compare what a link says with what it holds.
 
         Raises:

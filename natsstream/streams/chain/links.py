@@ -1,8 +1,5 @@
 """A link of a chain: what its headers say, and what its hash covers; pure rules.
 
-What lives here: the canonical bytes, the hash, and reading a link's headers. What must not: the
-order of links (`verify.py`), and sending.
-
 Law: two links with different writers, numbers, subjects, headers, payloads or predecessors never
 have the same canonical bytes: every part stands behind its length.
 
@@ -66,7 +63,7 @@ class ChainHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """What the headers of a link say.
 
     Attributes:
@@ -82,7 +79,7 @@ class Link:
     hash: str
 
 
-def read_link(headers: Headers) -> Link | str | None:
+def read_link(headers: Headers) -> ChainLink | str | None:
     """Return the link that headers describe.
 
     Returns:
@@ -101,7 +98,7 @@ def read_link(headers: Headers) -> Link | str | None:
         return writer
     if not (_COUNT.fullmatch(count) and _HASH.fullmatch(previous) and _HASH.fullmatch(own)):
         return writer
-    return Link(writer, int(count), previous, own)
+    return ChainLink(writer, int(count), previous, own)
 
 
 def link_hash(

@@ -1,7 +1,5 @@
 """Whether chains are as their writers made them; pure rules.
 
-What lives here: the walk from link to link, and what it finds. What must not: reading the stream.
-
 Law: of each writer the first broken link is named, and nothing after it is believed. A link is
 right when its number follows, it names the hash before it, and its own hash is that of what it
 holds.
@@ -13,15 +11,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from natsstream.api.message import Message
 from natsstream.errors import ChainBrokenError, ProtocolError
 from natsstream.streams.chain.links import (
     ChainHead,
-    Link,
+    ChainLink,
     is_same_hash,
     link_hash,
     read_link,
 )
-from natsstream.streams.message import Message
 
 BreakKind = Literal[
     "malformed", "content", "restarted", "replayed", "missing", "previous", "head", "tail"
@@ -104,7 +102,7 @@ class ChainReport:
         return not self.breaks
 
 
-def link_of(message: Message) -> Link | str | None:
+def link_of(message: Message) -> ChainLink | str | None:
     """Return the link that a message is; see `read_link`."""
     try:
         return read_link(message.headers)
@@ -112,7 +110,7 @@ def link_of(message: Message) -> Link | str | None:
         return None  # Something that no client calls headers.
 
 
-class Verifier:
+class ChainVerifier:
     """Walks over the messages of a stream, in their order.
 
     Args:
@@ -153,7 +151,7 @@ class Verifier:
         if since is not None and message.sequence <= since.sequence:
             return None
         found = self._problem(link, message)
-        if found is None and isinstance(link, Link):
+        if found is None and isinstance(link, ChainLink):
             self._links += 1
             self._heads[writer] = ChainHead(writer, link.count, link.hash, message.sequence)
             return None
@@ -162,7 +160,7 @@ class Verifier:
         self._breaks[writer] = broken
         return broken
 
-    def _problem(self, link: Link | str, message: Message) -> tuple[BreakKind, str] | None:
+    def _problem(self, link: ChainLink | str, message: Message) -> tuple[BreakKind, str] | None:
         if isinstance(link, str):
             return "malformed", ""
         content = (message.subject, message.headers, message.data)

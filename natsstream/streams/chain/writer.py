@@ -1,7 +1,5 @@
 """Writing a chain: each message says which one the writer sent before it.
 
-What lives here: the writer. What must not: hashing (`links.py`), and reading (`finding.py`).
-
 Law: one link is under way at a time, and the next is made only when it is known whether the last
 one is stored. A second process with the same writer id is refused, not merged.
 
@@ -19,6 +17,10 @@ from types import TracebackType
 from typing import Self, cast
 
 from natsstream._wire.headers import Headers, HeaderValues, encode_headers
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import (
     ChainForkedError,
     ConfigError,
@@ -30,21 +32,17 @@ from natsstream.errors import (
     UsageError,
     WrongLastSequenceError,
 )
-from natsstream.streams.api import Api
+from natsstream.publish.outgoing import Expect, Payload, Prepared, payload_bytes, prepare
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publish import publish
 from natsstream.streams.chain.finding import LinkFinder, check_stream
 from natsstream.streams.chain.links import (
     CHAIN_HEADERS,
     ChainHead,
-    Link,
+    ChainLink,
     is_same_hash,
     link_hash,
 )
-from natsstream.streams.configuring import read_stream
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message
-from natsstream.streams.publishing.outgoing import Expect, Payload, Prepared, payload_bytes, prepare
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.publishing.publish import publish
 
 _TRIES_MAX = 4
 _WINDOW_S = 120.0
@@ -273,7 +271,7 @@ class ChainedPublisher:
         self._is_sure = True
         self._written_at = asyncio.get_running_loop().time()
 
-    def _take_found(self, message: Message, link: Link) -> None:
+    def _take_found(self, message: Message, link: ChainLink) -> None:
         head = ChainHead(self._writer, link.count, link.hash, message.sequence)
         self._take(head, message.subject)
 

@@ -1,22 +1,19 @@
-"""Values in chunks, in one stream: `stream.chunks`.
-
-What lives here: what views call. What must not: names of values and pointers to them.
-"""
+"""Values in chunks, in one stream: `stream.chunks`."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from datetime import timedelta
 
+from natsstream.api.names import check_filter, check_subject
+from natsstream.api.requests import Api
 from natsstream.arguments import check_bool, check_callable, check_int, check_seconds
 from natsstream.errors import ConfigError
-from natsstream.streams.api import Api
 from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S, ChunkPut, remove
 from natsstream.streams.chunks.sources import Source, check_source
 from natsstream.streams.chunks.sweeping import SILENCE_S, Sweep, SweepReport
-from natsstream.streams.chunks.value import CHUNK_BYTES, Chunked, Progress
-from natsstream.streams.names import check_filter, check_subject
+from natsstream.streams.chunks.value import CHUNK_BYTES, ChunkedValue, Progress
 from natsstream.units import duration_ns
 
 _SIZE_MAX = 2**63 - 1
@@ -49,7 +46,7 @@ class Chunks:
         chunk_size: int | None = None,
         progress: Progress | None = None,
         ack_timeout: float = ACK_TIMEOUT_S,
-    ) -> Chunked:
+    ) -> ChunkedValue:
         """Store a value and return what is stored; all of it is acknowledged then.
 
         A put that fails or is cancelled removes its chunks.
@@ -101,7 +98,9 @@ class Chunks:
             )
         return size
 
-    def open(self, value: Chunked, *, offset: int = 0, length: int | None = None) -> ChunkReader:
+    def open(
+        self, value: ChunkedValue, *, offset: int = 0, length: int | None = None
+    ) -> ChunkReader:
         """Return a reader of a value, or of a part of it; nothing is sent before it is entered.
 
         Each byte is proved to be at its offset before it is handed out: by the number of chunks

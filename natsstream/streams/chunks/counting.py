@@ -12,18 +12,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import subject_counts
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
     ServerError,
     TransportError,
 )
-from natsstream.streams.api import Api
-from natsstream.streams.info import subject_counts
-from natsstream.streams.message import Message
-from natsstream.streams.reading.session import ReadSession, SessionBrokenError
-from natsstream.streams.reading.starts import ConsumerStart
+from natsstream.read.session import ReadSession, SessionBrokenError
+from natsstream.read.start_position import ConsumerStart
 
 _T = TypeVar("_T")
 _RETRY_WAIT_S = 0.1

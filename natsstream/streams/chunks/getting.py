@@ -16,6 +16,8 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
 from natsstream.arguments import check_int
 from natsstream.errors import (
     ChunksDamagedError,
@@ -23,13 +25,11 @@ from natsstream.errors import (
     SequenceRangeError,
     UsageError,
 )
-from natsstream.streams.api import Api
+from natsstream.read.reader import RangeReader, RangeSpec
 from natsstream.streams.chunks.hashing import RunningHash
 from natsstream.streams.chunks.locating import Locator
 from natsstream.streams.chunks.positions import Positions
-from natsstream.streams.chunks.value import Chunked, Verifier
-from natsstream.streams.message import Message
-from natsstream.streams.reading.reader import RangeReader, RangeSpec
+from natsstream.streams.chunks.value import ChunkedValue, DigestVerifier
 
 # Chunks may be removed while they are read, and the consumer does not say so: after two of these
 # the leader is asked.
@@ -48,7 +48,7 @@ class ChunkReader:
     """
 
     def __init__(
-        self, api: Api, stream: str, value: Chunked, *, offset: int, length: int | None
+        self, api: Api, stream: str, value: ChunkedValue, *, offset: int, length: int | None
     ) -> None:
         self._api = api
         self._stream = stream
@@ -193,7 +193,7 @@ class ChunkReader:
 
     async def _whole(self) -> AsyncGenerator[bytes]:
         value = self._value
-        verifier, digest = Verifier(value), RunningHash()
+        verifier, digest = DigestVerifier(value), RunningHash()
         # A small value waits for its digest, which proves more than any count.
         is_small = value.size <= _HELD_BYTES_MAX
         held: list[bytes] = []

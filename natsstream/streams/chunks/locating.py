@@ -17,16 +17,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
 from natsstream.errors import ChunksDamagedError
-from natsstream.streams.api import Api
+from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.missing import MissingSequences
+from natsstream.read.ordered import OrderedConsumer
+from natsstream.read.start_position import OrderedSpec
 from natsstream.streams.chunks.counting import ChunkCounts
 from natsstream.streams.chunks.positions import SequenceSearch
-from natsstream.streams.chunks.value import Chunked
-from natsstream.streams.message import Message
-from natsstream.streams.reading.holes import Holes
-from natsstream.streams.reading.leader import Leader
-from natsstream.streams.reading.ordered import OrderedConsumer
-from natsstream.streams.reading.starts import OrderedSpec
+from natsstream.streams.chunks.value import ChunkedValue
 
 _T = TypeVar("_T")
 # A replica may lag behind the leader, and one that was just elected behind itself.
@@ -38,7 +38,7 @@ _GUESSES_MAX = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkPosition:
     """The chunks that hold a part.
 
     Attributes:
@@ -65,13 +65,13 @@ class Locator:
         value: The value.
     """
 
-    def __init__(self, api: Api, stream: str, value: Chunked) -> None:
+    def __init__(self, api: Api, stream: str, value: ChunkedValue) -> None:
         self._api = api
         self._stream = stream
         self._value = value
         self._counts = ChunkCounts(api, stream, value.subject)
         filters = (value.subject,)
-        self._leader = Leader(api, stream, filters, holes=Holes(), created_ns=None)
+        self._leader = LeaderReads(api, stream, filters, holes=MissingSequences(), created_ns=None)
 
     async def prove(self, sequence: int, count: int) -> None:
         """Check that a number of the value's chunks stand from a sequence on.
@@ -91,7 +91,7 @@ class Locator:
 
         await self._patiently(check)
 
-    async def find(self, start: int, stop: int) -> Place:
+    async def find(self, start: int, stop: int) -> ChunkPosition:
         """Return the chunks that hold the bytes from start to stop (not included).
 
         Raises:
@@ -104,7 +104,7 @@ class Locator:
         """
         return await self._patiently(lambda: self._find(start, stop))
 
-    async def _find(self, start: int, stop: int) -> Place:
+    async def _find(self, start: int, stop: int) -> ChunkPosition:
         if self._value.last_bytes is not None:
             newest = await self._newest()
             if newest.stored_bytes == self._value.last_bytes:
@@ -122,7 +122,7 @@ class Locator:
             raise self._damaged(-1)  # It came from a replica that lags behind.
         return newest
 
-    async def _by_arithmetic(self, start: int, stop: int, newest_seq: int) -> Place | None:
+    async def _by_arithmetic(self, start: int, stop: int, newest_seq: int) -> ChunkPosition | None:
         value = self._value
         index, last = start // value.chunk_size, (stop - 1) // value.chunk_size
         wanted, skip = value.chunks - index, start - index * value.chunk_size
@@ -132,14 +132,14 @@ class Locator:
         # The last one has the last number while none is gone: asked afterwards.
         leader = await self._check_total()
         if is_row:
-            return Place(index, row_seq, row_seq + last - index, skip, is_even=True)
+            return ChunkPosition(index, row_seq, row_seq + last - index, skip, is_even=True)
         first_seq = await self._search(wanted, newest_seq, leader)
         after_seq: int | None = newest_seq + 1
         if last + 1 < value.chunks:
             after_seq = await self._search(value.chunks - last - 1, newest_seq, leader)
         if await self._check_total() != leader or first_seq is None or after_seq is None:
             return None
-        return Place(index, first_seq, after_seq - 1, skip, is_even=True)
+        return ChunkPosition(index, first_seq, after_seq - 1, skip, is_even=True)
 
     async def _search(self, wanted: int, newest_seq: int, leader: str) -> int | None:
         """Return a sequence from which on so many chunks stand; None where it is not known."""
@@ -154,7 +154,7 @@ class Locator:
                 break
         raise self._damaged(-1)
 
-    async def _by_headers(self, start: int, stop: int) -> Place:
+    async def _by_headers(self, start: int, stop: int) -> ChunkPosition:
         """Go through the sizes of all chunks up to the part's end."""
         value = self._value
         spec = OrderedSpec(stream=self._stream, filters=(value.subject,), headers_only=True)
@@ -169,7 +169,7 @@ class Locator:
                 if found is not None and passed >= stop:
                     index, first_seq, skip = found
                     await self.prove(message.sequence + 1, value.chunks - count)
-                    return Place(index, first_seq, message.sequence, skip, is_even=False)
+                    return ChunkPosition(index, first_seq, message.sequence, skip, is_even=False)
         raise self._damaged(count - value.chunks or -1)
 
     async def _check_total(self) -> str:

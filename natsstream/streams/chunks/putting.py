@@ -1,8 +1,5 @@
 """Stores a value as chunks: pipelined, hashed on the way, with every ack looked at.
 
-What lives here: sending the chunks of one value, and taking them back. What must not: what a value
-is called and who points to it; that is the views'.
-
 Law: a subject of chunks is written once, by one writer, in order. When `put` returns, the leader
 has counted all chunks after the last ack; or it raises and has removed what it stored. What it
 could not remove because the server is away is left for a sweep. Nothing is sent twice: a second
@@ -18,7 +15,8 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import cast
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.requests import Api
 from natsstream.errors import (
     ChunksDamagedError,
     NatsStreamError,
@@ -27,15 +25,14 @@ from natsstream.errors import (
     TransportError,
     WrongStreamError,
 )
-from natsstream.streams.api import Api
+from natsstream.publish.ack_window import AckFuture
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publisher import Publisher
+from natsstream.publish.publisher_options import PublisherOptions
 from natsstream.streams.chunks.counting import ChunkCounts
 from natsstream.streams.chunks.hashing import RunningHash
 from natsstream.streams.chunks.sources import Source, chunks_of, known_size
-from natsstream.streams.chunks.value import Chunked, Progress
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.publishing.publisher import Publisher
-from natsstream.streams.publishing.publisher_options import PublisherOptions
-from natsstream.streams.publishing.window import AckFuture
+from natsstream.streams.chunks.value import ChunkedValue, Progress
 
 # 8 MiB under way hide a round trip of 10 ms at 800 MiB/s; the socket's buffer may hold them again.
 WINDOW_BYTES = 8 << 20
@@ -75,7 +72,7 @@ class ChunkPut:
         self._tell: Callable[[], object] = lambda: None
         self._scope = asyncio.timeout(None)
 
-    async def run(self, source: Source, chunk_size: int, progress: Progress | None) -> Chunked:
+    async def run(self, source: Source, chunk_size: int, progress: Progress | None) -> ChunkedValue:
         """Store all chunks of a source; see `Chunks.put`."""
         if progress is not None:
             total = known_size(source)
@@ -101,7 +98,7 @@ class ChunkPut:
             if self._chunks:
                 await self._discard()
             raise
-        return Chunked(
+        return ChunkedValue(
             subject=self._subject,
             size=self._sent,
             chunks=self._chunks,

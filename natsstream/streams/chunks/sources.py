@@ -1,8 +1,5 @@
 """What a value may be written from, as chunks of one size.
 
-What lives here: bytes, files, paths and iterables made into one async iterator. What must not:
-sending.
-
 Law: a source that may block is read in a thread of its own, a few chunks ahead and no more, so the
 loop never waits for a disk or a pipe. What was opened here is closed here; what was given open is
 left open.

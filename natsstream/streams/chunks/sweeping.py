@@ -1,8 +1,5 @@
 """Finds values that nobody points to, and removes those whose writers have gone.
 
-What lives here: the age of chunks, and their removal. What must not: who points to what; that is
-told by the caller.
-
 Law: a value that is pointed to keeps its chunks. A writer is taken for gone when the stream had
 stored no chunk of it for the time of silence, by the server's own clock, before it was asked what
 is pointed to, and it has not grown since. Our writers store the last chunk when their source has
@@ -20,11 +17,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from natsstream.streams.api import Api
+from natsstream.api.requests import Api
+from natsstream.read.ordered import OrderedConsumer
+from natsstream.read.start_position import OrderedSpec
 from natsstream.streams.chunks.counting import ChunkCounts, Total
 from natsstream.streams.chunks.putting import remove
-from natsstream.streams.reading.ordered import OrderedConsumer
-from natsstream.streams.reading.starts import OrderedSpec
 
 SILENCE_S = 3600.0
 """The default time of silence: an hour."""

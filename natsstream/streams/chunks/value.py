@@ -1,7 +1,5 @@
 """What is known of a value that is stored as chunks, and whether what comes is that value; pure.
 
-What lives here: the shapes and the checks. What must not: sending and reading.
-
 Law: bytes that are handed out as a whole value have the size, the number of chunks and the digest
 that its writer told.
 """
@@ -22,7 +20,7 @@ Progress: TypeAlias = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chunked:
+class ChunkedValue:
     """A value stored as chunks.
 
     Attributes:
@@ -47,7 +45,7 @@ class Chunked:
         return self.size - (self.chunks - 1) * self.chunk_size
 
 
-class Verifier:
+class DigestVerifier:
     """Checks the chunks of one value, in order.
 
     Attributes:
@@ -55,7 +53,7 @@ class Verifier:
         chunks: Chunks so far.
     """
 
-    def __init__(self, value: Chunked) -> None:
+    def __init__(self, value: ChunkedValue) -> None:
         self._value = value
         self.size: int = 0
         self.chunks: int = 0

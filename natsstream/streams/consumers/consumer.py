@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from natsstream.streams.consumers.configuring import read_consumer
-from natsstream.streams.consumers.info import ConsumerInfo
+from natsstream.api.consumer_changes import read_consumer
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.streams.consumers.operations import Operations
 from natsstream.streams.consumers.pulls import Pulls
 from natsstream.streams.consumers.pushes import Pushes

@@ -1,7 +1,5 @@
 """Goes through the consumers of a stream.
 
-What lives here: the listing. What must not: its pages and gaps (`streams/paging.py`).
-
 Law: a consumer that the servers name and can not describe is never left out in silence.
 """
 
@@ -9,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.api.paging import Gaps, OnMissing, pages
+from natsstream.api.requests import Api
 from natsstream.fields import Fields
-from natsstream.streams.api import Api
-from natsstream.streams.consumers.info import ConsumerInfo
-from natsstream.streams.paging import Gaps, OnMissing, pages
 
 
 class ConsumerListing:

@@ -1,7 +1,4 @@
-"""Makes, finds and changes the consumers of one stream: `stream.consumers`.
-
-What lives here: the door. What must not: how a configuration is sent (`configuring.py`).
-"""
+"""Makes, finds and changes the consumers of one stream: `stream.consumers`."""
 
 from __future__ import annotations
 
@@ -10,14 +7,9 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from natsstream._wire import api as subjects
-from natsstream.arguments import check_int, check_names
-from natsstream.errors import ConfigError
-from natsstream.fields import Fields
-from natsstream.streams.api import Api, Look, gone
-from natsstream.streams.consumers import rules
-from natsstream.streams.consumers.config import ConsumerConfig
-from natsstream.streams.consumers.configuring import (
+from natsstream._wire import subjects
+from natsstream.api import consumer_rules as rules
+from natsstream.api.consumer_changes import (
     create_consumer,
     ensure_consumer,
     pause_consumer,
@@ -25,14 +17,19 @@ from natsstream.streams.consumers.configuring import (
     read_consumer,
     update_consumer,
 )
+from natsstream.api.consumer_config import ConsumerConfig
+from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
+from natsstream.api.diff import ConfigChange
+from natsstream.api.features import CONSUMER_RESET, CONSUMER_UNPIN
+from natsstream.api.names import check_consumer_name
+from natsstream.api.paging import pages
+from natsstream.api.requests import Api, ChangeProbe, is_deleted
+from natsstream.arguments import check_int, check_names
+from natsstream.errors import ConfigError
+from natsstream.fields import Fields
+from natsstream.read.start_position import SEQUENCE_MAX
 from natsstream.streams.consumers.consumer import Consumer
-from natsstream.streams.consumers.info import ConsumerInfo, ConsumerPause
 from natsstream.streams.consumers.listing import ConsumerListing
-from natsstream.streams.diff import ConfigChange
-from natsstream.streams.features import CONSUMER_RESET, CONSUMER_UNPIN
-from natsstream.streams.names import check_consumer_name
-from natsstream.streams.paging import pages
-from natsstream.streams.reading.starts import SEQUENCE_MAX
 
 
 class ConsumerManager:
@@ -173,7 +170,7 @@ class ConsumerManager:
         that is seen after a second.
         """
         subject = subjects.consumer_delete(self.stream, check_consumer_name(name))
-        look = Look(subjects.consumer_info(self.stream, name), gone)
+        look = ChangeProbe(subjects.consumer_info(self.stream, name), is_deleted)
         await self._api.change(subject, None, what=self._what(name), look=look)
 
     async def pause(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natsstream._wire import api as subjects
-from natsstream.streams import leading
+from natsstream._wire import subjects
+from natsstream.api import step_down as leading
 from natsstream.streams.consumers.part import ConsumerPart
 
 
@@ -43,7 +43,7 @@ class Operations(ConsumerPart):
         Cost: a round trip, an election, and a look at the consumer each 50 ms until it is over.
         Source: nats CLI `nats consumer cluster step-down`.
         """
-        led = leading.Led(
+        led = leading.StepDownTarget(
             api=self._api,
             what=f"consumer {self.name} of stream {self.stream}",
             info=subjects.consumer_info(self.stream, self.name),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from natsstream.streams.api import Api
-from natsstream.streams.consumers.info import ConsumerInfo
-from natsstream.streams.delivery.source import ConsumerSource
-from natsstream.streams.diff import ConfigChange
+from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.api.diff import ConfigChange
+from natsstream.api.requests import Api
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.units import duration_ns
 
 

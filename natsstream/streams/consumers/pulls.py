@@ -1,17 +1,13 @@
-"""Pulling from a consumer: `next`, `fetch` and `consume`.
-
-What lives here: the doors to `streams/pulling`, with their options. What must not: pulls.
-"""
+"""Pulling from a consumer: `next`, `fetch` and `consume`."""
 
 from __future__ import annotations
 
-from natsstream.streams.consumers.part import ConsumerPart
-from natsstream.streams.delivery.delivered import DeliveredMessage
-from natsstream.streams.delivery.settling import Settling
-from natsstream.streams.pulling.fetched import Fetched
-from natsstream.streams.pulling.fetching import Fetcher
-from natsstream.streams.pulling.messages import Messages
-from natsstream.streams.pulling.requests import (
+from natsstream.consume.delivery.ack_sender import AckSender
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.pull.fetched import FetchedMessages
+from natsstream.consume.pull.fetching import Fetcher
+from natsstream.consume.pull.messages import ConsumerMessages
+from natsstream.consume.pull.requests import (
     EXPIRES_S,
     MAX_MESSAGES,
     THRESHOLD,
@@ -21,6 +17,7 @@ from natsstream.streams.pulling.requests import (
     fetch_options,
     group_options,
 )
+from natsstream.streams.consumers.part import ConsumerPart
 
 
 class Pulls(ConsumerPart):
@@ -90,7 +87,7 @@ class Pulls(ConsumerPart):
         priority: int | None = None,
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
-    ) -> Fetched:
+    ) -> FetchedMessages:
         """Return up to `n` messages, as soon as there are so many, else what came in time.
 
         Reconnects and changes of the leader are waited out within the time. Calls may run side by
@@ -152,7 +149,7 @@ class Pulls(ConsumerPart):
         priority: int | None = None,
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
-    ) -> Messages:
+    ) -> ConsumerMessages:
         """Return a steady flow of messages, to be used with `async with` and `async for`.
 
         It goes on over reconnects, changes of the consumer's leader and restarts.
@@ -195,9 +192,9 @@ class Pulls(ConsumerPart):
             stop_after=stop_after,
             group=group_of,
         )
-        return Messages(settling, options)
+        return ConsumerMessages(settling, options)
 
     def _pulling(self) -> Fetcher:
         if self._fetcher is None:
-            self._fetcher = Fetcher(Settling(self._source()))
+            self._fetcher = Fetcher(AckSender(self._source()))
         return self._fetcher

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from natsstream.errors import UsageError
-from natsstream.streams.consumers.part import ConsumerPart
-from natsstream.streams.pushing.push_source import PushSource
-from natsstream.streams.pushing.subscription import (
+from natsstream.consume.push.push_source import PushSource
+from natsstream.consume.push.subscription import (
     MAX_PENDING,
     MAX_PENDING_BYTES,
     PushMessages,
 )
+from natsstream.errors import UsageError
+from natsstream.streams.consumers.part import ConsumerPart
 from natsstream.units import duration_ns
 
 

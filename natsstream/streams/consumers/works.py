@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from natsstream.consume.delivery.ack_sender import AckSender
+from natsstream.consume.delivery.backoff import Backoff
+from natsstream.consume.pull.messages import ConsumerMessages
+from natsstream.consume.pull.requests import ConsumeOptions, group_options
+from natsstream.consume.work.handlers import ErrorSink, Handler, check_handler
+from natsstream.consume.work.options import CONCURRENCY, STOP_TIMEOUT_S, WorkOptions
+from natsstream.consume.work.worker import Worker
 from natsstream.streams.consumers.part import ConsumerPart
-from natsstream.streams.delivery.backoff import Backoff
-from natsstream.streams.delivery.settling import Settling
-from natsstream.streams.pulling.messages import Messages
-from natsstream.streams.pulling.requests import ConsumeOptions, group_options
-from natsstream.streams.work.handlers import ErrorSink, Handler, check_handler
-from natsstream.streams.work.options import CONCURRENCY, STOP_TIMEOUT_S, WorkOptions
-from natsstream.streams.work.worker import Worker
 
 
 class Works(ConsumerPart):
@@ -124,12 +124,12 @@ class Works(ConsumerPart):
             stop_timeout=stop_timeout,
         )
         source = self._source()
-        settling = Settling(source)
+        settling = AckSender(source)
         group = group_options(
             source, group=None, priority=None, min_pending=None, min_ack_pending=None
         )
 
-        def open_incoming(window: int) -> Messages:
-            return Messages(settling, ConsumeOptions(max_messages=window, group=group))
+        def open_incoming(window: int) -> ConsumerMessages:
+            return ConsumerMessages(settling, ConsumeOptions(max_messages=window, group=group))
 
         return Worker(settling, open_incoming, check_handler(handler), options)

@@ -1,7 +1,5 @@
 """What a counter's message says: its total, and what other streams have added to it.
 
-What lives here: the shapes and how they are read. What must not: asking for them.
-
 Law: a number is exact, however many digits it has; what is no counter is told, never taken for 0.
 
 Source: ADR-49; nats-server's stream.go CounterValue, CounterSources.
@@ -13,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from natsstream._wire.headers import HeaderName
+from natsstream.api.message import stored_message
 from natsstream.arguments import described
 from natsstream.errors import ConfigError, NatsStreamError, ProtocolError
 from natsstream.fields import Fields
-from natsstream.streams.message import stored_message
-from natsstream.streams.publishing.digits import read_number, write_number
+from natsstream.publish.digits import read_number, write_number
 
 # The server reads an increment out of a header, all of which may have 64 KiB.
 _DIGITS_MAX = 60_000

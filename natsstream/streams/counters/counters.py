@@ -13,8 +13,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.api.features import COUNTERS
+from natsstream.api.names import check_filter, check_stream_name
+from natsstream.api.paging import Gaps, listed_streams, pages
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import ensure_stream, read_stream
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_names, check_text
 from natsstream.errors import (
     ConfigError,
@@ -25,18 +32,11 @@ from natsstream.errors import (
     SubjectError,
     WrongStreamError,
 )
-from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.configuring import ensure_stream, read_stream
+from natsstream.publish.admission import find_stream
+from natsstream.publish.outgoing import check_publish_subject, copied_headers, prepare
+from natsstream.publish.publish import publish
+from natsstream.read.direct.subjects_held import subjects_held
 from natsstream.streams.counters.counter import Counter, delta_text, read_counter
-from natsstream.streams.direct.subjects_held import subjects_held
-from natsstream.streams.features import COUNTERS
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.names import check_filter, check_stream_name
-from natsstream.streams.paging import Gaps, listed_streams, pages
-from natsstream.streams.publishing.admission import find_stream
-from natsstream.streams.publishing.outgoing import check_publish_subject, copied_headers, prepare
-from natsstream.streams.publishing.publish import publish
 
 _AT_ONCE = 64
 _STREAMS = "streams of counters"

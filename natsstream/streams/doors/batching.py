@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from natsstream.streams.batches.atomic import AtomicBatch
-from natsstream.streams.batches.atomic_rules import IDLE_TIMEOUT_S, MAX_MESSAGES
-from natsstream.streams.batches.fast import ACK_TIMEOUT_S, FLOW_MAX, OUTSTANDING, FastIngest
+from natsstream.publish.batches.atomic import AtomicBatch
+from natsstream.publish.batches.atomic_rules import IDLE_TIMEOUT_S, MAX_MESSAGES
+from natsstream.publish.batches.fast import ACK_TIMEOUT_S, FLOW_MAX, OUTSTANDING, FastIngest
 from natsstream.streams.doors.part import Part
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
+from natsstream.api.names import check_filter
 from natsstream.arguments import check_bool, check_choice, check_text, check_texts, described
 from natsstream.errors import ConfigError, SubjectError
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
 from natsstream.streams.chain.links import ChainHead, check_key, check_writer
-from natsstream.streams.chain.verify import ChainReport, Verifier
+from natsstream.streams.chain.verify import ChainReport, ChainVerifier
 from natsstream.streams.chain.writer import ChainedPublisher
 from natsstream.streams.doors.part import Part
-from natsstream.streams.names import check_filter
-from natsstream.streams.reading.ranges import StreamRange
-from natsstream.streams.reading.reader import RangeSpec
 
 
 class Chains(Part):
@@ -111,7 +111,7 @@ class Chains(Part):
                 f"{', '.join(sorted(ends.keys() - wanted))}",
                 hint="name them in writers too, or leave writers out",
             )
-        verifier = Verifier(check_key(key), wanted, begins, ends)
+        verifier = ChainVerifier(check_key(key), wanted, begins, ends)
         spec = RangeSpec(stream=self.name, filters=_filters(filters), on_loss="report")
         async for message in StreamRange(self._api, spec):
             broken = verifier.add(message)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from natsstream._wire import api
+from natsstream._wire import subjects as api
+from natsstream.api.features import GET_BY_TIME
+from natsstream.api.message import Message, stored_message
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_bool
 from natsstream.errors import MessageNotFoundError
-from natsstream.streams.direct.questions import EVERY_SUBJECT, which
+from natsstream.read.direct.questions import EVERY_SUBJECT, which
 from natsstream.streams.doors.part import Part
 from natsstream.streams.doors.subject_pages import ask_info, subject_pages
-from natsstream.streams.features import GET_BY_TIME
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message, stored_message
 
 
 class Contents(Part):

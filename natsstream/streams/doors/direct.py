@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natsstream.streams.direct.reads import DirectReads
+from natsstream.read.direct.reads import DirectReads
 from natsstream.streams.doors.part import Part
 
 

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from natsstream.api.stream_info import DeletedRange, StreamInfo
 from natsstream.arguments import check_int
 from natsstream.streams.doors.part import Part
 from natsstream.streams.doors.subject_pages import ask_info, subject_pages
-from natsstream.streams.info import DeletedRange, StreamInfo
 
 
 class SubjectCount(NamedTuple):

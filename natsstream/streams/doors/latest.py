@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from natsstream.read.latest.latest import Latest
+from natsstream.read.latest.wanted import LatestRequest
 from natsstream.streams.doors.part import Part
-from natsstream.streams.latest.latest import Latest
-from natsstream.streams.latest.wanted import Wanted
 
 
 class LatestReads(Part):
@@ -57,7 +57,7 @@ class LatestReads(Part):
         """
         return Latest(
             self._api,
-            Wanted(
+            LatestRequest(
                 stream=self.name,
                 filters=filters,
                 include_history=include_history,

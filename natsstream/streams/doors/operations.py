@@ -1,9 +1,5 @@
 """Care of a stream in a cluster, and its backup: leader, replicas, a copy in a folder.
 
-What lives here: the operator's calls on one stream. What must not: how a backup is written
-(`streams/snapshots`), who leads next (`streams/leading.py`), and what an account's or a system's
-operator does.
-
 Law: a call that waits for an outcome has a deadline, and asks only while it waits.
 """
 
@@ -12,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api import step_down as leading
+from natsstream.api.features import MEMORY_BACKUP
 from natsstream.arguments import check_text
-from natsstream.streams import leading
 from natsstream.streams.doors.part import Part
-from natsstream.streams.features import MEMORY_BACKUP
 from natsstream.streams.snapshots.backup import write_backup
 from natsstream.streams.snapshots.folder import BackupInfo
 from natsstream.streams.snapshots.progress import BackupProgress
@@ -54,7 +50,7 @@ class Operations(Part):
         Cost: a round trip, an election, and a look at the stream each 50 ms until it is over.
         Source: ADR-44's API; nats CLI `nats stream cluster step-down`.
         """
-        led = leading.Led(
+        led = leading.StepDownTarget(
             api=self._api,
             what=f"stream {self.name}",
             info=subjects.stream_info(self.name),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from natsstream.streams.api import Api
-from natsstream.streams.diff import ConfigChange
-from natsstream.streams.info import StreamInfo
+from natsstream.api.diff import ConfigChange
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 
 
 class Part:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
+from natsstream.api.names import check_filters
 from natsstream.arguments import check_bool, check_choice, check_int
-from natsstream.streams.doors.part import Part
-from natsstream.streams.names import check_filters
-from natsstream.streams.reading.ordered import OrderedConsumer
-from natsstream.streams.reading.ranges import StreamRange
-from natsstream.streams.reading.reader import RangeSpec
-from natsstream.streams.reading.starts import (
+from natsstream.read.ordered import OrderedConsumer
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
+from natsstream.read.start_position import (
     ON_LOSS,
     DeliverPolicy,
     OrderedSpec,
 )
+from natsstream.streams.doors.part import Part
 from natsstream.units import time_to_ns
 
 

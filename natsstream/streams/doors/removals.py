@@ -1,8 +1,5 @@
 """Taking things out of a stream, or the stream itself: purge, one message, sealing, deletion.
 
-What lives here: the requests that remove, and those that forbid it. What must not: retention, which
-is configuration.
-
 Law: nothing is removed that the caller did not name; where the server's refusal has several
 causes, the right one is looked up and told.
 """
@@ -11,8 +8,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api.names import check_filter
+from natsstream.api.stream_changes import delete_stream
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_bool, check_int, check_text
 from natsstream.errors import (
     ConfigError,
@@ -21,10 +21,7 @@ from natsstream.errors import (
     ServerError,
     SubjectError,
 )
-from natsstream.streams.configuring import delete_stream
 from natsstream.streams.doors.part import Part
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.names import check_filter
 
 _SEQUENCE_MAX = 2**64 - 1
 

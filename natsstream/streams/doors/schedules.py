@@ -1,8 +1,5 @@
 """The schedules of a stream: listing them, and ending them.
 
-What lives here: the door, and what it gives. What must not: making schedules, which is publishing
-(`publishing/schedule.py`).
-
 Law: ending a schedule never removes another message: what is not a schedule stays, and so does a
 schedule that took the place of the one that was looked at.
 
@@ -16,26 +13,26 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName, Headers, HeaderValues
+from natsstream.api.message import Message
+from natsstream.api.names import check_filter
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_text, check_texts
 from natsstream.errors import ConfigError, ScheduleError, SubjectError
-from natsstream.streams.api import Api
-from natsstream.streams.doors.contents import Contents
-from natsstream.streams.doors.part import Part
-from natsstream.streams.doors.reads import Reads
-from natsstream.streams.doors.writes import Writes
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.message import Message
-from natsstream.streams.names import check_filter
-from natsstream.streams.publishing.outgoing import (
+from natsstream.publish.outgoing import (
     Expect,
     Payload,
     check_publish_subject,
     copied_headers,
 )
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.publishing.schedule import Schedule, Ttl, read_schedule
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.schedule import Schedule, Ttl, read_schedule
+from natsstream.streams.doors.contents import Contents
+from natsstream.streams.doors.part import Part
+from natsstream.streams.doors.reads import Reads
+from natsstream.streams.doors.writes import Writes
 from natsstream.units import time_from_ns
 
 _CANCEL_ATTEMPTS = 8

@@ -1,7 +1,5 @@
 """Reads what a stream says of itself, its subjects page by page.
 
-What lives here: the requests. What must not: sorting and shaping (`inspection.py`).
-
 Law: a stream with more subjects than one answer holds is never cut short in silence.
 """
 
@@ -10,14 +8,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.names import check_filter
+from natsstream.api.paging import pages
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import subject_counts
 from natsstream.arguments import check_text
 from natsstream.errors import SubjectError
 from natsstream.fields import Fields
-from natsstream.streams.api import Api
-from natsstream.streams.info import subject_counts
-from natsstream.streams.names import check_filter
-from natsstream.streams.paging import pages
 
 
 @dataclass(frozen=True, slots=True)

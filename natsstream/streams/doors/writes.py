@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from natsstream._wire.headers import HeaderValues
 from natsstream.errors import ConfigError
-from natsstream.streams.doors.part import Part
-from natsstream.streams.publishing.outgoing import (
+from natsstream.publish.outgoing import (
     Expect,
     Payload,
     Rollup,
     prepare,
 )
-from natsstream.streams.publishing.pub_ack import PubAck
-from natsstream.streams.publishing.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
-from natsstream.streams.publishing.schedule import Schedule, Ttl
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publish import RETRY_ATTEMPTS, RETRY_WAIT_S, publish
+from natsstream.publish.schedule import Schedule, Ttl
+from natsstream.streams.doors.part import Part
 
 
 class Writes(Part):

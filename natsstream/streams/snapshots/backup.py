@@ -1,7 +1,5 @@
 """Writing a stream into a folder: the server sends parts, and each that is written is answered.
 
-What lives here: the flow of parts. What must not: what a folder holds (`folder.py`).
-
 Law: a folder appears under its name only when all of the stream is in it. A part that is missing,
 an error in the place of a part and a lost connection end the backup, and nothing is left of it.
 
@@ -21,14 +19,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.client import Client
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.parser import Frame
+from natsstream.api.requests import Api
 from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
 from natsstream.fields import Fields
-from natsstream.streams.api import Api
 from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
 from natsstream.streams.snapshots.parts import PartOrder
 from natsstream.streams.snapshots.progress import BackupProgress

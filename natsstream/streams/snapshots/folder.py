@@ -1,8 +1,5 @@
 """The folder of a backup: `backup.json` and `stream.tar.s2`, as the nats CLI has them.
 
-What lives here: reading and checking what a folder says, and the text of `backup.json`. What must
-not: asking a server.
-
 Law: a folder that is damaged is refused before anything of it is sent. The nats CLI reads only
 `config` and `state`; what natsstream adds stands under a key of its own.
 
@@ -20,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo, StreamState
 from natsstream.errors import BackupError
 from natsstream.fields import Fields
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.info import StreamInfo, StreamState
 
 META_NAME = "backup.json"
 DATA_NAME = "stream.tar.s2"

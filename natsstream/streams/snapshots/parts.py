@@ -1,7 +1,5 @@
 """The parts of a snapshot, in their order; pure rules.
 
-What lives here: which part follows which, and how they end. What must not: receiving and writing.
-
 Law: a part that is missing, and an error in the place of a part, end the backup.
 
 Source: nats-server's jetstream_api.go streamSnapshot: each part but the last short one asks for an

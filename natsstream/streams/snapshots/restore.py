@@ -1,7 +1,5 @@
 """Making a stream from a backup's folder: parts go to the server, which answers each.
 
-What lives here: the flow of parts. What must not: what a folder holds (`folder.py`).
-
 Law: no stream is ever deleted here. A restore that fails leaves the server to clear up what it had
 begun; a stream of the name that somebody has made meanwhile is theirs, and the server refuses the
 restore. What the server made is compared with what the backup has.
@@ -14,8 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api.features import RENAMED_RESTORE, unknown_field
+from natsstream.api.names import check_stream_name
+from natsstream.api.requests import Api, decode
+from natsstream.api.stream_config import StreamConfig, without_levels
+from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_callable, check_seconds
 from natsstream.errors import (
     BackupError,
@@ -25,11 +28,6 @@ from natsstream.errors import (
     SubjectOverlapError,
 )
 from natsstream.fields import Fields
-from natsstream.streams.api import Api, decode
-from natsstream.streams.config import StreamConfig, without_levels
-from natsstream.streams.features import RENAMED_RESTORE, unknown_field
-from natsstream.streams.info import StreamInfo
-from natsstream.streams.names import check_stream_name
 from natsstream.streams.snapshots.backup import folder_of
 from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_archive, read_folder
 from natsstream.streams.snapshots.progress import RestoreProgress

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from natsstream.api.names import check_filter, check_stream_name
 from natsstream.arguments import check_text
 from natsstream.errors import ConfigError, SubjectError
-from natsstream.streams.names import check_filter, check_stream_name
 
 _PLACE = re.compile(r"\{(\d{1,4})\}")
 # What a token may bring into a name as it is. `_` stands between tokens and `=` before a byte.

@@ -1,8 +1,5 @@
 """Makes a stream when a message is published for which there is none.
 
-What lives here: the templates of one connection, and making a stream for a subject. What must not:
-what its name is (`naming.py`), and publishing, which asks through `Api.make_stream`.
-
 Law: a subject gets one stream, however many publish to it at once. A stream that somebody else has
 made is never changed. The number of streams has a limit.
 """
@@ -14,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from natsstream._wire import api as subjects
+from natsstream._wire import subjects
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import create_stream, read_stream
+from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import ConfigError, LimitExceededError, StreamExistsError
-from natsstream.streams.api import Api
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.configuring import create_stream, read_stream
 from natsstream.streams.templates.naming import Naming, are_alike, overlap
 
 MAX_STREAMS = 1_000

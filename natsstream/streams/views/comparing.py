@@ -1,8 +1,5 @@
 """How two configurations of a view's stream differ, by the view's own names.
 
-What lives here: what was done to a bucket or an object store, and what is other than asked for.
-What must not: how streams are compared (`streams/diff.py`).
-
 Law: what follows from another field, as the duplicate window does from the ttl, is not told beside
 it as a difference.
 """
@@ -11,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from natsstream.streams.config import StreamConfig, json_name, user_metadata
-from natsstream.streams.diff import ConfigChange, FieldChange, stream_changed
-from natsstream.streams.settings.setting import meaning
+from natsstream.api.diff import ConfigChange, FieldChange, stream_changed
+from natsstream.api.settings.setting import meaning
+from natsstream.api.stream_config import StreamConfig, json_name, user_metadata
 from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -69,7 +66,9 @@ def differences(
     return {name: (before, after) for name, before, after in named}
 
 
-def beyond(kind: Kind, usual: Mapping[str, object], config: StreamConfig) -> dict[str, object]:
+def extra_fields(
+    kind: Kind, usual: Mapping[str, object], config: StreamConfig
+) -> dict[str, object]:
     """Return the stream's fields that are other than those of a new thing of the kind.
 
     Args:

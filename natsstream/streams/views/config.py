@@ -1,8 +1,5 @@
 """What the configurations of views share: a thing's fields as those of its stream, and back.
 
-What lives here: `ViewConfig`. What must not: what one kind alone has, and what differs
-(`comparing.py`).
-
 Law: what is made is what nats.go makes, field by field, so that anybody's create over it is
 idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
 """
@@ -16,12 +13,12 @@ from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, cast
 
+from natsstream.api.settings.placement import Placement
+from natsstream.api.settings.plain_fields import check_duration, check_limit
+from natsstream.api.stream_config import StreamConfig, json_name, user_metadata
 from natsstream.arguments import check_bool, check_names, check_text
 from natsstream.errors import ConfigError, ProtocolError
-from natsstream.streams.config import StreamConfig, json_name, user_metadata
-from natsstream.streams.settings.placement import Placement
-from natsstream.streams.settings.plain_fields import check_duration, check_limit
-from natsstream.streams.views.comparing import beyond, differences, window_ns
+from natsstream.streams.views.comparing import differences, extra_fields, window_ns
 from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -130,7 +127,7 @@ class ViewConfig(ABC):
         if config.compression is not None:
             known["compression"] = config.compression != "none"
         known["metadata"] = user_metadata(config.metadata or {}) or None
-        known["extra"] = beyond(kind, cls._usual(config), config)
+        known["extra"] = extra_fields(kind, cls._usual(config), config)
         made = object.__new__(cls)
         for name, value in known.items():
             object.__setattr__(made, name, value)

@@ -1,8 +1,5 @@
 """What kind of thing a view makes of a stream: its words, its name, and its fields.
 
-What lives here: what differs between buckets and object stores, as values, and the errors that
-follow from it. What must not: what a user asks for (`config.py`), and when errors are raised.
-
 Law: what the server said of a stream (`code`, `err_code`, `description`) goes along where the same
 is told of the thing in it.
 """
@@ -14,6 +11,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from natsstream.api.existing import described
+from natsstream.api.names import STREAM_NAME_BYTES_MAX
+from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_text
 from natsstream.errors import (
     BucketExistsError,
@@ -23,9 +23,6 @@ from natsstream.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.existing import described
-from natsstream.streams.names import STREAM_NAME_BYTES_MAX
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -118,7 +115,7 @@ class Kind:
         )
 
     @contextmanager
-    def told(self, name: str) -> Generator[None]:
+    def translate_errors(self, name: str) -> Generator[None]:
         """Tell of the thing where something tells of its stream."""
         try:
             yield

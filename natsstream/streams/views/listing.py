@@ -1,8 +1,5 @@
 """Goes through the views of one kind in an account.
 
-What lives here: the listing. What must not: how streams are listed (`streams/listing.py`), and what
-is in one view.
-
 Law: what the servers name and can not describe is never left out in silence.
 """
 
@@ -10,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from natsstream.streams.info import StreamInfo
+from natsstream.api.paging import OnMissing, check_on_missing, check_whole
+from natsstream.api.stream_info import StreamInfo
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.listing import StreamListing
-from natsstream.streams.paging import OnMissing, check_on_missing, check_whole
 from natsstream.streams.views.kind import Kind
 
 

@@ -1,8 +1,5 @@
 """Makes, finds and deletes views of one kind, for `js.kv` and `js.objects`.
 
-What lives here: how a view's configuration comes to its stream. What must not: the doors
-themselves, and what one kind alone asks for.
-
 Law: a view that another client made is opened as it is, and no call changes a field of it that was
 not given.
 """
@@ -13,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, TypeVar, cast
 
+from natsstream.api.diff import ConfigChange, stream_changed, stream_created
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import BucketNotFoundError, StreamExistsError
-from natsstream.streams.config import StreamConfig
-from natsstream.streams.diff import ConfigChange, stream_changed, stream_created
-from natsstream.streams.info import StreamInfo
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.comparing import view_change
@@ -77,7 +74,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         return await self._open(await self._stream(name))
 
     async def _delete(self, name: str) -> None:
-        with self._kind.told(name):
+        with self._kind.translate_errors(name):
             await (await self._stream(name)).delete()
 
     async def _names(self, subject: str | None = None) -> AsyncIterator[str]:
@@ -87,7 +84,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
 
     async def _stream(self, name: str) -> Stream:
         """Return the stream of a view that exists."""
-        with self._kind.told(name):
+        with self._kind.translate_errors(name):
             stream = await self._js.streams.get(self._kind.stream_of(name))
         self._kind.check(stream.cached.config)
         return stream
@@ -96,7 +93,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         if _changes(wanted, stream.cached):
             changes = wanted.to_changes(stream.cached.config)
             await self._check_change(wanted, stream.cached.config, changes)
-            with self._kind.told(wanted.name):
+            with self._kind.translate_errors(wanted.name):
                 stream = await self._js.streams.update(changes)
         return await self._open(stream)
 

@@ -1,7 +1,5 @@
 """What a view is at one moment, as far as every kind has it.
 
-What lives here: the shape, read from a stream's info. What must not: asking for one.
-
 Law: what the server said is kept whole in `stream`; nothing here is counted by us.
 """
 
@@ -11,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from natsstream.streams.config import user_metadata
-from natsstream.streams.info import StreamInfo
+from natsstream.api.stream_config import user_metadata
+from natsstream.api.stream_info import StreamInfo
 from natsstream.streams.views.config import ViewConfig
 
 

@@ -1,8 +1,5 @@
 """What was written to the keys of a bucket, and what everybody has seen of them; pure rules.
 
-What lives here: the attempts with their ends, and the comparison with what is read. What must not:
-servers, clocks, waiting, and what one watch has missed (`watch_book.py`).
-
 Law: each key has one owner, who writes one thing after the other. So what may stand in a key is
 what its owner was acknowledged last, or an attempt that nobody knows about. What is wrong is
 written down as a finding and never raised.

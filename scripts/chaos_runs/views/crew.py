@@ -1,8 +1,5 @@
 """All workers on the views with their connections: who they are, how they begin and end.
 
-What lives here: the list of buckets, stores and workers, and their tasks. What must not: faults,
-and the comparison at the end (`judges.py`).
-
 Law: a worker that ends by an error of its own is a finding, and every task is awaited.
 """
 

@@ -1,8 +1,5 @@
 """The comparison at the end: buckets, watches, the lock and the store against their books.
 
-What lives here: reading everything once more, past all proxies, and asking the books. What must
-not: what is right (the books).
-
 Law: a bucket is read here as a stream, with this file's own reading of its headers, so that a
 mistake of the view does not judge itself. What the view says is then compared with that.
 """

@@ -1,8 +1,5 @@
 """Who has held a lock, and when; pure rules.
 
-What lives here: the comparison of what the holders of one lock say, in the order in which they say
-it. What must not: servers, clocks, waiting.
-
 Law: all holders live in one process and tell one book, so the order of what they tell is the order
 of what was. Two hold at once when one says "mine" after a later one has said so.
 """

@@ -1,7 +1,5 @@
 """Who takes a lock, on several connections, and holds it for a while.
 
-What lives here: taking, believing, and leaving. What must not: judging (`lock_book.py`).
-
 Law: whoever says "mine" asks the lock at that very moment, without a wait in between.
 """
 

@@ -1,7 +1,5 @@
 """Who keeps a local mirror of a bucket, and reads its own writes from it.
 
-What lives here: one mirror for the whole run. What must not: judging (`bucket_book.py`).
-
 Law: what a mirror answers right after `wait_for` is never older than what was waited for.
 """
 

@@ -1,8 +1,5 @@
 """Who puts objects into a store and reads them again.
 
-What lives here: putting, deleting and reading in several ways. What must not: judging
-(`object_book.py`).
-
 Law: what an owner writes down is what the documentation of its call says that its outcome means.
 """
 

@@ -1,8 +1,5 @@
 """What was put into an object store, and what is read from it; pure rules.
 
-What lives here: the attempts with their ends, their bytes, and the comparison. What must not:
-servers, clocks, waiting.
-
 Law: each name has one owner, who writes one thing after the other. An object's bytes say which
 attempt they are, so a mix of two, a part of one, and one that was never put are all seen.
 """

@@ -1,8 +1,5 @@
 """Who writes the keys of a bucket: each key has one owner, who tells the book what was said.
 
-What lives here: writing in every way that a bucket has, and sweeping its markers. What must not:
-judging (`bucket_book.py`), and reading (`watchers.py`).
-
 Law: what an owner writes down is what the documentation of its call says that its outcome means.
 """
 

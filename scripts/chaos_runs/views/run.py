@@ -1,7 +1,5 @@
 """One run of the views' crew: servers, workers, rounds of faults, and the proof.
 
-What lives here: the order of things. What must not: any of the parts.
-
 Law: whatever happens, workers, connections and servers are ended, and the findings are told.
 """
 

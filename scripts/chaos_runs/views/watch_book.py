@@ -1,8 +1,5 @@
 """What one watch of a bucket has delivered; pure rules.
 
-What lives here: its fold, its order, and what it has missed. What must not: servers, waiting, and
-whether a revision is what was written (`bucket_book.py`).
-
 Law: a watch gives each revision once, in ascending order; what is in the bucket at the end and was
 stored after its begin, it has given, unless its options say otherwise.
 """

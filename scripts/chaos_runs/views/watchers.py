@@ -1,8 +1,5 @@
 """Who reads a bucket: watches of every kind, and reads of one key or of all.
 
-What lives here: reading, and telling the books. What must not: judging (`watch_book.py`,
-`bucket_book.py`), and writing (`owners.py`).
-
 Law: a reader that was told an error goes on where it was, as a user would: with `resume_after`.
 """
 

@@ -12,7 +12,7 @@ import pytest
 
 import natsstream
 from natsstream import blocking
-from natsstream.blocking.twins import cross
+from natsstream.blocking.proxies import wrap
 from natsstream.errors import NoRespondersError, StreamNotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def test_values_with_twins_inside_of_containers_cross(
     assert isinstance(opened, natsstream.JetStream)
     held = portal.call(opened.streams.get, stream.name)
 
-    crossed = cross([held, None], portal), cross({"a": held}, portal), cross((held,), portal)
+    crossed = wrap([held, None], portal), wrap({"a": held}, portal), wrap((held,), portal)
 
     assert [item.info().name for item in (crossed[0][0], crossed[1]["a"], crossed[2][0])] == (
         [stream.name] * 3
     )
     plain = [1, ["a"], {"b": 2}]
-    assert cross(plain, portal) is plain
+    assert wrap(plain, portal) is plain
 
 
 def test_ack_of_send_is_a_function_that_may_be_called_again(

@@ -40,7 +40,7 @@ def test_fetched_messages_are_a_list_of_twins_that_says_how_it_ended(consumer: C
     found = consumer.fetch(5, timeout=WAIT_S)
     rest = consumer.fetch(100, no_wait=True)
 
-    assert isinstance(found, blocking.Fetched)
+    assert isinstance(found, blocking.FetchedMessages)
     assert [message.data for message in found] == [b"1", b"2", b"3", b"4", b"5"]
     assert (found.complete, len(rest), rest.complete) == (True, 15, False)
     for message in (*found, *rest):

@@ -19,7 +19,7 @@ import pytest
 import natsstream
 from natsstream import blocking
 from natsstream.blocking.portal import Portal
-from natsstream.blocking.twins import cross
+from natsstream.blocking.proxies import wrap
 from natsstream.errors import ConnectError, ConnectionClosedError, UsageError
 from tests.support.eventually import eventually
 from tests.support.loops import turn
@@ -166,7 +166,7 @@ def test_readers_free_what_they_have_before_the_connection_closes(
         finally:
             cleaned.append((await opened.streams.get(stream.name)).name)
 
-    items = cross(reading(), portal)
+    items = wrap(reading(), portal)
     next(items)
     portal.stop()
 

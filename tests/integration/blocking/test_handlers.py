@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pytest
 
-from natsstream.blocking.twins import cross
+from natsstream.blocking.proxies import wrap
 from natsstream.errors import ConfigError, ConnectionClosedError, StreamNotFoundError
 from tests.support.eventually import eventually
 
@@ -81,7 +81,7 @@ def work() -> Work:
 @pytest.fixture
 def door(work: Work, portal: Portal) -> Any:
     """The twin, whose types only the generator would know."""
-    return cross(work, portal)
+    return wrap(work, portal)
 
 
 def test_handler_is_a_plain_function_with_twins_as_arguments(work: Work, door: Any) -> None:

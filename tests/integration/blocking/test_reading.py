@@ -13,7 +13,7 @@ import pytest
 
 from natsstream import blocking
 from natsstream.blocking.portal import Portal
-from natsstream.blocking.twins import cross
+from natsstream.blocking.proxies import wrap
 from tests.support.eventually import eventually
 from tests.support.loops import turn
 
@@ -82,7 +82,7 @@ def test_items_before_an_error_come_before_the_error(portal: Portal) -> None:
 
     taken: list[int] = []
     with pytest.raises(ZeroDivisionError):
-        taken.extend(cross(failing(), portal))
+        taken.extend(wrap(failing(), portal))
 
     assert taken == [*range(1_000)]
 
@@ -97,7 +97,7 @@ def test_item_comes_while_the_iterator_waits_for_the_next(portal: Portal) -> Non
                 await asyncio.sleep(0)
         yield 2
 
-    items = cross(live(), portal)
+    items = wrap(live(), portal)
     first = next(items)
     is_taken.set()
 
@@ -121,7 +121,7 @@ def test_slow_reader_holds_a_limited_number_of_items(
             if made % 7 == 0:
                 await asyncio.sleep(0)
 
-    items = cross(endless(), portal)
+    items = wrap(endless(), portal)
     next(items)
     seen = -1
     while seen != made:
@@ -147,7 +147,7 @@ def test_every_item_comes_when_either_side_is_slow(portal: Portal, seed: int) ->
     sys.setswitchinterval(1e-6)
     try:
         taken: list[int] = []
-        for number in cross(numbers(), portal):
+        for number in wrap(numbers(), portal):
             taken.append(number)
             if number % 997 == 0:
                 time.sleep(0.001)
@@ -175,7 +175,7 @@ def test_a_second_loop_over_an_open_iterator_goes_on_where_the_first_ended(
                 raise StopAsyncIteration
             return self._next
 
-    feed = cross(Feed(), portal)
+    feed = wrap(Feed(), portal)
     taken: list[int] = []
     for number in feed:
         taken.append(number)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.testing.leftovers import OWNER_LABEL, owner_labels
+from natsstream.testing.cleanup import OWNER_LABEL, owner_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

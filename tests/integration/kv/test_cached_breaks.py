@@ -12,7 +12,7 @@ import pytest_asyncio
 import natsstream as ns
 from natsstream.errors import CodecError, NatsStreamError, RequestTimeoutError, UsageError
 from natsstream.kv.cache.cached import CachedKeyValue
-from natsstream.kv.cache.keeping import CacheOptions
+from natsstream.kv.cache.sync import CacheOptions
 from natsstream.testing import FaultProxy
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async

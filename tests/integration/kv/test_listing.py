@@ -10,7 +10,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.errors import BucketNotFoundError
-from natsstream.streams.reading import session
+from natsstream.read import session
 from tests.support.ordered import delete_consumers
 from tests.support.streams import connection_of
 from tests.support.watches import names, no_consumers_stay, told

@@ -14,8 +14,8 @@ from natsstream.errors import (
     StreamRecreatedError,
     UsageError,
 )
-from natsstream.streams.latest.wanted import FILTERS_MAX
-from natsstream.streams.reading import session
+from natsstream.read import session
+from natsstream.read.latest.wanted import FILTERS_MAX
 from tests.support.eventually import eventually_async
 from tests.support.watches import (
     consumer_count,

@@ -11,7 +11,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.errors import BucketNotFoundError, NatsStreamError
-from natsstream.streams.reading import session
+from natsstream.read import session
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.streams.reading import session
+from natsstream.read import session
 from tests.support.ordered import delete_consumers
 from tests.support.watches import fold, no_consumers_stay
 

@@ -13,7 +13,7 @@ from tests.support.chunked import held, some_bytes
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
-    from natsstream.streams.message import Message
+    from natsstream.api.message import Message
     from natsstream.testing import NatsNode
 
 pytestmark = pytest.mark.asyncio

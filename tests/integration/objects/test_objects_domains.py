@@ -10,7 +10,7 @@ import pytest
 from natsstream import connect
 from natsstream.errors import WrongStreamError
 from natsstream.objects.info import ObjectInfo
-from natsstream.objects.place import domain_of
+from natsstream.objects.store_subjects import domain_of
 from tests.support.leaves import start_hub, start_leaf, wait_for_link
 
 if TYPE_CHECKING:

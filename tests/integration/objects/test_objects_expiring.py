@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.errors import ChunksDamagedError, ObjectExpiredError
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def test_an_object_whose_bytes_expire_first_is_told(
     # As an update late in an object's life leaves it.
     box = await js.objects.create(stream_name, ttl=60, storage="memory")
     info = await box.put("a", b"xyz")
-    await box.stream.purge(subject=Place(stream_name).chunk_subject(info.nuid))
+    await box.stream.purge(subject=StoreSubjects(stream_name).chunk_subject(info.nuid))
 
     assert await box.get("a") is None
     with pytest.raises(ObjectExpiredError, match="60 s"):
@@ -63,7 +63,7 @@ async def test_an_object_whose_bytes_expire_first_is_told(
 async def test_without_a_ttl_missing_bytes_are_damage(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(stream_name, storage="memory")
     info = await box.put("a", b"xyz")
-    await box.stream.purge(subject=Place(stream_name).chunk_subject(info.nuid))
+    await box.stream.purge(subject=StoreSubjects(stream_name).chunk_subject(info.nuid))
 
     with pytest.raises(ChunksDamagedError):
         await box.get("a")

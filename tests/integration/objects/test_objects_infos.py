@@ -18,7 +18,7 @@ from natsstream.errors import (
     WrongStreamError,
 )
 from natsstream.objects.info import ObjectInfo
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 
 if TYPE_CHECKING:
     from natsstream import JetStream, ObjectStore
@@ -35,14 +35,14 @@ async def box(js: JetStream, stream_name: str) -> ObjectStore:
 async def stored(js: JetStream, box: ObjectStore, name: str) -> tuple[dict[str, object], list[str]]:
     """Return the JSON that is stored of an object, and its message's headers."""
     stream = await js.streams.get(f"OBJ_{box.name}")
-    message = await stream.get(last_by_subject=Place(box.name).meta_subject(name))
+    message = await stream.get(last_by_subject=StoreSubjects(box.name).meta_subject(name))
     assert message is not None
     return json.loads(message.data), sorted(message.headers)
 
 
 async def chunks(js: JetStream, box: ObjectStore) -> dict[str, int]:
     """Return the chunks that are stored, by the nuid that they are kept under."""
-    place = Place(box.name)
+    place = StoreSubjects(box.name)
     info = await (await js.streams.get(place.stream)).info(subjects=place.chunk_filter)
     return {place.nuid_of(name): count for name, count in (info.state.subjects or {}).items()}
 
@@ -50,7 +50,7 @@ async def chunks(js: JetStream, box: ObjectStore) -> dict[str, int]:
 async def foreign(js: JetStream, box: ObjectStore, name: str, body: object) -> None:
     """Store what another client says of an object."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    await js.publish(Place(box.name).meta_subject(name), data, rollup="subject")
+    await js.publish(StoreSubjects(box.name).meta_subject(name), data, rollup="subject")
 
 
 async def test_info_tells_what_put_was_given(box: ObjectStore) -> None:
@@ -270,7 +270,7 @@ async def test_arguments_are_refused_before_anything_is_sent(
 
 async def test_another_streams_ack_is_none_of_the_stores(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(stream_name)
-    place, info = Place(stream_name), ObjectInfo(name="a", bucket=stream_name, nuid="N")
+    place, info = StoreSubjects(stream_name), ObjectInfo(name="a", bucket=stream_name, nuid="N")
     await js.streams.delete(place.stream)
     subjects = [place.chunk_filter, place.meta_filter]
     await js.streams.create("X" + stream_name, subjects=subjects, allow_rollup_hdrs=True)

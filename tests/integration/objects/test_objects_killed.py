@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.errors import ObjectNotFoundError
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 from tests.support.eventually import eventually_async
 from tests.support.streams import connections_of
 
@@ -73,7 +73,7 @@ async def arrive(js: JetStream, server: NatsNode, box: ObjectStore) -> None:
 
     await eventually_async(is_gone)
     # A stream takes what it was sent in one row.
-    await js.publish(Place(box.name).chunk_subject("last"), b"")
+    await js.publish(StoreSubjects(box.name).chunk_subject("last"), b"")
 
 
 async def check(box: ObjectStore) -> None:

@@ -17,7 +17,7 @@ from natsstream.errors import (
     ObjectNotFoundError,
 )
 from natsstream.objects.info import ObjectLink
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 
 if TYPE_CHECKING:
     from natsstream import JetStream, ObjectStore
@@ -41,7 +41,7 @@ async def write_link(js: JetStream, box: ObjectStore, name: str, link: dict[str,
     """Store a link as another client does, which checks nothing."""
     body = {"name": name, "bucket": box.name, "nuid": "N", "options": {"link": link}}
     await js.publish(
-        Place(box.name).meta_subject(name), json.dumps(body).encode(), rollup="subject"
+        StoreSubjects(box.name).meta_subject(name), json.dumps(body).encode(), rollup="subject"
     )
 
 

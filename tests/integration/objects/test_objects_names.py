@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from natsstream import connect
 from natsstream.errors import ObjectExistsError, ObjectNameError, ObjectNotFoundError
 from natsstream.objects.names import name_bytes_max
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 
 if TYPE_CHECKING:
     from natsstream import ObjectStore, ObjectWatch
@@ -51,7 +51,7 @@ STEPS = st.builds(
 )
 
 
-def is_legal(name: str, place: Place) -> bool:
+def is_legal(name: str, place: StoreSubjects) -> bool:
     """Tell whether a text can be a name."""
     try:
         return 0 < len(name.encode()) <= name_bytes_max(place)
@@ -67,7 +67,7 @@ class Model:
         marked: What was deleted, and has a marker.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: StoreSubjects) -> None:
         self._place = place
         self.objects: dict[str, bytes] = {}
         self.marked: set[str] = set()
@@ -132,7 +132,7 @@ async def compare(url: str, steps: list[Step]) -> None:
     bucket = f"names-{uuid.uuid4().hex}"
     async with connect(url) as js:
         box = await js.objects.create(bucket, storage="memory")
-        model = Model(Place(bucket))
+        model = Model(StoreSubjects(bucket))
         async with box.watch() as watch:
             for step in steps:
                 error = model.do(step)

@@ -16,8 +16,8 @@ from natsstream.errors import (
     ObjectNotFoundError,
     WrongLastSequenceError,
 )
-from natsstream.objects.metas import Metas
-from natsstream.objects.place import Place
+from natsstream.objects.meta_store import MetaStore
+from natsstream.objects.store_subjects import StoreSubjects
 
 if TYPE_CHECKING:
     from natsstream import JetStream, ObjectInfo, ObjectStore
@@ -45,7 +45,7 @@ async def killed_rename(
     js: JetStream, box: ObjectStore, old: str, new: str, *, writes: int
 ) -> None:
     """Do what a rename has done when its process is killed after so many of its writes."""
-    metas = Metas(js, await js.streams.get(f"OBJ_{box.name}"), Place(box.name))
+    metas = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
     held = await metas.read(old)
     assert held.live is not None
     await metas.write(held.live, revision=held.revision, renamed_to=new)
@@ -186,7 +186,7 @@ async def test_a_rename_under_way_ends_where_another_call_writes_the_old_name(
 ) -> None:
     # Its second write comes late: two names would point to chunks that one of them removes.
     await box.put("a", b"old")
-    metas = Metas(js, await js.streams.get(f"OBJ_{box.name}"), Place(box.name))
+    metas = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
     held = await metas.read("a")
     assert held.live is not None
     await metas.write(held.live, revision=held.revision, renamed_to="b")
@@ -226,10 +226,10 @@ async def test_a_rename_is_done_again_where_another_client_writes_the_old_name(
 ) -> None:
     # Other clients know nothing of the mark, and do not see that the object is being renamed.
     await box.put("a", b"xyz")
-    write = Metas.write
+    write = MetaStore.write
     updates = 0
 
-    async def then_update(metas: Metas, info: ObjectInfo, **fields: Any) -> ObjectInfo:
+    async def then_update(metas: MetaStore, info: ObjectInfo, **fields: Any) -> ObjectInfo:
         nonlocal updates
         stored = await write(metas, info, **fields)
         if fields.get("renamed_to") and not updates:
@@ -237,7 +237,7 @@ async def test_a_rename_is_done_again_where_another_client_writes_the_old_name(
             await write(metas, replace(info, description="theirs"), revision=None)
         return stored
 
-    monkeypatch.setattr(Metas, "write", then_update)
+    monkeypatch.setattr(MetaStore, "write", then_update)
     info = await box.rename("a", "b")
 
     assert updates

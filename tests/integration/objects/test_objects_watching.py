@@ -15,7 +15,7 @@ from natsstream.errors import (
     StreamRecreatedError,
 )
 from natsstream.objects.info import ObjectInfo
-from natsstream.objects.place import Place
+from natsstream.objects.store_subjects import StoreSubjects
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def test_every_object_is_listed_and_deleted_ones_where_asked_for(
     async with js.publisher() as publisher:
         for number in range(300):
             info = ObjectInfo(name=f"o{number}", bucket=box.name, nuid=f"N{number}")
-            await publisher.send(Place(box.name).meta_subject(info.name), info.to_json())
+            await publisher.send(StoreSubjects(box.name).meta_subject(info.name), info.to_json())
     await box.delete("o0")
     await box.link("l", "o1")
 
@@ -70,7 +70,7 @@ async def test_what_can_not_be_read_is_told_and_ends_no_listing(
     js: JetStream, box: ObjectStore
 ) -> None:
     await box.put("a", b"x")
-    await js.publish(Place(box.name).meta_subject("bad"), b"nonsense")
+    await js.publish(StoreSubjects(box.name).meta_subject("bad"), b"nonsense")
     await js.publish(f"$O.{box.name}.M.nobase64", b"{}")
     await box.put("b", b"x")
 
@@ -90,7 +90,7 @@ async def test_what_can_not_be_read_is_told_and_ends_no_listing(
 async def test_a_watch_that_raises_goes_on_behind_what_it_raised(
     js: JetStream, box: ObjectStore
 ) -> None:
-    await js.publish(Place(box.name).meta_subject("bad"), b"nonsense")
+    await js.publish(StoreSubjects(box.name).meta_subject("bad"), b"nonsense")
     await box.put("a", b"x")
 
     async with box.watch(on_unreadable="raise") as watch:
@@ -168,7 +168,7 @@ async def test_history_is_all_that_the_stream_holds(js: JetStream, box: ObjectSt
     # Clients keep one message an object; one that comes without a rollup stays beside.
     info = ObjectInfo(name="a", bucket=box.name, nuid="N")
     for _ in range(3):
-        await js.publish(Place(box.name).meta_subject("a"), info.to_json())
+        await js.publish(StoreSubjects(box.name).meta_subject("a"), info.to_json())
 
     async with box.watch(include_history=True) as watch:
         assert [info.revision async for info in watch.initial()] == [1, 2, 3]

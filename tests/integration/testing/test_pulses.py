@@ -11,8 +11,8 @@ import pytest
 
 from natsstream.errors import UsageError
 from natsstream.testing import NatsServer
+from natsstream.testing.freezer import draw_times
 from natsstream.testing.processes import has_exited
-from natsstream.testing.pulses import draw_times
 from tests.support import held
 from tests.support.eventually import eventually
 from tests.support.raw_nats import request

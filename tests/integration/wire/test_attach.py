@@ -12,6 +12,7 @@ import pytest_asyncio
 from nats.aio.client import Client as NatsPyClient
 
 from natsstream._wire.client import Client
+from natsstream.core.core import Core
 from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -22,7 +23,6 @@ from natsstream.errors import (
 from natsstream.events import Connected, Disconnected, PeerUnreadable
 from natsstream.jetstream import JetStream
 from natsstream.options import ConnectOptions
-from natsstream.streams.core.core import Core
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.peers import Peer, scripted

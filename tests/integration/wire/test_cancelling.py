@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream._wire.client import Client
+from natsstream.core.core import Core
 from natsstream.errors import ConnectionClosedError, TransportError
 from natsstream.options import ConnectOptions
-from natsstream.streams.core.core import Core
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ async def test_what_is_given_up_at_any_step_leaves_nothing(
         assert set(client.raw._subs) == subscriptions
         assert client.requests._waiting == {}  # pyright: ignore[reportPrivateUsage]
         assert client.raw._pongs == []
-        assert len(client._life._watchers) == 1  # pyright: ignore[reportPrivateUsage]
+        assert len(client._state._watchers) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_closing_from_several_tasks_at_once_ends_in_all_of_them(server: NatsServer) -> None:
@@ -207,12 +207,12 @@ async def test_subscription_that_could_not_be_opened_is_not_kept(
 ) -> None:
     async with open_client(server.url) as (client, _):
         core = Core(client)
-        watchers = len(client._life._watchers)  # pyright: ignore[reportPrivateUsage]
+        watchers = len(client._state._watchers)  # pyright: ignore[reportPrivateUsage]
         await client.close()
 
         for _ in range(3):
             with pytest.raises(ConnectionClosedError):
                 await core.subscribe("a").open()
 
-        assert len(client._life._watchers) == watchers  # pyright: ignore[reportPrivateUsage]
+        assert len(client._state._watchers) == watchers  # pyright: ignore[reportPrivateUsage]
         await core.drain()

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from natsstream import connect
+from natsstream.core.core import Core
 from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -20,7 +21,6 @@ from natsstream.errors import (
     SubjectError,
     UsageError,
 )
-from natsstream.streams.core.core import Core
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from natsstream.core.core import Core
 from natsstream.errors import AuthenticationError, PermissionDeniedError
 from natsstream.events import Closed, PermissionDenied
-from natsstream.streams.core.core import Core
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 

@@ -34,7 +34,7 @@ async def fill_the_socket(client: Client) -> None:
 
 def is_answered(client: Client) -> bool:
     """Tell whether an answer to the last ping was heard or lies in the socket, if one was sent."""
-    if not client.raw._pongs or client._life.watchdog._has_heard:  # pyright: ignore[reportPrivateUsage]
+    if not client.raw._pongs or client._state.watchdog._has_heard:  # pyright: ignore[reportPrivateUsage]
         return True
     own = client.raw.transport.get_extra_info("socket")
     return bool(select.select([own], [], [], 0)[0])
@@ -78,7 +78,7 @@ async def test_server_that_only_says_nothing_is_asked_and_kept(
         answered = client.raw._pongs_received
 
         async def was_asked_and_heard() -> bool:
-            dog = client._life.watchdog  # pyright: ignore[reportPrivateUsage]
+            dog = client._state.watchdog  # pyright: ignore[reportPrivateUsage]
             is_heard = dog._has_heard and dog._missed == 0  # pyright: ignore[reportPrivateUsage]
             return client.raw._pongs_received >= answered + 5 and is_heard
 

@@ -96,7 +96,7 @@ async def test_idle_connection_is_kept(application: Any) -> None:
     asked = application._pongs_received
 
     async def was_asked_and_heard() -> bool:
-        dog = client._life.watchdog  # pyright: ignore[reportPrivateUsage]
+        dog = client._state.watchdog  # pyright: ignore[reportPrivateUsage]
         is_heard = dog._has_heard and dog._missed == 0  # pyright: ignore[reportPrivateUsage]
         return application._pongs_received >= asked + 5 and is_heard
 

@@ -1,8 +1,4 @@
-"""What every client of the interop tests can do, and the shapes in which it answers.
-
-What lives here: the promise `Client` and plain data. What must not: a client; each has a file of
-its own, in which nothing of another client is used.
-"""
+"""What every client of the interop tests can do, and the shapes in which it answers."""
 
 from __future__ import annotations
 

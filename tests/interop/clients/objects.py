@@ -1,8 +1,4 @@
-"""What every client of the interop tests can do with objects, and the shapes of its answers.
-
-What lives here: the promise `ObjectClient` and plain data. What must not: a client; each has a
-file of its own, in which nothing of another client is used.
-"""
+"""What every client of the interop tests can do with objects, and the shapes of its answers."""
 
 from __future__ import annotations
 

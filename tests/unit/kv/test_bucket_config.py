@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream import BucketConfig, Placement, Republish, StreamConfig, StreamSource
+from natsstream.api.settings.mapping import SubjectTransform
+from natsstream.api.settings.source import ExternalStream
 from natsstream.errors import BucketNameError, ConfigError
 from natsstream.kv.buckets.conventions import BUCKET
-from natsstream.streams.settings.mapping import SubjectTransform
-from natsstream.streams.settings.source import ExternalStream
 
 MINUTE_NS = 60_000_000_000
 

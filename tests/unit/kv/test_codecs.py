@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream.errors import CodecError, ConfigError, KeyNameError
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.codecs import (
     Base64Keys,
     Base64Values,
@@ -17,7 +18,6 @@ from natsstream.kv.codecs import (
     KeyCodec,
     PathKeys,
 )
-from natsstream.kv.place import Place
 
 _CODECS: tuple[KeyCodec, ...] = (
     Base64Keys(),
@@ -37,8 +37,8 @@ class _Upper:
         return stored.lower()
 
 
-def _place(keys: KeyCodec) -> Place:
-    return Place("b", "KV_b", "$KV.b.", "$KV.b.", key_codec=keys)
+def _place(keys: KeyCodec) -> BucketSubjects:
+    return BucketSubjects("b", "KV_b", "$KV.b.", "$KV.b.", key_codec=keys)
 
 
 @given(st.sampled_from(_CODECS), st.text(max_size=20) | st.text(alphabet="ab./_*>+é\n", max_size=9))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from natsstream.api.message import Message
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.entry import Operation, entry_of, operation_of
-from natsstream.kv.place import Place
-from natsstream.streams.message import Message
 
-_PLACE = Place("b", "KV_b", "$KV.b.", "$KV.b.")
+_PLACE = BucketSubjects("b", "KV_b", "$KV.b.", "$KV.b.")
 
 
 def _message(headers: str = "", data: bytes = b"") -> Message:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream.errors import KeyNameError
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.keys import check_key, check_key_filter
-from natsstream.kv.place import Place
 
 # As nats.go jetstream/kv.go has them; written anew, so that a slip in ours shows.
 _GO_KEY = re.compile(r"\A[-/_=\.a-zA-Z0-9]+\Z")
-_PLACE = Place("b", "KV_b", "$KV.b.", "$KV.b.")
+_PLACE = BucketSubjects("b", "KV_b", "$KV.b.", "$KV.b.")
 
 
 def _go_takes(key: str) -> bool:
@@ -80,7 +80,7 @@ def test_a_key_may_fill_the_subject_to_its_last_byte() -> None:
 
 def test_the_longer_of_both_prefixes_bounds_a_key() -> None:
     """Else a key could be written and not be read, or the other way round."""
-    under_domain = Place("b", "KV_b", "$KV.b.", "$JS.hub.API.$KV.b.")
+    under_domain = BucketSubjects("b", "KV_b", "$KV.b.", "$JS.hub.API.$KV.b.")
     key = "x" * (3_584 - len("$KV.b."))
 
     with pytest.raises(KeyNameError):

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from natsstream import BucketConfig, StreamSource
+from natsstream.api.settings.mapping import SubjectTransform
+from natsstream.api.settings.source import ExternalStream
+from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.buckets.placing import place_of
-from natsstream.kv.place import Place
-from natsstream.streams.settings.mapping import SubjectTransform
-from natsstream.streams.settings.source import ExternalStream
 
 HERE, HUB = "$JS.API", "$JS.hub.API"
 EXTERNAL = ExternalStream(api=HUB)
 
 
-def prefixes(place: Place) -> tuple[str, str]:
+def prefixes(place: BucketSubjects) -> tuple[str, str]:
     return place.read_prefix, place.write_prefix
 
 
@@ -45,7 +45,7 @@ def test_keys_are_read_here_and_written_where_they_are_kept(
 
 
 def test_mirror_of_a_mirror_is_placed_by_its_origin() -> None:
-    origin = Place("b", "KV_b", "$KV.a.", f"{HUB}.$KV.a.")
+    origin = BucketSubjects("b", "KV_b", "$KV.a.", f"{HUB}.$KV.a.")
     config = BucketConfig(name="c", mirror=StreamSource(name="b")).to_stream()
 
     assert prefixes(place_of(config, HERE, origin)) == ("$KV.a.", f"{HUB}.$KV.a.")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import BucketNameError, ConfigError
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
-from natsstream.streams.config import StreamConfig
 
 GIVEN: list[dict[str, Any]] = [
     {},

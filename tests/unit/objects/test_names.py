@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.api.names import SUBJECT_BYTES_MAX, check_subject
 from natsstream.errors import BucketNameError, ConfigError, ObjectNameError
 from natsstream.objects.describing import check_description, check_headers, check_metadata
 from natsstream.objects.names import (
@@ -16,10 +17,9 @@ from natsstream.objects.names import (
     name_bytes_max,
     new_nuid,
 )
-from natsstream.objects.place import Place
-from natsstream.streams.names import SUBJECT_BYTES_MAX, check_subject
+from natsstream.objects.store_subjects import StoreSubjects
 
-PLACE = Place("files")
+PLACE = StoreSubjects("files")
 
 
 def test_subjects_are_those_of_every_client() -> None:

@@ -24,7 +24,7 @@ from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
 from natsstream._wire import attach as attach_module
 from natsstream._wire import client as client_module
-from natsstream._wire import life as life_module
+from natsstream._wire import connection_state as life_module
 from natsstream._wire import nats_py as nats_py_module
 from natsstream._wire import subscriptions as subscriptions_module
 

@@ -1,0 +1,248 @@
+"""What happens to one connection: who is told, who must wait no longer, and whether it is over.
+
+Law: whoever waits is woken by every break and by the end; an event is told once, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from natsstream._wire.permission_violations import parse_permission_violation
+from natsstream.errors import ConnectionClosedError, ConnectionLostError, NatsStreamError
+from natsstream.events import (
+    Closed,
+    Connected,
+    ConnectionEvent,
+    Disconnected,
+    LameDuck,
+    PeerSilent,
+    PeerUnreadable,
+    PermissionDenied,
+    ServerComplaint,
+    ServersChanged,
+)
+from natsstream.options import public_url
+
+if TYPE_CHECKING:
+    from natsstream._wire.watchdog import Watchdog
+
+_log = logging.getLogger(__name__)
+
+# What the server complained of just before a break is its cause; an older complaint is not.
+_CAUSE_S = 1.0
+# Commands written while there is no connection, kept by nats-py until there is one.
+PENDING_BYTES_MAX = 8 << 20
+CLOSE_TIMEOUT_S = 2.0
+
+Watcher = Callable[[], None]
+Listener = Callable[[ConnectionEvent], None]
+
+
+class ConnectionState:
+    """The state of one connection; nats-py and the lane call its `on_` methods.
+
+    Args:
+        on_denied: Told first of what the server does not allow.
+
+    Attributes:
+        nats: nats-py's client, once there is one.
+        watchdog: Watches the server while it is connected.
+        connections: How many connections were made; a change means that a break lies between.
+        last_error: What went wrong last, in words; may be empty.
+    """
+
+    def __init__(self, watchdog: Watchdog, on_denied: Callable[[PermissionDenied], None]) -> None:
+        self.nats: Any = None
+        self.watchdog: Watchdog = watchdog
+        self.connections: int = 0
+        self.last_error: str = ""
+        self._url = "no server"
+        self._blamed_at = -_CAUSE_S
+        self._is_closing = False
+        self._on_denied = on_denied
+        self._is_up = asyncio.Event()
+        self._is_closed = False
+        self._fatal: NatsStreamError | None = None
+        self._watchers: set[Watcher] = set()
+        self._listeners: set[Listener] = set()
+
+    # State.
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+        return self._is_up.is_set() and not self._is_closed
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the connection is over for good."""
+        return self._is_closed
+
+    @property
+    def url(self) -> str:
+        """The connected server, or the one that was last, without secrets."""
+        server = self.nats.connected_url if self.nats is not None else None
+        if server:  # nats-py tells it only while it is connected.
+            self._url = public_url(server.geturl())
+        return self._url
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Call back whenever the connection breaks, returns or closes; returns how to stop."""
+        self._watchers.add(watcher)
+        return lambda: self._watchers.discard(watcher)
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call back with each event; returns how to stop. The listener must not wait."""
+        self._listeners.add(listener)
+        return lambda: self._listeners.discard(listener)
+
+    async def wait_connected(self, timeout: float) -> None:
+        """Wait until a server is connected.
+
+        Raises:
+            ConnectionLostError: None was within `timeout` seconds.
+            ConnectionClosedError: The connection was closed.
+            AuthenticationError: It was, because the servers refuse the credentials.
+        """
+        try:
+            if not self._is_up.is_set():
+                async with asyncio.timeout(timeout):
+                    await self._is_up.wait()
+        except TimeoutError:
+            raise ConnectionLostError(
+                f"no server came back within {timeout:g} s",
+                detail=self.last_error,
+                hint="look at the servers, or raise request_timeout (readers: reconnect_timeout)",
+                retryable=True,
+            ) from None
+        self.check_open()
+
+    def check_open(self) -> None:
+        """Raise what ended the connection, if something has."""
+        if self._is_closed:
+            raise self.broken()
+
+    def broken(self) -> NatsStreamError:
+        """Return the error for those whose answer the break, or the end, has cost."""
+        if self._fatal is not None:
+            return self._fatal.with_traceback(None)
+        if self._is_closed or self._is_closing:
+            return ConnectionClosedError(
+                "the connection is closed",
+                detail=self.last_error,
+                hint="open a new one with natsstream.connect()",
+            )
+        return ConnectionLostError(
+            "connection lost before the answer came", detail=self.last_error, retryable=True
+        )
+
+    # What nats-py and the lane tell.
+
+    def on_heard(self) -> None:
+        """The server sent something."""
+        self.watchdog.heard()
+
+    async def on_error(self, error: Exception) -> None:
+        """Something went wrong that nats-py goes on after."""
+        # What broke the connection tells more than the end of file that follows.
+        if self._is_closing:
+            return
+        if asyncio.get_running_loop().time() - self._blamed_at >= _CAUSE_S:
+            self.last_error = str(error).removeprefix("nats: ") or type(error).__name__
+
+    async def on_connected(self) -> None:
+        """A server is connected, at first or again."""
+        self.connections += 1
+        self._blamed_at = -_CAUSE_S
+        self._is_up.set()
+        self.watchdog.start()
+        version = str(self.nats._server_info.get("version", ""))
+        self._tell(Connected(url=self.url, is_reconnect=self.connections > 1, version=version))
+        self._wake()
+
+    async def on_disconnected(self) -> None:
+        """The connection broke, or is being closed."""
+        self.watchdog.stop()
+        was_up = self._is_up.is_set()
+        self._is_up.clear()
+        if was_up and not self._is_closing:
+            self._tell(Disconnected(url=self.url, reason=self.last_error))
+        self._wake()
+
+    async def on_closed(self) -> None:
+        """nats-py has closed the connection and will not open another."""
+        self.end()
+
+    async def on_lame_duck(self) -> None:
+        """The server is about to shut down."""
+        self._tell(LameDuck(url=self.url))
+
+    async def on_servers(self) -> None:
+        """The cluster has told of more servers."""
+        servers = tuple(public_url(server.geturl()) for server in self.nats.servers)
+        self._tell(ServersChanged(url=self.url, servers=servers))
+
+    def on_server_error(self, text: str) -> None:
+        """The server sent `-ERR`."""
+        denial = parse_permission_violation(text)
+        if denial is None:
+            self._blame(text)
+            self._tell(ServerComplaint(url=self.url, text=text))
+            return
+        operation, subject, queue = denial
+        event = PermissionDenied(url=self.url, operation=operation, subject=subject, queue=queue)
+        _call(self._on_denied, event)
+        self._tell(event)
+
+    def on_broken(self, error: NatsStreamError) -> None:
+        """The peer sent what can not be handled; the connection is being aborted."""
+        self._blame(error.message)
+        self._tell(PeerUnreadable(url=self.url, error=error))
+
+    def on_refused(self, error: NatsStreamError) -> None:
+        """The servers refuse the credentials again and again: nats-py is about to close."""
+        self._fatal = error
+
+    def on_silent(self, seconds: float) -> None:
+        """Nothing came from the server for too long; it is being left."""
+        self._blame(f"nothing came from the server for {seconds:g} s")
+        self._tell(PeerSilent(url=self.url, seconds=seconds))
+
+    def begin_end(self) -> None:
+        """This side is closing: what breaks from now on is meant to."""
+        self._is_closing = True
+        self.last_error = ""
+
+    def end(self) -> None:
+        """The connection is over; ending twice is fine."""
+        if self._is_closed:
+            return
+        self.watchdog.stop()
+        self._is_closed = True
+        # Those who wait for a connection must wake to learn that none will come.
+        self._is_up.set()
+        self._tell(Closed(url=self.url, reason=self._fatal.message if self._fatal else ""))
+        self._wake()
+
+    def _blame(self, cause: str) -> None:
+        self.last_error = cause
+        self._blamed_at = asyncio.get_running_loop().time()
+
+    def _tell(self, event: ConnectionEvent) -> None:
+        for listener in tuple(self._listeners):
+            _call(listener, event)
+
+    def _wake(self) -> None:
+        for watcher in tuple(self._watchers):
+            _call(watcher)
+
+
+def _call(told: Callable[..., None], *args: ConnectionEvent) -> None:
+    """Call one of those who are told; when it fails, the others and the connection go on."""
+    try:
+        told(*args)
+    except Exception:  # noqa: BLE001 - it is theirs, and nats-py would end its attempts to reconnect.
+        _log.exception("who was told of the connection to the server failed")

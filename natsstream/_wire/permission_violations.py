@@ -1,0 +1,93 @@
+"""The errors that a server sends by itself: whom they are about.
+
+A permission violation arrives after the command that caused it, on no reply subject; all that
+connects the two is the subject in the text. The server offers nothing but English here.
+
+Source: nats-server's client.go, `pubPermissionViolation`, `subPermissionViolation`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from natsstream.errors import PermissionDeniedError
+from natsstream.events import PermissionDenied
+
+# 'Permissions Violation for Publish to "a.b"', '... for Publish with Reply of "a.b"' and
+# '... for Subscription to "a.>" using queue "workers"'.
+# Subjects stand there as Go's %q writes them, with escapes.
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'
+_DENIED = re.compile(
+    r"permissions violation for (publish|subscription) (?:to|with reply of) "
+    rf"{_QUOTED}(?: using queue {_QUOTED})?",
+    re.IGNORECASE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_AUTH_WORDS = ("authorization", "authentication", "user credentials", "account authentication")
+
+
+class PermissionViolation(NamedTuple):
+    """What the server does not allow.
+
+    Attributes:
+        operation: "publish" or "subscription".
+        subject: The subject as it was sent; of a message whose reply is not allowed, the reply.
+        queue: The queue group, empty for none.
+    """
+
+    operation: Literal["publish", "subscription"]
+    subject: str
+    queue: str
+
+
+def parse_permission_violation(text: str) -> PermissionViolation | None:
+    """Return what is not allowed, None for any other error."""
+    found = _DENIED.search(text)
+    if found is None:
+        return None
+    operation = "publish" if found[1].lower() == "publish" else "subscription"
+    return PermissionViolation(operation, _unquote(found[2]), _unquote(found[3] or ""))
+
+
+def _unquote(text: str) -> str:
+    """Return what Go's %q has quoted; bytes that are no UTF-8 become surrogates, as elsewhere."""
+    raw = b"".join(_pieces(text))
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    stop = 0
+    for escape in _ESCAPE.finditer(text):
+        yield text[stop : escape.start()].encode("utf-8", "surrogateescape")
+        stop = escape.end()
+        byte, short, long, letter = escape.groups()
+        if byte is not None:
+            yield bytes.fromhex(byte)
+        elif letter is not None:
+            yield _LETTERS.get(letter, letter).encode("utf-8", "surrogateescape")
+        else:
+            code = int(short or long, 16)
+            yield chr(code if code <= sys.maxunicode else 0xFFFD).encode("utf-8", "replace")
+    yield text[stop:].encode("utf-8", "surrogateescape")
+
+
+def denied_error(event: PermissionDenied) -> PermissionDeniedError:
+    """Return the error for whoever waits for what was denied."""
+    verb = "publish" if event.operation == "publish" else "subscribe"
+    return PermissionDeniedError(
+        f"this user may not {verb} to {event.subject}",
+        operation=event.operation,
+        subject=event.subject,
+        hint=f"allow it in the account's permissions: {verb} {event.subject}",
+    )
+
+
+def is_about_credentials(text: str) -> bool:
+    """Tell whether the server refuses the user, and not what the user did."""
+    lowered = text.lower()
+    # A server that is busy says "Authentication Timeout" to the best credentials.
+    return "timeout" not in lowered and any(word in lowered for word in _AUTH_WORDS)

@@ -1,0 +1,297 @@
+"""Makes, changes and reads consumers by their configuration.
+
+Law: creating never changes a consumer that is there, and changing never makes one: the server is
+told which is meant. An update sends back every field that the server has, also those that we do not
+know, with only the caller's changes in them. What the server says that it took is compared with
+what was sent. Source: ADR-31 of the API's `action`, nats.go jetstream/consumer.go upsertConsumer.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal, cast
+
+from natsstream._wire import subjects
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api import consumer_rules as rules
+from natsstream.api.consumer_config import FIELD_NAMES, ConsumerConfig
+from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
+from natsstream.api.consumer_overlay import consumer_changed, consumer_created, overlay
+from natsstream.api.diff import ConfigChange
+from natsstream.api.existing import consumer_differences, told
+from natsstream.api.features import (
+    CONSUMER_FIELDS,
+    CONSUMER_PAUSE,
+    check_taken,
+    unknown_field,
+    used_features,
+    without_unsaid,
+)
+from natsstream.api.names import SUBJECT_BYTES_MAX, check_consumer_name, check_stream_name
+from natsstream.api.requests import Api
+from natsstream.api.stream_config import without_levels
+from natsstream.errors import (
+    ConfigError,
+    ConsumerExistsError,
+    ConsumerNotFoundError,
+    NatsStreamError,
+    ServerError,
+)
+from natsstream.units import format_rfc3339, time_to_ns
+
+# What the server would do by itself; without it a consumer forgets what was not handled.
+_ACK_POLICY = "explicit"
+# Servers take it without a word, and the consumer is gone when nobody reads it for a while.
+_NOT_OURS_TO_CHANGE = ("durable", "deliver_subject")
+
+
+async def read_consumer(api: Api, stream: str, name: str) -> ConsumerInfo:
+    """Return the info of a consumer that exists.
+
+    Raises:
+        ConsumerNameError: No server would take the name; nothing was sent.
+        ConsumerNotFoundError: It does not exist.
+        StreamNotFoundError: Its stream does not exist.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip to the consumer's leader.
+    """
+    check_stream_name(stream)
+    check_consumer_name(name)
+    what = f"consumer {name} of stream {stream}"
+    answer = await api.read(subjects.consumer_info(stream, name), None, what=what)
+    return ConsumerInfo.from_json(answer)
+
+
+async def create_consumer(
+    api: Api, stream: str, config: ConsumerConfig
+) -> tuple[ConsumerInfo, ConfigChange]:
+    """Create a consumer; one that has exactly this configuration already is returned.
+
+    Raises:
+        ConfigError: Fields do not go together; nothing was sent.
+        ConsumerExistsError: A consumer of this name has another configuration; `differences` says
+            in which fields.
+        StreamNotFoundError: The stream does not exist.
+        InvalidConfigError: The server refuses a field, or took it as something else.
+        UnsupportedServerError: The server lacks a field. Where this was known nothing was sent.
+        TransportError: There was no answer; whether it was made is not known.
+
+    Cost: one round trip, on a cluster with an election.
+    """
+    if config.name is None:
+        config = replace(config, name=secrets.token_hex(8), durable=False)
+    if config.ack_policy is None:
+        config = replace(config, ack_policy=_ACK_POLICY)
+    if config.pause_until is not None and time_to_ns(config.pause_until) <= time.time_ns():
+        config = replace(config, pause_until=None)
+    rules.check_whole(_values(config))
+    body = without_unsaid(CONSUMER_FIELDS, config.to_json())
+    if config.metadata is not None:
+        # Where the configuration comes from another server: this one has its own level.
+        body["metadata"] = without_levels(config.metadata)
+    await api.require(*used_features(CONSUMER_FIELDS, body))
+    try:
+        info = await _send(api, stream, _name_of(config), body, action="create", given=body)
+    except ConsumerExistsError as error:
+        info = await _existing(api, stream, config, error)
+    return info, consumer_created(info.name, config)
+
+
+async def update_consumer(
+    api: Api, stream: str, config: ConsumerConfig
+) -> tuple[ConsumerInfo, ConfigChange]:
+    """Change the fields that are given and leave all others as the server has them.
+
+    Returns:
+        The consumer, and what was changed; nothing is sent where nothing differs.
+
+    Raises:
+        ConfigError: There is no name, or fields do not go together; nothing was sent.
+        ConsumerNotFoundError: It does not exist.
+        InvalidConfigError: The server refuses a change, or took it as something else.
+        UnsupportedServerError: The server lacks a field; see `create_consumer`.
+        TransportError: There was no answer; whether it was changed is not known.
+
+    Cost: two round trips, or one; a third when `pause_until` differs.
+    """
+    return await _overlay(api, await read_consumer(api, stream, _name_of(config)), config)
+
+
+async def ensure_consumer(
+    api: Api, stream: str, config: ConsumerConfig
+) -> tuple[ConsumerInfo, ConfigChange]:
+    """Create a consumer, or change the fields that differ, or leave it as it is.
+
+    Returns:
+        The consumer, and what was done.
+
+    Raises:
+        NatsStreamError: As for `create_consumer` and `update_consumer`.
+
+    Cost: one round trip where nothing differs, else two; a third when `pause_until` differs.
+    """
+    name = _name_of(config)
+    try:
+        held = await read_consumer(api, stream, name)
+    except ConsumerNotFoundError:
+        try:
+            return await create_consumer(api, stream, config)
+        except ConsumerExistsError:  # Somebody else was faster, with another configuration.
+            held = await read_consumer(api, stream, name)
+    return await _overlay(api, held, config)
+
+
+async def plan_consumer(api: Api, stream: str, config: ConsumerConfig) -> ConfigChange:
+    """Return what `ensure_consumer` would do, and do nothing.
+
+    Raises:
+        StreamNotFoundError: The stream does not exist.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    try:
+        held = await read_consumer(api, stream, _name_of(config))
+    except ConsumerNotFoundError:
+        return consumer_created(_name_of(config), config)
+    return _change(config, held)
+
+
+async def pause_consumer(api: Api, stream: str, name: str, until_ns: int | None) -> ConsumerPause:
+    """Pause a consumer until a moment, or let it go on.
+
+    Args:
+        api: The connection's API.
+        stream: Name of the stream.
+        name: Name of the consumer.
+        until_ns: Unix nanoseconds; None or a moment that has passed lets it go on.
+
+    Raises:
+        ConsumerNotFoundError: It does not exist.
+        UnsupportedServerError: The server is older than 2.11; nothing was sent.
+        TransportError: There was no answer.
+    """
+    what = f"consumer {check_consumer_name(name)} of stream {stream}"
+    body = None if until_ns is None else {"pause_until": format_rfc3339(until_ns)}
+    await api.require(CONSUMER_PAUSE)
+    return ConsumerPause.from_json(
+        await api.change(subjects.consumer_pause(stream, name), body, what=what)
+    )
+
+
+async def _overlay(
+    api: Api, held: ConsumerInfo, wanted: ConsumerConfig
+) -> tuple[ConsumerInfo, ConfigChange]:
+    change = _change(wanted, held)
+    config = cast("dict[str, object]", held.raw["config"])
+    sent = replace(
+        change, fields=tuple(each for each in change.fields if each.name != "pause_until")
+    )
+    info = held
+    if sent.fields:
+        body, given = overlay(wanted, config, sent)
+        _check_changes(held, ConsumerConfig.from_json(body), sent)
+        await api.require(*used_features(CONSUMER_FIELDS, given))
+        try:
+            info = await _send(api, held.stream, held.name, body, action="update", given=given)
+        except ServerError as error:
+            if change.refused:
+                names = ", ".join(each.name for each in change.refused)
+                error.hint = f"{names}: {change.refused[0].refusal}; delete it and make it anew"
+            elif isinstance(error, ConsumerExistsError):
+                error.hint = "deliver_subject changes only while nobody listens there"
+            raise
+    if len(sent.fields) < len(change.fields) and wanted.pause_until is not None:
+        # An update would take no notice of it.
+        await pause_consumer(api, held.stream, held.name, time_to_ns(wanted.pause_until))
+        info = await read_consumer(api, held.stream, held.name)
+    return info, change
+
+
+async def _existing(
+    api: Api, stream: str, config: ConsumerConfig, error: ConsumerExistsError
+) -> ConsumerInfo:
+    """Return the consumer that is there where nothing differs; else let the error say what does."""
+    try:
+        held = await read_consumer(api, stream, _name_of(config))
+    except NatsStreamError:  # It is gone by now, or may not be looked at.
+        raise error from None
+    changes = consumer_changed(config, cast("Mapping[str, object]", held.raw["config"])).fields
+    theirs = {**held.config.given(), **held.config.extra}
+    differences = consumer_differences(changes, {**config.given(), **config.extra}, theirs)
+    if held.config.is_durable != config.is_durable and "durable" not in differences:
+        differences = {**differences, "durable": (held.config.is_durable, config.is_durable)}
+    if not differences:
+        return held
+    told(error, differences)
+    raise error
+
+
+def _change(wanted: ConsumerConfig, held: ConsumerInfo) -> ConfigChange:
+    if wanted.pause_until is not None and time_to_ns(wanted.pause_until) <= time.time_ns():
+        # A pause that is over asks for nothing, also not to end one that somebody else has made.
+        wanted = replace(wanted, pause_until=None)
+    return consumer_changed(wanted, cast("Mapping[str, object]", held.raw["config"]))
+
+
+def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigChange) -> None:
+    """Refuse what the server would take without doing it, or would refuse with other words."""
+    for field in change.refused:
+        if field.name in _NOT_OURS_TO_CHANGE:
+            raise ConfigError(
+                f"{field.name} of consumer {held.name}: {field.refusal}",
+                hint="delete it and make it anew, or give the new one another name",
+            )
+    try:
+        rules.check_whole(_values(merged))
+    except ConfigError:
+        rules.check_whole(_values(held.config))  # What is there already is not the caller's fault.
+        raise
+
+
+async def _send(
+    api: Api,
+    stream: str,
+    name: str,
+    config: dict[str, object],
+    *,
+    action: Literal["create", "update"],
+    given: Mapping[str, object],
+) -> ConsumerInfo:
+    """Send a configuration, and compare it with what the server says that it took."""
+    check_stream_name(stream)
+    what = f"consumer {name} of stream {stream}"
+    # A single filter stands in the subject, where permissions can see it, if there is room.
+    one = cast("str", config.get("filter_subject") or "")
+    subject = subjects.consumer_create(stream, name, one)
+    if len(api.subject(subject).encode()) > SUBJECT_BYTES_MAX:
+        subject = subjects.consumer_create(stream, name)
+    body: dict[str, object] = {"stream_name": stream, "config": config, "action": action}
+    try:
+        info = ConsumerInfo.from_json(await api.change(subject, body, what=what))
+    except ServerError as error:
+        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
+            raise
+        raise unknown_field(error, what) from error
+    taken = cast("dict[str, object]", info.raw["config"])
+    check_taken(what, CONSUMER_FIELDS, given=given, sent=config, taken=taken)
+    return info
+
+
+def _name_of(config: ConsumerConfig) -> str:
+    if config.name is None:
+        raise ConfigError(
+            "the consumer has no name", hint="create() makes one that has none; give a name"
+        )
+    return config.name
+
+
+def _values(config: ConsumerConfig) -> dict[str, object]:
+    values: dict[str, object] = {name: getattr(config, name) for name in FIELD_NAMES}
+    values["deliver_policy"] = config.starts_with
+    values["durable"] = config.is_durable
+    return values

@@ -1,0 +1,178 @@
+"""What a server says of a consumer: configuration, progress and who reads it.
+
+Law: the answer is kept whole in `raw`; typed fields are read from it, nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from natsstream.api.cluster_info import ClusterInfo
+from natsstream.api.consumer_config import ConsumerConfig
+from natsstream.fields import Fields
+from natsstream.units import time_from_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerProgress:
+    """A place in the stream that a consumer has reached.
+
+    Attributes:
+        consumer_seq: Deliveries up to there, redeliveries counted.
+        stream_seq: Sequence in the stream.
+        last_active_ns: Unix nanoseconds when it moved last; 0 for never, or not told.
+    """
+
+    consumer_seq: int
+    stream_seq: int
+    last_active_ns: int
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> ConsumerProgress:
+        """Return the place that a server sent."""
+        return cls(
+            fields.count("consumer_seq"),
+            fields.count("stream_seq"),
+            fields.moment("last_active", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityGroupState:
+    """Who is pinned in a priority group.
+
+    Attributes:
+        group: The group's name.
+        pinned_client_id: The id that the pinned client sends; empty while nobody is pinned.
+        pinned_ns: Unix nanoseconds since when; 0 while nobody is.
+    """
+
+    group: str
+    pinned_client_id: str
+    pinned_ns: int
+
+    @classmethod
+    def from_json(cls, fields: Fields) -> PriorityGroupState:
+        """Return the group that a server sent."""
+        return cls(
+            fields.text("group"),
+            fields.text("pinned_client_id", ""),
+            fields.moment("pinned_ts", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPause:
+    """Whether a consumer is paused; the answer to `pause` and `resume`.
+
+    Attributes:
+        is_paused: True while it delivers nothing.
+        until: When it goes on by itself, UTC; None where it is not paused.
+        remaining: Seconds until then; 0 where it is not paused.
+    """
+
+    is_paused: bool
+    until: datetime | None
+    remaining: float
+
+    @classmethod
+    def from_json(cls, fields: Fields, config: Fields | None = None) -> ConsumerPause:
+        """Return the pause that a server sent.
+
+        Args:
+            fields: Its answer.
+            config: The consumer's configuration, where the answer has its end in there.
+        """
+        told = config if config is not None and not fields.has("pause_until") else fields
+        is_paused, until_ns = fields.flag("paused"), told.moment("pause_until", 0)
+        return cls(
+            is_paused,
+            time_from_ns(until_ns) if is_paused and until_ns else None,
+            fields.seconds("pause_remaining", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerInfo:
+    """A consumer at one moment.
+
+    Attributes:
+        stream: Name of its stream.
+        name: Its name.
+        config: Its configuration.
+        created_ns: Unix nanoseconds of its creation: one that is deleted and made again under the
+            same name has another.
+        delivered: The last delivery.
+        ack_floor: Up to where everything is settled.
+        num_ack_pending: Messages out and not settled.
+        num_redelivered: Of those, the ones that were delivered more than once.
+        num_waiting: Pull requests that wait.
+        num_pending: Messages that it has still to deliver.
+        is_push_bound: True while somebody listens on the deliver subject; a push consumer only.
+        pause: Whether it is paused.
+        priority_groups: Who is pinned, by group.
+        cluster: The servers that hold it; None for a server alone.
+        time_ns: Unix nanoseconds of the server's answer; 0 where it does not tell.
+        raw: The server's whole answer.
+    """
+
+    stream: str
+    name: str
+    config: ConsumerConfig
+    created_ns: int
+    delivered: ConsumerProgress
+    ack_floor: ConsumerProgress
+    num_ack_pending: int
+    num_redelivered: int
+    num_waiting: int
+    num_pending: int
+    is_push_bound: bool
+    pause: ConsumerPause
+    priority_groups: tuple[PriorityGroupState, ...]
+    cluster: ClusterInfo | None
+    time_ns: int
+    raw: Mapping[str, object]
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, object] | Fields) -> ConsumerInfo:
+        """Return the info that a server sent.
+
+        Raises:
+            ProtocolError: It is no consumer info.
+        """
+        fields = Fields.of(body, "the info of a consumer")
+        config, cluster = fields.part("config"), fields.part_or_none("cluster")
+        return cls(
+            fields.text("stream_name"),
+            fields.text("name"),
+            ConsumerConfig.from_json(config),
+            fields.moment("created"),
+            ConsumerProgress.from_json(fields.part("delivered")),
+            ConsumerProgress.from_json(fields.part("ack_floor")),
+            *(fields.count(name) for name in _COUNTS),
+            is_push_bound=fields.flag("push_bound"),
+            pause=ConsumerPause.from_json(fields, config),
+            priority_groups=tuple(
+                map(PriorityGroupState.from_json, fields.parts("priority_groups"))
+            ),
+            cluster=None if cluster is None else ClusterInfo.from_json(cluster),
+            time_ns=fields.moment("ts", 0),
+            raw=fields.raw,
+        )
+
+    @property
+    def is_push(self) -> bool:
+        """True when the server sends without being asked."""
+        return self.config.is_push
+
+    def __repr__(self) -> str:
+        return (
+            f"<ConsumerInfo {self.name} of {self.stream}: {self.num_pending} pending, "
+            f"{self.num_ack_pending} out, {self.num_redelivered} redelivered, "
+            f"{self.num_waiting} pulls waiting>"
+        )
+
+
+_COUNTS = ("num_ack_pending", "num_redelivered", "num_waiting", "num_pending")

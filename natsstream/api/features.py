@@ -1,0 +1,311 @@
+"""Which server has which feature, and the error for one that lacks it.
+
+Law: a server that lacks something is found before anything is sent; what slips through, since the
+stream lives on another server than the connection, is found in the server's answer. Nothing is
+left out in silence.
+
+JetStream's API level (ADR-44) speaks for the servers that hold the streams; the version of the
+connected server, which may be a leaf node or a proxy, counts only where no level is known. Servers
+up to 2.11 drop the fields that they do not know, later ones refuse them (10025).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from natsstream.api.stream_config import RESERVED_METADATA, says_something
+from natsstream.errors import InvalidConfigError, ServerError, UnsupportedServerError
+
+if TYPE_CHECKING:
+    from natsstream._wire.client import Client
+
+# The first release of each API level. 2.12 went on to level 3 in a later patch release.
+_LEVELS = {(2, 11): 1, (2, 12): 2, (2, 14): 4, (2, 15): 5}
+_VERSION = re.compile(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?![\d.])", re.ASCII)
+_UNKNOWN_FIELD = re.compile(r'unknown field "([^"]{1,80})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Something that not every server has.
+
+    Attributes:
+        name: What errors call it.
+        needs: The first release line that has it, such as `(2, 11)`.
+    """
+
+    name: str
+    needs: tuple[int, int]
+
+    @property
+    def level(self) -> int:
+        """JetStream's API level that has it; 0 where every level has it."""
+        return _LEVELS.get(self.needs, 0)
+
+    @property
+    def needs_text(self) -> str:
+        """The first release line that has it, such as `2.11`."""
+        return f"{self.needs[0]}.{self.needs[1]}"
+
+
+# What every request needs: the oldest servers that were tried.
+ALL = Feature("what natsstream asks of every server", (2, 10))
+# What a request needs beyond that, apart from configurations.
+MANY_FILTERS = Feature("a consumer with several filters", (2, 10))
+MESSAGE_TTL = Feature("time to live of a message", (2, 11))
+EXPECT_SUBJECT = Feature("expecting the last sequence of another subject", (2, 11))
+GET_BY_TIME = Feature("finding a message by its time", (2, 11))
+DIRECT_BATCH = Feature("direct reads of several messages", (2, 11))
+PLACED_LEADER = Feature("choosing where the next leader is", (2, 11))
+CONSUMER_PAUSE = Feature("pausing a consumer", (2, 11))
+CONSUMER_UNPIN = Feature("unpinning a client of a consumer", (2, 11))
+CONSUMER_RESET = Feature("resetting a consumer", (2, 14))
+ATOMIC_BATCH = Feature("atomic batches", (2, 12))
+MEMORY_BACKUP = Feature("backup of a stream in memory", (2, 15))
+RENAMED_RESTORE = Feature("restoring a stream under another name", (2, 15))
+ATOMIC_BATCH_END = Feature("committing an atomic batch without a last message", (2, 14))
+COUNTERS = Feature("counters", (2, 12))
+SCHEDULES = Feature("scheduled messages", (2, 12))
+# 2.12 takes no notice of what else a schedule says.
+SCHEDULES_REPEATED = Feature(
+    "schedules that repeat, or have a source, rollup or time zone", (2, 14)
+)
+SCHEDULES_ENDED = Feature("ending a schedule by a message", (2, 14))
+FAST_BATCH = Feature("fast batches", (2, 14))
+
+
+def _fields(noun: str, since: Mapping[tuple[int, int], str]) -> dict[str, Feature]:
+    return {
+        path: Feature(f"the {noun}'s {path}", needs)
+        for needs, paths in since.items()
+        for path in paths.split()
+    }
+
+
+# JSON fields of configurations that servers of 2.10 and older may lack, by the release that brought
+# them. A dot goes into an object or each of a list; `field=value` is a value that came later.
+STREAM_FIELDS: Mapping[str, Feature] = _fields(
+    "stream",
+    {
+        (2, 10): "compression first_seq subject_transform consumer_limits metadata "
+        "mirror.subject_transforms sources.subject_transforms",
+        (2, 11): "allow_msg_ttl subject_delete_marker_ttl placement.preferred",
+        (2, 12): "allow_atomic allow_msg_counter allow_msg_schedules persist_mode",
+        (2, 14): "allow_batched mirror.consumer sources.consumer",
+    },
+)
+CONSUMER_FIELDS: Mapping[str, Feature] = _fields(
+    "consumer",
+    {
+        (2, 10): "filter_subjects metadata",
+        (2, 11): "pause_until priority_groups priority_policy priority_timeout",
+        (2, 12): "priority_policy=prioritized",
+        (2, 14): "ack_policy=flow_control",
+    },
+)
+
+
+def parse_version(text: object) -> tuple[int, int, int] | None:
+    """Return the numbers of a server's version, or None when it is none.
+
+    A pre-release such as `2.15.0-beta.1` counts as its release: what it lacks shows in answers.
+    """
+    found = _VERSION.match(text) if isinstance(text, str) else None
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+
+
+def api_level(account: Mapping[str, object]) -> int | None:
+    """Return the API level in an answer to `$JS.API.INFO`; None where it has no legal one."""
+    api = account.get("api")
+    if not isinstance(api, dict):
+        return None
+    level = cast("dict[str, object]", api).get("level", 0)
+    return level if type(level) is int and level >= 0 else None
+
+
+def has_feature(feature: Feature, *, version: object, level: int | None) -> bool:
+    """Tell whether a server has a feature.
+
+    Args:
+        feature: The feature.
+        version: What the connected server says of its version; anything that is no version counts
+            as a server without the feature.
+        level: JetStream's API level; None where it is not known.
+    """
+    if level is not None and feature.level:
+        return level >= feature.level
+    if level:
+        return True  # Whoever has a level has all that came before levels.
+    numbers = parse_version(version)
+    return numbers is not None and numbers[:2] >= feature.needs
+
+
+def is_too_old(version: object) -> bool:
+    """Tell whether a server is older than all that natsstream works with; unknown is not."""
+    numbers = parse_version(version)
+    return numbers is not None and numbers[:2] < ALL.needs
+
+
+def require(client: Client, *wanted: Feature, level: int | None = None) -> None:
+    """Refuse what the server lacks, before anything is sent; see `Api.require` for the level.
+
+    Raises:
+        UnsupportedServerError: The server lacks a feature; of several it names all, and has the
+            attributes of the youngest.
+    """
+    version = client.server_info.get("version")
+    once = dict.fromkeys(wanted)  # Several parts of one call may want the same.
+    lacking = [each for each in once if not has_feature(each, version=version, level=level)]
+    if not lacking:
+        return
+    # JetStream may be older than the server that the connection goes to, which must not be blamed.
+    is_connected = any(not has_feature(each, version=version, level=None) for each in lacking)
+    said = str(version or "")[:40] if is_connected else ""
+    has = f"version {said or 'unknown'}" if is_connected else f"API level {level}"
+    where = client.url if is_connected else f"JetStream behind {client.url}"
+    features = ", ".join(f"{each.name} (since nats-server {each.needs_text})" for each in lacking)
+    raise unsupported(
+        f"{where} has {has} and lacks {features}",
+        max(lacking, key=lambda feature: feature.needs),
+        version=said,
+        hint="leave it out, or upgrade the servers; nothing was sent",
+    )
+
+
+def unsupported(
+    message: str, feature: Feature | str, *, version: str = "", detail: str = "", hint: str = ""
+) -> UnsupportedServerError:
+    """Return the error for a feature, or for a field of which only the name is known."""
+    error = UnsupportedServerError(message, detail=detail, hint=hint)
+    error.feature = feature.name if isinstance(feature, Feature) else feature
+    error.needs = feature.needs_text if isinstance(feature, Feature) else ""
+    error.version = version
+    return error
+
+
+def used_features(fields: Mapping[str, Feature], config: Mapping[str, object]) -> list[Feature]:
+    """Return the features that a configuration asks for, the oldest first."""
+    return [feature for path, feature in fields.items() if _is_used(config, path)]
+
+
+def _is_used(config: Mapping[str, object], path: str) -> bool:
+    name, _, wanted = path.partition("=")
+    found: list[object] = [config]
+    for token in name.split("."):
+        inside = [item for value in found for item in _objects(value)]
+        found = [item[token] for item in inside if token in item]
+    return wanted in found if wanted else any(map(says_something, found))
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    items = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
+    return [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
+
+
+def without_unsaid(
+    fields: Mapping[str, Feature], config: Mapping[str, object]
+) -> dict[str, object]:
+    """Return a new configuration without young fields that say nothing, such as a false switch.
+
+    Every server does the same without them, and one that does not know them may refuse them.
+    """
+    return {
+        name: value for name, value in config.items() if name not in fields or says_something(value)
+    }
+
+
+def dropped_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> list[str]:
+    """Return the paths of what was sent and is not in the server's answer, sorted.
+
+    A field that says nothing (0, false, empty, "none", "default") may be left out by a server.
+    """
+    dropped: list[str] = []
+    for name, value in sent.items():
+        if not says_something(value) or name.startswith(RESERVED_METADATA):
+            continue
+        if name not in taken:
+            dropped.append(name)
+            continue
+        pairs = zip(_objects(value), _objects(taken[name]), strict=False)
+        for ours, theirs in pairs:
+            dropped += [f"{name}.{path}" for path in dropped_fields(ours, theirs)]
+    return sorted(set(dropped))
+
+
+def changed_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> list[str]:
+    """Return the names of numbers, texts and switches that the server took as something else."""
+    return sorted(
+        name
+        for name, value in sent.items()
+        if isinstance(value, int | str)
+        and says_something(value)
+        and name in taken
+        and taken[name] != value
+        and not (_is_unlimited(value) and _is_unlimited(taken[name]))
+    )
+
+
+def _is_unlimited(value: object) -> bool:
+    """Tell whether a number is no limit, which servers write in two ways."""
+    return isinstance(value, int) and value <= 0
+
+
+def check_taken(
+    what: str,
+    fields: Mapping[str, Feature],
+    *,
+    given: Mapping[str, object],
+    sent: Mapping[str, object],
+    taken: Mapping[str, object],
+) -> None:
+    """Compare the configuration in a server's answer with the one that was sent.
+
+    Args:
+        what: What was made or changed, such as `stream ORDERS`.
+        fields: STREAM_FIELDS or CONSUMER_FIELDS.
+        given: The fields that the caller gave.
+        sent: All fields that were sent.
+        taken: The configuration in the answer.
+
+    Raises:
+        UnsupportedServerError: The server dropped a field that it does not know.
+        InvalidConfigError: It took a field as something else.
+    """
+    hint = "take it as it is, change it, or delete it: nothing was undone"
+    if sent.get("mirror"):
+        # Nobody publishes to a mirror, so it has no window: clusters leave it out, and a single
+        # server after its next start (jetstream.go fixCfgMirrorWithDedupWindow).
+        sent = {name: value for name, value in sent.items() if name != "duplicate_window"}
+    dropped = dropped_fields(sent, taken)
+    if dropped:
+        feature = fields.get(dropped[0])
+        needs = f", which needs nats-server {feature.needs_text}" if feature else ""
+        raise unsupported(
+            f"{what} is there now, but without {', '.join(dropped)}{needs}: "
+            "the server that holds it dropped what it does not know",
+            feature or dropped[0],
+            hint=hint,
+        )
+    changed = changed_fields(given, taken)
+    if changed:
+        shown = ", ".join(f"{name} {taken[name]!r} for {given[name]!r}" for name in changed)
+        raise InvalidConfigError(f"{what} is there now, but with {shown}", hint=hint)
+
+
+def unknown_field(error: ServerError, what: str) -> UnsupportedServerError:
+    """Return the error for 10025: the server can not read a configuration.
+
+    Servers from 2.12 on answer so to a field that they do not know, all servers to a value.
+    """
+    found = _UNKNOWN_FIELD.search(error.description)  # For the reader; the number has decided.
+    name = found[1] if found else ""
+    problem = f"the server does not know {name}" if name else "the server can not read a value"
+    return unsupported(
+        f"{what}: {problem}; nothing was done",
+        name,
+        detail=error.description,
+        hint="leave it out, look at its type, or upgrade the servers",
+    )

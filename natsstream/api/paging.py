@@ -1,0 +1,143 @@
+"""Lists that come page by page, and what servers name in them and can not describe.
+
+Law: what the servers name and can not describe is never left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from natsstream.arguments import check_choice
+from natsstream.errors import ProtocolError, UnavailableError
+
+if TYPE_CHECKING:
+    from natsstream.api.requests import Api
+    from natsstream.fields import Fields
+
+OnMissing: TypeAlias = Literal["raise", "report"]
+_SHOWN_MAX = 5
+
+
+async def pages(
+    api: Api,
+    api_subject: str,
+    body: Mapping[str, object],
+    *,
+    what: str,
+    names: Callable[[Fields], Collection[str]],
+    at_first: Mapping[str, object] | None = None,
+) -> AsyncIterator[Fields]:
+    """Yield the answers to a question for a list, one for each page.
+
+    The servers sort by name and keep nothing between two pages: what is made or deleted meanwhile
+    may be listed or not.
+
+    Args:
+        api: The connection's API.
+        api_subject: The question.
+        body: What it asks for, beside the place.
+        what: What is listed, for errors.
+        names: Returns the names of what a page lists.
+        at_first: What only the first question asks for besides.
+
+    Raises:
+        ProtocolError: A page came twice, or an empty one before the end: the list has no end.
+    """
+    offset = 0
+    seen: set[int] = set()
+    while True:
+        asked = {**body, **({} if offset else at_first or {}), "offset": offset}
+        answer = await api.read(api_subject, asked, what=what)
+        # Also what a page names and can not describe has its place in it.
+        named = frozenset((*names(answer), *answer.texts("missing"), *answer.words("offline")))
+        page = hash(named)
+        size, total = answer.count("limit") or len(named), answer.count("total")
+        has_more = offset + size < total
+        if page in seen or (has_more and not named):
+            raise ProtocolError(
+                f"{what}: the page from {offset} on tells nothing new, and the list has {total}"
+            )
+        seen.add(page)
+        yield answer
+        offset += size
+        if not has_more:
+            return
+
+
+def listed_streams(answer: Fields) -> list[str]:
+    """Return the names of the streams on a page of infos."""
+    return [each.part("config").text("name") for each in answer.parts("streams")]
+
+
+class Gaps:
+    """What a list lacks so far.
+
+    Args:
+        what: What is listed, for errors.
+        on_missing: "raise" makes `check` raise.
+
+    Attributes:
+        missing: Names whose servers did not answer in time.
+        offline: Names that no server can run now, with the reason.
+
+    Raises:
+        ConfigError: `on_missing` is neither "raise" nor "report".
+    """
+
+    def __init__(self, what: str, on_missing: OnMissing) -> None:
+        check_on_missing(on_missing)
+        self.missing: tuple[str, ...] = ()
+        self.offline: Mapping[str, str] = {}
+        self._what = what
+        self._raises = on_missing == "raise"
+        self._named: list[str] = []
+
+    def add(self, answer: Fields) -> None:
+        """Take a page."""
+        self._named += answer.texts("missing")
+        self.offline = {**self.offline, **answer.words("offline")}
+        # One that is offline did not answer either: its reason tells more.
+        self.missing = tuple(name for name in self._named if name not in self.offline)
+
+    def check(self) -> None:
+        """Tell at the end of a list what it lacks.
+
+        Raises:
+            UnavailableError: It lacks something, unless that is only to be reported.
+        """
+        if self._raises:
+            check_whole(self._what, self.missing, self.offline)
+
+
+def check_on_missing(on_missing: object) -> None:
+    """Refuse another word on what becomes of a list that lacks something.
+
+    Raises:
+        ConfigError: It is neither "raise" nor "report".
+    """
+    check_choice(on_missing, "on_missing", ("raise", "report"))
+
+
+def check_whole(what: str, missing: Sequence[str], offline: Mapping[str, str]) -> None:
+    """Tell what a list lacks.
+
+    Args:
+        what: What is listed.
+        missing: Names whose servers did not answer in time.
+        offline: Names that no server can run now, with the reason.
+
+    Raises:
+        UnavailableError: It lacks something.
+    """
+    names = [*missing, *offline]
+    if not names:
+        return
+    shown = ", ".join(names[:_SHOWN_MAX]) + (", ..." if len(names) > _SHOWN_MAX else "")
+    raise UnavailableError(
+        f"the list of {what} lacks {len(names)}: {shown}",
+        detail="; ".join(f"{name}: {why}" for name, why in list(offline.items())[:1]),
+        hint="look at their servers; list(on_missing='report') goes on and names them in "
+        "`missing` and `offline`",
+        retryable=not offline,
+    )

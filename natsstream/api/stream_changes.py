@@ -1,0 +1,271 @@
+"""Makes, changes and reads streams by their configuration, for every room that needs one.
+
+Law: an update sends back every field that the server has, also those that we do not know, with
+only the caller's changes in them. What the server says that it took is compared with what was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import cast
+
+from natsstream._wire import subjects
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api.diff import ConfigChange, stream_changed, stream_created
+from natsstream.api.existing import stream_differences, told
+from natsstream.api.features import (
+    STREAM_FIELDS,
+    check_taken,
+    unknown_field,
+    used_features,
+    without_unsaid,
+)
+from natsstream.api.names import check_stream_name
+from natsstream.api.requests import Api, ChangeProbe, is_deleted
+from natsstream.api.stream_config import RESERVED_METADATA, StreamConfig, without_levels
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import (
+    InvalidConfigError,
+    NatsStreamError,
+    ServerError,
+    StreamExistsError,
+    StreamNotFoundError,
+    UnsupportedServerError,
+)
+from natsstream.fields import Fields
+
+# A server alone answers a deletion before the files are gone, and refuses the next stream of the
+# name with 10049 until they are; 10 ms were enough in 160 of 160 rounds.
+_FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
+
+
+async def read_stream(api: Api, name: str, *, timeout: float | None = None) -> StreamInfo:
+    """Return the info of a stream that exists.
+
+    Args:
+        api: The connection's API.
+        name: The stream.
+        timeout: Seconds in all, while the server is away as well; None is `request_timeout`.
+
+    Raises:
+        StreamNameError: No server would take the name; nothing was sent.
+        StreamNotFoundError: It does not exist.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip to the stream's leader.
+    """
+    check_stream_name(name)
+    return StreamInfo.from_json(
+        await api.read(subjects.stream_info(name), None, what=f"stream {name}", timeout=timeout)
+    )
+
+
+async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
+    """Create a stream; one that has exactly this configuration already is returned.
+
+    Raises:
+        StreamExistsError: A stream of this name has another configuration; `differences` says in
+            which fields.
+        SubjectOverlapError: Another stream captures some of the subjects.
+        InvalidConfigError: The server refuses a field, or took it as something else.
+        UnsupportedServerError: The server lacks a field. Where this was known nothing was
+            sent; a server behind the connected one may have made the stream without the field,
+            and then the message says so and the stream stays.
+        TransportError: There was no answer; whether it was made is not known.
+
+    Cost: one round trip, on a cluster with an election; some more where the server still removes
+    the files of a deleted stream of its name.
+    """
+    body = without_unsaid(STREAM_FIELDS, config.to_json())
+    # An empty part says that there shall be none.
+    body = {name: value for name, value in body.items() if value != {}}
+    if config.metadata is not None:
+        # Where the configuration comes from another server: this one has its own level.
+        body["metadata"] = without_levels(config.metadata)
+    await api.require(*used_features(STREAM_FIELDS, body))
+    for wait_s in _FILES_GONE_WAITS_S:
+        try:
+            return await _create(api, config, body)
+        except ServerError as error:
+            if find_error_code(error.err_code) is not ErrorCode.STREAM_CREATE:
+                raise
+        await asyncio.sleep(wait_s)
+    return await _create(api, config, body)
+
+
+async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> StreamInfo:
+    try:
+        return await _send(api, subjects.stream_create(config.name), body, given=body, held=None)
+    except StreamExistsError as error:
+        try:
+            held = await read_stream(api, config.name)
+        except NatsStreamError:  # It is gone by now, or may not be looked at.
+            raise error from None
+        differences = stream_differences(config, _config_of(held))
+        if not differences:
+            return held
+        told(error, differences)
+        raise
+
+
+async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
+    """Change the fields that are given and leave all others as the server has them.
+
+    Returns:
+        The stream, and what was changed; nothing is sent where nothing differs.
+
+    Raises:
+        StreamNotFoundError: It does not exist.
+        InvalidConfigError: The server refuses a change, or took it as something else.
+        UnsupportedServerError: The server lacks a field; see `create_stream`.
+        TransportError: There was no answer, and no change was seen; it may still be made.
+
+    Cost: two round trips, or one. A cluster that is choosing a leader may change it without an
+    answer; that is seen after a second.
+    """
+    return await _overlay(api, await read_stream(api, config.name), config)
+
+
+async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
+    """Create a stream, or change the fields that differ, or leave it as it is.
+
+    Returns:
+        The stream, and what was done.
+
+    Raises:
+        SubjectOverlapError: Another stream captures some of the subjects.
+        InvalidConfigError: The server refuses a field or a change, or took it as something else.
+        UnsupportedServerError: The server lacks a field; see `create_stream`.
+        TransportError: There was no answer; whether something was done is not known.
+
+    Cost: one round trip where nothing differs, else two.
+    """
+    try:
+        held = await read_stream(api, config.name)
+    except StreamNotFoundError:
+        try:
+            return await create_stream(api, config), stream_created(config)
+        except StreamExistsError:  # Somebody else was faster, with another configuration.
+            held = await read_stream(api, config.name)
+    return await _overlay(api, held, config)
+
+
+async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
+    """Return what `ensure_stream` would do, and do nothing.
+
+    Raises:
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    try:
+        held = await read_stream(api, config.name)
+    except StreamNotFoundError:
+        return stream_created(config)
+    return stream_changed(config, _config_of(held))
+
+
+async def delete_stream(api: Api, name: str) -> None:
+    """Delete a stream with all of its messages.
+
+    Raises:
+        StreamNotFoundError: It does not exist.
+        TransportError: There was no answer, and it is there; it may still be deleted.
+    """
+    check_stream_name(name)
+    what = f"stream {name}"
+    look = ChangeProbe(subjects.stream_info(name), is_deleted)
+    await api.change(subjects.stream_delete(name), None, what=what, look=look)
+
+
+async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:
+    """Send a whole configuration for a stream, and return what the server has then.
+
+    Args:
+        api: The connection's API.
+        held: The stream as it is.
+        body: All fields in JSON; what is not in it is given up.
+
+    Raises:
+        NatsStreamError: See `update_stream`.
+    """
+    await api.require(*used_features(STREAM_FIELDS, body))
+    subject = subjects.stream_update(held.name)
+    return await _send(api, subject, dict(body), given=body, held=_config_of(held))
+
+
+async def _overlay(
+    api: Api, held: StreamInfo, wanted: StreamConfig
+) -> tuple[StreamInfo, ConfigChange]:
+    config = _config_of(held)
+    changes = wanted.changes_from(config)
+    change = stream_changed(wanted, config)
+    if not changes:
+        return held, change
+    if "metadata" in changes:
+        # The server's own keys stay; the caller's replace the caller's.
+        own = cast("dict[str, str]", config.get("metadata") or {})
+        kept = {key: value for key, value in own.items() if key.startswith(RESERVED_METADATA)}
+        changes["metadata"] = {**kept, **cast("dict[str, str]", changes["metadata"])}
+    await api.require(*used_features(STREAM_FIELDS, changes))
+    subject = subjects.stream_update(wanted.name)
+    # An empty part says that there shall be none, and a server needs to hear that as null.
+    changes = {name: None if value == {} else value for name, value in changes.items()}
+    try:
+        body = {**config, **changes}
+        return await _send(api, subject, body, given=changes, held=config), change
+    except InvalidConfigError as error:
+        if change.refused and not error.hint:
+            names = ", ".join(each.name for each in change.refused)
+            error.hint = f"{names}: {change.refused[0].refusal}; streams.copy() makes a new one"
+        raise
+
+
+async def _send(
+    api: Api,
+    subject: str,
+    body: dict[str, object],
+    *,
+    given: Mapping[str, object],
+    held: Mapping[str, object] | None,
+) -> StreamInfo:
+    """Send a configuration, and compare it with what the server says that it took.
+
+    Args:
+        api: The connection's API.
+        subject: Of the creation or the update.
+        body: The configuration, whole.
+        given: What of it the caller has given.
+        held: The configuration as it was before; None where there was no stream.
+    """
+    name = cast("str", body["name"])
+    what = f"stream {name}"
+
+    def check(config: Mapping[str, object]) -> None:
+        check_taken(what, STREAM_FIELDS, given=given, sent=body, taken=config)
+
+    def is_done(found: Fields | None) -> bool:
+        config = None if found is None else found.part("config").raw
+        if config is None or config == held:
+            return False
+        with suppress(UnsupportedServerError, InvalidConfigError):
+            check(config)
+            return True
+        return False
+
+    try:
+        look = ChangeProbe(subjects.stream_info(name), is_done)
+        answer = await api.change(subject, body, what=what, look=look)
+    except ServerError as error:
+        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
+            raise
+        raise unknown_field(error, what) from error
+    info = StreamInfo.from_json(answer)
+    check(_config_of(info))
+    return info
+
+
+def _config_of(info: StreamInfo) -> dict[str, object]:
+    return cast("dict[str, object]", info.raw["config"])

@@ -1,0 +1,198 @@
+"""What a server says of a stream: configuration, state and identity.
+
+Law: the answer is kept whole in `raw`; typed fields are read from it, nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from natsstream.api.cluster_info import Alternate, ClusterInfo, SourceInfo
+from natsstream.api.stream_config import StreamConfig
+from natsstream.fields import Fields
+from natsstream.units import time_from_ns
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedRange:
+    """Sequences, one after the other, that hold no message any more.
+
+    Attributes:
+        first: The first of them.
+        last: The last of them, inclusive.
+    """
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __contains__(self, sequence: object) -> bool:
+        return isinstance(sequence, int) and self.first <= sequence <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """How much a stream holds.
+
+    Attributes:
+        messages: Messages stored.
+        bytes: Bytes stored, the server's bookkeeping included.
+        first_seq: Sequence of the first message; last_seq + 1 when the stream is empty.
+        last_seq: Sequence of the newest message ever stored; 0 for none.
+        first_time_ns: Unix nanoseconds of the first message; 0 for none.
+        last_time_ns: Unix nanoseconds of the last message; 0 for none.
+        num_subjects: Different subjects stored.
+        num_deleted: Sequences between first and last that are gone.
+        consumer_count: Consumers.
+        lost: Sequences that the server itself reports as lost, such as after a broken disk block.
+            Servers tell them only when asked for `deleted_details`, as `Stream.read` does when it
+            meets a hole, and only until they are started again.
+        deleted: Sequences between first and last that are gone, as ranges; None where they were
+            not asked for.
+        subjects: Messages of each subject; None where they were not asked for.
+    """
+
+    messages: int
+    bytes: int
+    first_seq: int
+    last_seq: int
+    first_time_ns: int
+    last_time_ns: int
+    num_subjects: int
+    num_deleted: int
+    consumer_count: int
+    lost: tuple[int, ...]
+    deleted: tuple[DeletedRange, ...] | None = None
+    subjects: Mapping[str, int] | None = None
+
+    @property
+    def first_time(self) -> datetime | None:
+        """When the first message was stored, in UTC; None for no message."""
+        return time_from_ns(self.first_time_ns) if self.first_time_ns else None
+
+    @property
+    def last_time(self) -> datetime | None:
+        """When the last message was stored, in UTC; None for none ever."""
+        return time_from_ns(self.last_time_ns) if self.last_time_ns else None
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, object] | Fields) -> StreamState:
+        """Return the state that a server sent.
+
+        Raises:
+            ProtocolError: It is no stream's state.
+        """
+        fields = Fields.of(body, "the state of a stream")
+        return cls(
+            fields.count("messages"),
+            fields.count("bytes"),
+            fields.count("first_seq"),
+            fields.count("last_seq"),
+            fields.moment("first_ts", 0),
+            fields.moment("last_ts", 0),
+            fields.count("num_subjects"),
+            fields.count("num_deleted"),
+            fields.count("consumer_count"),
+            tuple(fields.part("lost", {}).integers("msgs")),
+            tuple(as_ranges(fields.integers("deleted"))) if fields.has("deleted") else None,
+            fields.counts("subjects") if fields.has("subjects") else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A stream at one moment.
+
+    Attributes:
+        config: Its configuration.
+        state: What it holds.
+        created_ns: Unix nanoseconds of its creation: the stream's identity. A stream that is
+            deleted and made again under the same name has another.
+        raw: The server's whole answer; of subjects that came in pages, the first one.
+        cluster: The servers that hold it; None where the server does not tell.
+        mirror: How far it is as a mirror; None for a stream that is none.
+        sources: How far each of its sources is.
+        alternates: The streams with the same messages, the nearest first; empty where there is
+            no other one.
+        domain: JetStream's domain; empty for none.
+        time_ns: Unix nanoseconds of the answer, by the server's clock; 0 where it does not tell.
+    """
+
+    config: StreamConfig
+    state: StreamState
+    created_ns: int
+    raw: Mapping[str, object]
+    cluster: ClusterInfo | None = None
+    mirror: SourceInfo | None = None
+    sources: tuple[SourceInfo, ...] = ()
+    alternates: tuple[Alternate, ...] = ()
+    domain: str = ""
+    time_ns: int = 0
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, object] | Fields) -> StreamInfo:
+        """Return the info that a server sent.
+
+        Raises:
+            ProtocolError: It is no stream info.
+        """
+        fields = Fields.of(body, "the info of a stream")
+        cluster = fields.part_or_none("cluster")
+        mirror = fields.part_or_none("mirror")
+        return cls(
+            StreamConfig.from_json(fields.part("config")),
+            StreamState.from_json(fields.part("state")),
+            fields.moment("created"),
+            fields.raw,
+            None if cluster is None else ClusterInfo.from_json(cluster),
+            None if mirror is None else SourceInfo.from_json(mirror),
+            tuple(map(SourceInfo.from_json, fields.parts("sources"))),
+            tuple(map(Alternate.from_json, fields.parts("alternates"))),
+            fields.text("domain", ""),
+            fields.moment("ts", 0),
+        )
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.config.name
+
+    @property
+    def created(self) -> datetime:
+        """When it was created, in UTC."""
+        return time_from_ns(self.created_ns)
+
+    def __repr__(self) -> str:
+        state = self.state
+        return (
+            f"<StreamInfo {self.name}: {state.messages} messages, {state.bytes} bytes, "
+            f"sequences {state.first_seq} to {state.last_seq}, "
+            f"created {time_from_ns(self.created_ns):%Y-%m-%d %H:%M:%S}Z>"
+        )
+
+
+def subject_counts(answer: Fields) -> dict[str, int]:
+    """Return the subjects on a page of a stream's info, with their numbers of messages.
+
+    Raises:
+        ProtocolError: The answer is no stream info.
+    """
+    return answer.part("state").counts("subjects")
+
+
+def as_ranges(sequences: Iterable[int]) -> Iterable[DeletedRange]:
+    """Yield sequences, which rise, as ranges without a hole."""
+    first = last = 0
+    for sequence in sequences:
+        if last and sequence == last + 1:
+            last = sequence
+            continue
+        if last:
+            yield DeletedRange(first, last)
+        first = last = sequence
+    if last:
+        yield DeletedRange(first, last)

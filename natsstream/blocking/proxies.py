@@ -1,0 +1,286 @@
+"""The blocking twins of async objects: made from the async classes, not written.
+
+Law: what a method or an iterator returns crosses as it is, unless there is something to await or to
+iterate in it; then its twin crosses. Methods run on the loop; attributes are read where one is. A
+function that a method awaits is a plain one here (`handlers.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import operator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
+from types import TracebackType
+from typing import Any, NoReturn, TypeAlias, cast
+
+from natsstream.blocking.handlers import as_awaited, find_handlers
+from natsstream.blocking.portal import Portal
+from natsstream.blocking.reader import Reader
+from natsstream.errors import ConnectionClosedError, NatsStreamError
+
+
+class SyncProxy:
+    """Stands for one async object; its methods return results instead of awaitables.
+
+    Each class of async objects has its own subclass, made when the first object of it crosses.
+    """
+
+    __slots__ = ("__weakref__", "_held", "_portal")
+
+    def __init__(self, held: Any, portal: Portal) -> None:
+        self._held = held
+        self._portal = portal
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = getattr(self._held, name)
+        return self._method(name) if inspect.isroutine(value) else self._cross(value)
+
+    def __dir__(self) -> list[str]:
+        own = [name for name in super().__dir__() if name.startswith("__")]
+        return [*own, *(name for name in dir(self._held) if not name.startswith("_"))]
+
+    def __repr__(self) -> str:
+        return f"<blocking {self._held!r}>"
+
+    def __reduce__(self) -> NoReturn:
+        self._portal.__reduce__()
+
+    def _cross(self, value: Any) -> Any:
+        return self if value is self._held else wrap(value, self._portal)
+
+    def _async_side(self, value: Any, is_handler: bool) -> Any:  # noqa: FBT001 - by place, in a row.
+        if is_handler and callable(value) and not isinstance(value, SyncProxy):
+            portal = self._portal
+            to_caller = functools.partial(wrap, portal=portal)
+            return as_awaited(value, portal, to_caller=to_caller, to_loop=_held_by)
+        return _held_by(value)
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._held, name)
+
+        @functools.wraps(method)
+        def call(*args: Any, **options: Any) -> Any:
+            if name == "close" and self._portal.is_stopped:
+                return None
+            if name == "close" and self._held is self._portal.root:
+                # The context's own `close` is the connection's, and frees the thread as well.
+                return self._portal.stop()
+            handlers = find_handlers(method)
+            places = [self._async_side(each, index in handlers) for index, each in enumerate(args)]
+            options = {
+                key: self._async_side(value, key in handlers) for key, value in options.items()
+            }
+            return self._cross(self._portal.call(method, *places, **options))
+
+        return call
+
+
+class _Iterable(SyncProxy):
+    """Each loop over it is one of its own."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return _items(self._held, self._portal)
+
+
+class _OwnIterator(SyncProxy):
+    """It is its own iterator: nothing is read ahead, so that what it says of itself stays true.
+
+    A loop that was left can be taken up by another one, or by another of its ways to read.
+    """
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        take_ready = getattr(self._held, "take_ready", None)
+        item = take_ready() if take_ready is not None else None
+        if item is not None:
+            return self._cross(item)  # It was there: no need to cross into the loop's thread.
+        try:
+            return self._cross(self._portal.call(_next, self._held))
+        except StopAsyncIteration:
+            raise StopIteration from None
+
+    def _cross(self, value: Any) -> Any:
+        if isinstance(value, AsyncGenerator):
+            return _steps(cast("AsyncGenerator[Any]", value), self._portal)
+        return super()._cross(value)
+
+
+class _Context(SyncProxy):
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        return self._cross(self._portal.call(self._held.__aenter__))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            return self._portal.call(self._held.__aexit__, kind, error, traceback)
+        except ConnectionClosedError:
+            if error is None:
+                raise
+            return None  # Why the block was left tells more.
+
+
+class _Collection(SyncProxy):
+    """It holds things that it is asked for without waiting, as a dictionary does its keys."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return self._portal.call(len, self._held)
+
+    def __contains__(self, key: object) -> bool:
+        return self._portal.call(operator.contains, self._held, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._portal.call(list, self._held))
+
+
+_Rule: TypeAlias = Callable[[Any, Portal], Any]
+_RULES: dict[type[Any], _Rule | None] = {}
+
+
+def wrap(value: Any, portal: Portal) -> Any:
+    """Return values as they are, and whatever has something to await as its blocking twin."""
+    rule = _rule(cast("type[Any]", type(value)))
+    return value if rule is None else rule(value, portal)
+
+
+def find_twin(kind: type[Any]) -> type[Any] | None:
+    """Return the twin of a class; None for a class whose objects cross as they are."""
+    rule = _rule(kind)
+    if isinstance(rule, functools.partial):
+        return cast("type[Any]", rule.args[0])  # As `_make_rule` has put it there.
+    return rule if isinstance(rule, type) else None
+
+
+def _held_by(value: Any) -> Any:
+    """Return what a twin stands for, and everything else as it is."""
+    return object.__getattribute__(value, "_held") if isinstance(value, SyncProxy) else value
+
+
+def _rule(kind: type[Any]) -> _Rule | None:
+    """Return how values of a class cross to the caller; None when they cross as they are."""
+    try:
+        return _RULES[kind]
+    except KeyError:
+        # Two threads may come here together: the first one's twin is the twin.
+        return _RULES.setdefault(kind, _make_rule(kind))
+
+
+def _make_rule(kind: type[Any]) -> _Rule | None:
+    if issubclass(kind, asyncio.Future):
+        return _waiter
+    if issubclass(kind, AsyncGenerator):
+        return _items
+    if kind in (list, tuple, dict):
+        return _container
+    if _is_list(kind):
+        members = {"__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
+        twin = type(kind.__name__, (kind,), members)
+        return functools.partial(_filled, cast("type[list[Any]]", twin))  # As its base is one.
+    return _make_twin(kind) if _has_async(kind) else None
+
+
+def _is_list(kind: type[Any]) -> bool:
+    return issubclass(kind, list) and kind.__module__.startswith("natsstream.")
+
+
+def _has_async(kind: type[Any]) -> bool:
+    if hasattr(kind, "__aiter__") or hasattr(kind, "__aenter__"):
+        return True
+    return kind.__module__.startswith("natsstream.") and any(
+        inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
+        for name, member in inspect.getmembers_static(kind)
+        if not name.startswith("_")
+    )
+
+
+def _make_twin(kind: type[Any]) -> type[SyncProxy]:
+    bases: list[type[SyncProxy]] = []
+    if hasattr(kind, "__anext__"):
+        bases.append(_OwnIterator)
+    elif hasattr(kind, "__aiter__"):
+        bases.append(_Iterable)
+    elif hasattr(kind, "__contains__"):
+        bases.append(_Collection)
+    if hasattr(kind, "__aenter__"):
+        bases.append(_Context)
+    members = {"__slots__": (), "__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
+    return type(kind.__name__, tuple(bases) or (SyncProxy,), members)
+
+
+def _items(items: AsyncIterable[Any], portal: Portal) -> Iterator[Any]:
+    with closing(Reader(items, portal).runs()) as runs:
+        for run in runs:
+            yield from _container(run, portal)
+
+
+async def _next(items: AsyncIterator[Any]) -> Any:
+    return await anext(items)
+
+
+def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
+    """Iterate without reading ahead: each item is asked for when it is wanted."""
+    try:
+        while True:
+            try:
+                item = portal.call(_next, items)
+            except StopAsyncIteration:
+                return
+            yield wrap(item, portal)
+    finally:
+        with suppress(NatsStreamError):  # Closed or forked: there is nothing left to free.
+            portal.call(items.aclose)
+
+
+def _waiter(future: asyncio.Future[Any], portal: Portal) -> Callable[[], Any]:
+    def wait() -> Any:
+        """Wait for the result and return it, or raise what went wrong; may be called again."""
+        # One that is done changes no more, so any thread may look at it.
+        return wrap(future.result() if future.done() else portal.call(_wait, future), portal)
+
+    return wait
+
+
+async def _wait(future: asyncio.Future[Any]) -> Any:
+    # Unlike `await future`, an interrupt leaves the future as it is.
+    await asyncio.wait([future])
+    return future.result()
+
+
+def _filled(twin: type[list[Any]], values: list[Any], portal: Portal) -> list[Any]:
+    """Return a list of a class of its own with the same attributes, and with twins in it."""
+    made = twin.__new__(twin)
+    made.__dict__.update(vars(values))
+    made.extend(_container([*values], portal))
+    return made
+
+
+def _container(values: Any, portal: Portal) -> Any:
+    """Return the same container, or another one where values have twins."""
+    if isinstance(values, dict):
+        pairs = cast("dict[Any, Any]", values)
+        before = [*pairs.values()]
+        after = _container(before, portal)
+        return pairs if after is before else dict(zip(pairs, after, strict=True))
+    kinds = cast("set[type[Any]]", set(map(type, values)))
+    # What is deeper than one level is data: it is not walked through at each crossing.
+    if all(_rule(kind) in (None, _container) for kind in kinds):
+        return values
+    return type(values)(wrap(value, portal) for value in values)

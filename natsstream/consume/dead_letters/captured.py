@@ -1,0 +1,164 @@
+"""What a dead-letter stream has captured of the server's advisories, and which entries that makes.
+
+Law: one dead message is one entry, however often it is told of. An advisory never hides a message
+whose letter is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from natsstream.errors import ConfigError, ProtocolError
+from natsstream.fields import Fields
+from natsstream.units import parse_rfc3339
+
+# How far the clocks of two servers may be apart: the one that stored the message and the one that
+# told of its death.
+CLOCK_SLACK_NS = 2_000_000_000
+
+# Our workers terminate with it, after the letter is stored: that advisory is no news.
+OWN_TERM = "dead letter stored in "
+
+_MAX_DELIVERIES = ".MAX_DELIVERIES."
+_TERMINATED = ".MSG_TERMINATED."
+_SEQUENCE_MAX = 2**64 - 1
+
+Triple: TypeAlias = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """An advisory of the server about a message that a consumer has given up.
+
+    Attributes:
+        stream: The message's stream.
+        consumer: The consumer.
+        sequence: The message's sequence in that stream.
+        deliveries: How often it was delivered.
+        reason: "max_deliveries" or "terminated".
+        error: The reason that the client gave; empty for none.
+        time_ns: When it was told, in Unix nanoseconds.
+    """
+
+    stream: str
+    consumer: str
+    sequence: int
+    deliveries: int
+    reason: Literal["max_deliveries", "terminated"]
+    error: str
+    time_ns: int
+
+    @property
+    def triple(self) -> Triple:
+        """Which message it is about, as far as it tells."""
+        return self.stream, self.consumer, self.sequence
+
+    @property
+    def is_own(self) -> bool:
+        """True when one of our workers did it, after it had stored the letter."""
+        return self.reason == "terminated" and self.error.startswith(OWN_TERM)
+
+    def can_mean(self, stored_ns: int) -> bool:
+        """Tell whether a message that was stored at a moment can be the one that is told of."""
+        return stored_ns <= self.time_ns + CLOCK_SLACK_NS
+
+
+def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | None:
+    """Return what an advisory tells; None when it is none of these two.
+
+    Args:
+        subject: The subject that it was captured from.
+        payload: Its JSON.
+        stored_ns: When the dead-letter stream stored it, where it tells no time.
+    """
+    if _MAX_DELIVERIES in subject:
+        reason: Literal["max_deliveries", "terminated"] = "max_deliveries"
+    elif _TERMINATED in subject:
+        reason = "terminated"
+    else:
+        return None
+    try:
+        fields = Fields.parse(payload, "an advisory").raw
+    except ProtocolError:
+        return None
+    stream, consumer, error = fields.get("stream"), fields.get("consumer"), fields.get("reason", "")
+    sequence, deliveries = _number(fields.get("stream_seq")), _number(fields.get("deliveries"))
+    if not isinstance(stream, str) or not isinstance(consumer, str) or not sequence:
+        return None
+    # Whoever may publish there could name another stream: the subject is what was permitted.
+    if not subject.endswith(f".{stream}.{consumer}"):
+        return None
+    return Captured(
+        stream=stream,
+        consumer=consumer,
+        sequence=sequence,
+        deliveries=deliveries,
+        reason=reason,
+        error=error if isinstance(error, str) else "",
+        time_ns=max(_moment(fields.get("timestamp")), stored_ns),
+    )
+
+
+class AdvisoryLog:
+    """Which advisories of a dead-letter stream are about the same message.
+
+    Cost: some 200 bytes for each advisory.
+    """
+
+    def __init__(self) -> None:
+        self._told: dict[Triple, list[tuple[int, Captured]]] = {}
+
+    def add(self, number: int, captured: Captured) -> None:
+        """Take in an advisory.
+
+        Args:
+            number: Its sequence in the dead-letter stream.
+            captured: What it tells.
+        """
+        self._told.setdefault(captured.triple, []).append((number, captured))
+
+    def claim(self, triple: Triple, stored_ns: int) -> list[tuple[int, Captured]]:
+        """Take out what is told of a message whose letter is there, oldest first.
+
+        Args:
+            triple: Its stream, consumer and sequence.
+            stored_ns: When it was stored: what was told before is about another message, of a
+                stream that was made again since.
+        """
+        told = self._told.pop(triple, [])
+        mine = [each for each in told if each[1].can_mean(stored_ns)]
+        if len(mine) < len(told):
+            self._told[triple] = [each for each in told if not each[1].can_mean(stored_ns)]
+        return mine
+
+    def entries(self) -> Iterator[tuple[Captured, list[int]]]:
+        """Yield what is left, one for each message: the newest word, and the numbers of all.
+
+        What our workers have terminated is left out: its letter was dropped.
+        """
+        for told in self._told.values():
+            news = [captured for _, captured in told if not captured.is_own]
+            if news:
+                yield news[-1], [number for number, _ in told]
+
+    def of_dropped(self) -> Iterator[tuple[Captured, int]]:
+        """Yield what is left and tells only of letters that were dropped, and its number."""
+        for told in self._told.values():
+            if all(captured.is_own for _, captured in told):
+                for number, captured in told:
+                    yield captured, number
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= _SEQUENCE_MAX else 0
+
+
+def _moment(value: object) -> int:
+    try:
+        return parse_rfc3339(value) if isinstance(value, str) else 0
+    except ConfigError:
+        return 0

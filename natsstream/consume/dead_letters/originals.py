@@ -1,0 +1,154 @@
+"""The message that a letter is about, in its own stream: reading it, and letting go of it.
+
+Law: only the message that is meant is touched. Its sequence alone does not say which it is, since
+a stream that was made again gives the same sequences to other messages: the time says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from natsstream._wire import subjects
+from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api.message import Message, stored_message
+from natsstream.api.names import STREAM_NAME_BYTES_MAX
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.errors import (
+    ConsumerNotFoundError,
+    MessageNotFoundError,
+    NoRespondersError,
+    ServerError,
+    StreamNotFoundError,
+)
+
+# The server has no number of its own for a sequence that was deleted before; R1 and R3 differ.
+_GONE = (ErrorCode.SEQUENCE_NOT_FOUND, ErrorCode.STREAM_MSG_DELETE_FAILED)
+
+
+async def read_message(api: Api, stream: str, body: dict[str, object]) -> Message | None:
+    """Return one message from its stream's leader, or None.
+
+    Args:
+        api: The connection's API.
+        stream: The stream.
+        body: Which one, as the server wants it: `seq`, or `last_by_subj`.
+
+    Raises:
+        StreamNotFoundError: The stream does not exist.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    try:
+        answer = await api.read(
+            subjects.message_get(stream), body, what=f"message of stream {stream}"
+        )
+    except MessageNotFoundError:
+        return None
+    return stored_message(answer)
+
+
+async def find_original(
+    api: Api, stream: str, sequence: int, is_meant: Callable[[int], bool]
+) -> Message | None:
+    """Return the message at a sequence of a stream, or None when it is gone.
+
+    Args:
+        api: The connection's API.
+        stream: The stream; one that does not exist any more has no messages.
+        sequence: The sequence there.
+        is_meant: Tells by the time at which it was stored whether it is the message that is meant.
+
+    Raises:
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    if not stream or len(stream.encode("utf-8", "surrogatepass")) > STREAM_NAME_BYTES_MAX:
+        return None
+    try:
+        found = await read_message(api, stream, {"seq": sequence})
+    except StreamNotFoundError:
+        return None
+    return found if found is not None and is_meant(found.time_ns) else None
+
+
+async def let_go(
+    api: Api, stream: str, consumer: str, sequence: int, is_meant: Callable[[int], bool]
+) -> bool:
+    """Settle a message for the consumer that could not handle it.
+
+    A message that was delivered as often as a consumer allows stays in a work-queue or interest
+    stream, stuck, until somebody settles or deletes it. One whose worker died between the copy and
+    its settling would be delivered again.
+
+    An acknowledgement names the message by its sequence, so it can be given without a delivery; on
+    interest streams it takes nothing from other consumers. Where the consumer is gone, the message
+    is deleted from a work-queue stream, where it would wait for the next consumer.
+
+    Returns:
+        True when there was something to settle.
+
+    Raises:
+        ServerError: The server refused, such as a stream that denies deletion.
+        TransportError: The server did not answer in time.
+
+    Cost: two to four round trips.
+    """
+    if await find_original(api, stream, sequence, is_meant) is None:
+        return False
+    what = f"consumer {consumer} of stream {stream}"
+    try:
+        info = await api.read(subjects.consumer_info(stream, consumer), None, what=what)
+    except (ConsumerNotFoundError, StreamNotFoundError):
+        return await _delete_from_queue(api, stream, sequence)
+    if info.part("config", {}).text("ack_policy", "") != "explicit":
+        return False  # An acknowledgement would settle all before it, or nothing.
+    subject = subjects.settle_message(stream, consumer, sequence)
+    timeout = api.client.options.request_timeout
+    try:
+        await api.client.request(subject, b"+ACK", timeout=timeout, retries=2)
+    except NoRespondersError:
+        return await _delete_from_queue(api, stream, sequence)
+    return True
+
+
+async def _delete_from_queue(api: Api, stream: str, sequence: int) -> bool:
+    try:
+        info = await read_stream(api, stream)
+    except StreamNotFoundError:
+        return False
+    if info.config.retention != "workqueue":
+        return False
+    return await delete_message(api, stream, sequence)
+
+
+async def delete_message(api: Api, stream: str, sequence: int) -> bool:
+    """Delete one message; False when it was gone already.
+
+    Raises:
+        ServerError: The server refused, such as a stream that denies deletion.
+        TransportError: There was no answer; whether it was deleted is not known.
+
+    Cost: one round trip, plus the stream's replication.
+    """
+    body: dict[str, object] = {"seq": sequence, "no_erase": True}
+    try:
+        await api.change(
+            subjects.message_delete(stream), body, what=f"message {sequence} of stream {stream}"
+        )
+    except MessageNotFoundError:
+        return False
+    except ServerError as error:
+        if find_error_code(error.err_code) not in _GONE:
+            raise
+        if await read_message(api, stream, {"seq": sequence}) is not None:
+            raise
+        return False
+    return True
+
+
+def header_block_of(message: Message) -> bytes:
+    """Return a message's header block as it was stored."""
+    return message._frame[2]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -1,0 +1,140 @@
+"""Sending a dead message again, once: the note that it is under way, and finding what was sent.
+
+Law: the note is stored before the message is sent. Who finds one looks for the message in the
+stream that takes it, however long ago that was: the stream itself remembers a message id only
+within its duplicate window. What is gone there, because it was handled meanwhile, can not be told
+from what was never sent, and is sent: nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+
+from natsstream._wire import subjects
+from natsstream._wire.headers import HeaderName
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.consume.dead_letters.originals import read_message
+from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
+from natsstream.errors import ServerError, StreamNotFoundError, WrongLastSequenceError
+from natsstream.publish.destination import check_teller
+from natsstream.publish.outgoing import Prepared, add_header
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publish import publish
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
+from natsstream.units import format_rfc3339
+
+# How far the clocks of the leaders of two streams may be apart.
+_SLACK_NS = 5_000_000_000
+# Messages of a work-queue stream that are looked at, a round trip each.
+_STEPS_MAX = 2_000
+
+
+async def can_note(api: Api, queue: str) -> bool:
+    """Tell whether a dead-letter stream has room for notes without an end for its letters.
+
+    Raises:
+        StreamNotFoundError: It was deleted.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    config = (await read_stream(api, queue)).config
+    is_limited = any(limit and limit > 0 for limit in (config.max_msgs, config.max_bytes))
+    return not is_limited or config.discard == "new"
+
+
+async def find_sent(
+    api: Api, queue: str, key: LetterKey, subject: str, id_: str, *, first: int
+) -> PubAck | None:
+    """Note that a message is sent again, or find it where that was noted and done before.
+
+    Args:
+        api: The connection's API.
+        queue: The dead-letter stream.
+        key: Which message.
+        subject: Where it is sent to.
+        id_: The message id that it is sent with.
+        first: Sequence of the letter in the dead-letter stream: an older note is another letter's,
+            of the same message, which is gone.
+
+    Returns:
+        Where it was stored before; None when it is to be sent.
+
+    Raises:
+        TransportError: The server did not answer in time; nothing was sent.
+
+    Cost: one round trip; after an interrupted replay three more, and reading what the stream has
+    taken on the subject since then.
+    """
+    noted = note_subject(queue, key)
+    headers = add_header(b"", HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
+    body = subject.encode("utf-8", "surrogateescape")
+    try:
+        note = Prepared(noted, body, headers, (), expects_last_id=False)
+        ack = await publish(api, note, timeout=None)
+        check_teller(noted, ack.stream, ack.sequence, queue)
+    except WrongLastSequenceError:
+        pass
+    except ServerError:  # A full stream must let its letters go: within the duplicate window, then.
+        return None
+    else:
+        return None
+    note = await read_message(api, queue, {"last_by_subj": noted})
+    if note is None or note.sequence < first:
+        return None
+    was_sent_to = note.data.decode("utf-8", "surrogateescape")
+    answer = await api.read(
+        subjects.STREAM_NAMES, {"subject": was_sent_to}, what="streams of a subject"
+    )
+    for stream in answer.texts("streams"):
+        ack = await _find(api, stream, was_sent_to, note.time_ns - _SLACK_NS, id_)
+        if ack is not None:
+            return ack
+    return None
+
+
+async def _find(api: Api, stream: str, subject: str, since_ns: int, id_: str) -> PubAck | None:
+    spec = RangeSpec(
+        stream=stream, filters=[subject], start_time_ns=max(since_ns, 0), on_loss="report"
+    )
+    try:
+        is_queue = (await read_stream(api, stream)).config.retention == "workqueue"
+        found = _step(api, stream, subject, since_ns) if is_queue else aiter(StreamRange(api, spec))
+        async with aclosing(found) as messages:
+            async for message in messages:
+                if message.headers.get(HeaderName.MSG_ID) == id_:
+                    return PubAck(stream, message.sequence, duplicate=True)
+    except StreamNotFoundError:
+        pass
+    return None
+
+
+async def _step(api: Api, stream: str, subject: str, since_ns: int) -> AsyncGenerator[Message]:
+    """Yield messages one by one: a work-queue stream gives them in bulk only to who acks them."""
+    where: dict[str, object] = {"start_time": format_rfc3339(since_ns)}
+    for _ in range(_STEPS_MAX):
+        try:
+            message = await read_message(api, stream, where | {"next_by_subj": subject})
+        except ServerError:  # Servers before 2.11 do not look by time.
+            return
+        if message is None:
+            return
+        yield message
+        where = {"seq": message.sequence + 1}
+
+
+async def forget_note(api: Api, queue: str, key: LetterKey) -> None:
+    """Delete the note of a message, if there is one and the stream allows it.
+
+    Raises:
+        TransportError: There was no answer; whether it was deleted is not known.
+
+    Cost: one round trip, plus the stream's replication.
+    """
+    body: dict[str, object] = {"filter": note_subject(queue, key)}
+    with suppress(ServerError):  # One that stays is older than any letter to come.
+        await api.change(subjects.stream_purge(queue), body, what=f"a note in {queue}")

@@ -1,0 +1,61 @@
+"""Which consumer messages come from, and what of its configuration matters to who reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from natsstream.units import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from natsstream.api.requests import Api
+
+_ACK_WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerSource:
+    """One consumer, as those who read it see it. Durations are integer nanoseconds, 0 is unset.
+
+    Attributes:
+        api: The connection.
+        stream: Name of the stream.
+        consumer: Name of the consumer.
+        ack_policy: "explicit", "all" or "none".
+        ack_wait_ns: How long a message may be out before it comes again.
+        backoff_ns: What stands in place of `ack_wait_ns`, one for each delivery; may be empty.
+        max_deliver: Deliveries of one message; -1 is no limit.
+        priority_group: The only priority group, empty for none.
+        priority_policy: "none", "overflow", "pinned_client" or "prioritized".
+        max_batch: Messages that a pull may ask for; 0 is no limit.
+        max_expires_ns: How long a pull may wait.
+        max_bytes: Bytes that a pull may ask for; 0 is no limit.
+        deliver_subject: Where a push consumer delivers; empty for a pull consumer.
+        created_ns: Unix nanoseconds of its creation; another one means another consumer.
+    """
+
+    api: Api
+    stream: str
+    consumer: str
+    ack_policy: str = "explicit"
+    ack_wait_ns: int = 0
+    backoff_ns: tuple[int, ...] = ()
+    max_deliver: int = -1
+    priority_group: str = ""
+    priority_policy: str = "none"
+    max_batch: int = 0
+    max_expires_ns: int = 0
+    max_bytes: int = 0
+    deliver_subject: str = ""
+    created_ns: int = 0
+
+    @property
+    def lease_s(self) -> float:
+        """Shortest time in seconds in which a message must be settled or kept alive."""
+        shortest = min(self.backoff_ns, default=self.ack_wait_ns)
+        return shortest / NS_PER_SECOND if shortest > 0 else _ACK_WAIT_S
+
+    @property
+    def what(self) -> str:
+        """What errors call it."""
+        return f"consumer {self.consumer} of stream {self.stream}"

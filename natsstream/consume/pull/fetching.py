@@ -1,0 +1,333 @@
+"""Getting a bounded number of messages: `next`, `fetch` and `ack_next`.
+
+Law: a call returns what came, and says what went wrong behind it; it takes no longer than its
+timeout and the server's last word. That there is nothing is the server's own word, at the end of a
+pull; silence is an error. What changes the consumer's leader, or breaks the connection, is waited
+out within that time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING
+
+from natsstream._wire.acks import ack_text
+from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
+from natsstream.consume.delivery.ack_sender import deleted_error
+from natsstream.consume.pull.fetched import FetchedMessages
+from natsstream.consume.pull.inbox_pool import InboxPool
+from natsstream.consume.pull.outcomes import (
+    PullOutcome,
+    PullStatus,
+    crowded_error,
+    is_crowded,
+    limit_error,
+    oversized_error,
+    push_error,
+    refusal,
+)
+from natsstream.consume.pull.pull_requests import pin_of
+from natsstream.consume.pull.requests import GRACE_S, FetchOptions, group_options, seconds
+from natsstream.errors import (
+    ConnectionLostError,
+    NatsStreamError,
+    RequestTimeoutError,
+    UsageError,
+)
+from natsstream.fields import Fields
+
+if TYPE_CHECKING:
+    from natsstream.consume.delivery.ack_sender import AckSender
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.pull.fetch_inbox import FetchInbox
+
+_RETRY_WAIT_S = 0.1
+_SHORTEST_PULL_S = 0.005
+_LAST_LOOK_S = 0.05
+
+
+class Fetcher:
+    """Fetches for one handle of a consumer; its calls may run side by side."""
+
+    def __init__(self, settling: AckSender) -> None:
+        self._settling = settling
+        self._source = settling.source
+        self._client = settling.source.api.client
+        self._boxes = InboxPool(settling)
+        self._pin_id = ""
+        settling.ack_next = self.ack_next
+
+    def close(self) -> None:
+        """Free what waits for another fetch; it is made again when there is one."""
+        self._boxes.close()
+
+    async def fetch(self, options: FetchOptions) -> FetchedMessages:
+        """Return what a fetch brings.
+
+        Raises:
+            NatsStreamError: No message came, and something went wrong.
+        """
+        if self._source.deliver_subject:
+            raise push_error(self._source)
+        features = options.group.features()
+        if features:
+            await self._source.api.require(*features)
+        return await _Call(self, options).run()
+
+    async def ack_next(
+        self, message: DeliveredMessage, *, timeout: float
+    ) -> DeliveredMessage | None:
+        """Settle a message and return the next one.
+
+        Raises:
+            UsageError: The consumer has ack policy "none": nobody listens for verdicts.
+        """
+        if self._source.ack_policy == "none":
+            raise UsageError(
+                f"{self._source.what} has ack policy none: it takes no verdicts",
+                hint="use consumer.next(), or consume() for a steady flow",
+            )
+        group = group_options(
+            self._source, group=None, priority=None, min_pending=None, min_ack_pending=None
+        )
+        timeout_s = seconds(timeout, "timeout")
+        options = FetchOptions(count=1, timeout_s=timeout_s, no_wait=timeout_s == 0, group=group)
+        found = await _Call(self, options, settles=message).run()
+        return found[0] if found else None
+
+    # For the calls.
+
+    @property
+    def settling(self) -> AckSender:
+        """Settles the messages."""
+        return self._settling
+
+    @property
+    def boxes(self) -> InboxPool:
+        """The handle's mailboxes."""
+        return self._boxes
+
+    @property
+    def pin_id(self) -> str:
+        """What the server knows this handle by in a pinned priority group."""
+        return self._pin_id
+
+    @pin_id.setter
+    def pin_id(self, pin_id: str) -> None:
+        self._pin_id = pin_id
+
+
+class _Call:
+    """One call of `fetch`."""
+
+    def __init__(
+        self, owner: Fetcher, options: FetchOptions, *, settles: DeliveredMessage | None = None
+    ) -> None:
+        self._owner = owner
+        self._options = options
+        # With its ack the first pull travels; None once that was heard.
+        self._settles = settles
+        self._source = owner.settling.source
+        self._client = owner.settling.source.api.client
+        self._got: list[DeliveredMessage] = []
+        self._box: FetchInbox | None = None
+        self._complete = False
+        self._has_pulled = False
+        # The server has ended the last pull, and nothing else went wrong since.
+        self._is_told = False
+        self._loop = asyncio.get_running_loop()
+        now, answer_s = self._loop.time(), self._client.options.request_timeout
+        self._deadline = now + options.timeout_s
+        # A server that is not to wait is asked anew after breaks until then.
+        self._answer_by = now + max(options.timeout_s, answer_s)
+
+    async def run(self) -> FetchedMessages:
+        """Return what came."""
+        error: NatsStreamError | None = None
+        try:
+            try:
+                await self._collect()
+            except NatsStreamError as failed:
+                error = failed
+            except BaseException:
+                # Cancelled: what came goes back into the mailbox, for the next fetch.
+                if self._box is not None:
+                    self._box.messages[:0] = self._got
+                raise
+        finally:
+            if self._box is not None:
+                self._owner.boxes.put(self._box)
+        if error is not None and not self._got:
+            raise error
+        is_full = len(self._got) >= self._options.count
+        return FetchedMessages(self._got, error=error, complete=is_full or self._complete)
+
+    async def _collect(self) -> None:
+        options, owner = self._options, self._owner
+        while True:
+            box = await self._connected_box()
+            self._got += box.take(options.count - len(self._got))
+            if len(self._got) >= options.count:
+                break
+            if box.failure is not None:
+                raise box.failure.with_traceback(None)
+            if box.statuses:
+                if await self._is_over(box.statuses.popleft()):
+                    break
+                continue
+            pulls, now = box.lane.pulls, self._loop.time()
+            if self._has_time:
+                if pulls.is_due(now):
+                    self._pull(box, min(options.count - len(self._got), options.batch_max))
+            elif self._is_told and not pulls.left(now):
+                break
+            await self._wait(box)
+        if self._got and options.group.group:
+            owner.pin_id = pin_of(self._got[-1]) or owner.pin_id
+
+    def _left_s(self) -> float:
+        return self._deadline - self._loop.time()
+
+    @property
+    def _has_time(self) -> bool:
+        """True while a pull may be sent: however short the time, the server is asked once."""
+        if self._options.no_wait and self._loop.time() < self._answer_by:
+            return True
+        return self._left_s() > _SHORTEST_PULL_S or not self._has_pulled
+
+    async def _connected_box(self) -> FetchInbox:
+        """Return the mailbox, another one after a break; waits for a connection.
+
+        Raises:
+            ConnectionLostError: There was none in time.
+        """
+        box, client = self._box, self._client
+        if box is not None and (box.messages or box.failure is not None):
+            return box
+        if box is None or not client.is_connected:
+            await client.wait_connected(max(self._left_s(), 0.001))
+        if box is not None and box.options is not None and box.is_broken:
+            self._owner.boxes.discard(box)
+            self._box = box = None
+        if box is None:
+            boxes = self._owner.boxes
+            is_first = self._settles is None
+            self._box = box = await (
+                boxes.get(self._options, self._deadline) if is_first else boxes.new()
+            )
+        return box
+
+    def _pull(self, box: FetchInbox, count: int) -> None:
+        options, self._has_pulled, self._is_told = self._options, True, False
+        answer_s = max(self._answer_by - self._loop.time(), _RETRY_WAIT_S)
+        times = options.times(answer_s if options.no_wait else self._left_s())
+        body = options.body(count, times, self._owner.pin_id)
+        message = self._settles
+        if message is None:
+            box.pull(options, count, body, times)
+            return
+        self._owner.settling.flush()
+        if not message.is_settled:
+            message.begin_verdict(AckKind.ACK)
+        subject = ack_text(message.reply)
+        try:
+            box.pull(options, count, NEXT + b" " + body, times, subject)
+        except BaseException:
+            message.take_verdict_back()
+            raise
+
+    async def _wait(self, box: FetchInbox) -> None:
+        """Wait until something comes, or until what was asked for is not believed any more.
+
+        Raises:
+            NatsStreamError: The server says nothing, and it is known why.
+        """
+        pulls, now = box.lane.pulls, self._loop.time
+        # A call that has only taken over a pull asks once itself when that says nothing in time.
+        deadline = self._deadline if self._has_pulled else inf
+        look_at = pulls.next_look(now(), deadline)
+        if await box.wait(max(look_at - now(), 0.001)) or pulls.left(now()):
+            return
+        self._is_told = False
+        if not self._has_time or self._options.no_wait:
+            await self._look_into_silence(box)
+            return
+        info = await self._check_exists()
+        if info is not None and is_crowded(info):
+            raise crowded_error(self._source)
+
+    async def _look_into_silence(self, box: FetchInbox) -> None:
+        """Find out why the server says nothing, not even that there is nothing.
+
+        Returns when it has said something after all: it, or this process, has stood still.
+
+        Raises:
+            ConsumerDeletedError: Behind a leaf node nobody else tells that there is no consumer.
+            NatsStreamError: It is there and says nothing.
+        """
+        info = await self._check_exists()
+        if info is not None and is_crowded(info):
+            raise crowded_error(self._source)
+        # An answer to this, and to the pull, may be on its way, or here and not read yet.
+        if await box.wait(GRACE_S if info is not None else _LAST_LOOK_S):
+            return
+        raise RequestTimeoutError(
+            f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",
+            hint="is the server paused or overloaded? Has the stream a leader?",
+            retryable=True,
+        )
+
+    async def _is_over(self, said: PullStatus) -> bool:
+        """Do what a pull's end asks for; True when the call is at its end as well.
+
+        Raises:
+            NatsStreamError: The end is an error.
+        """
+        end, options = said.end, self._options
+        if end not in (PullOutcome.NO_RESPONDERS, PullOutcome.LEADER_CHANGED):
+            self._settles = None  # Its ack arrived with the pull.
+        if end is PullOutcome.COMPLETED:
+            self._is_told = True
+            # Only a pull that is bounded by bytes ends by a conflict.
+            self._complete = said.status.pull_end is not None
+            return self._complete or options.no_wait or self._left_s() <= _SHORTEST_PULL_S
+        if end is PullOutcome.EMPTY:
+            return True
+        if end is PullOutcome.TOO_LARGE:
+            if not self._got:
+                raise oversized_error(self._source, options.max_bytes)
+            self._complete = True
+            return True
+        if end is PullOutcome.WRONG_PIN:
+            self._owner.pin_id = ""
+            return False
+        if end in (PullOutcome.LEADER_CHANGED, PullOutcome.NO_RESPONDERS):
+            await self._wait_for_leader(said)
+            return False
+        if end is PullOutcome.CONSUMER_DELETED:
+            raise deleted_error(self._source)
+        if end in (PullOutcome.LIMIT, PullOutcome.TOO_MANY_PULLS):
+            raise limit_error(said, self._source)
+        raise refusal(said, self._source)
+
+    async def _wait_for_leader(self, said: PullStatus) -> None:
+        if said.end is PullOutcome.NO_RESPONDERS:
+            await self._check_exists()
+        if self._left_s() > _RETRY_WAIT_S:
+            await asyncio.sleep(_RETRY_WAIT_S)
+            if self._has_time:  # A busy loop wakes late.
+                return
+        raise ConnectionLostError(
+            f"{self._source.what} has no leader",
+            detail=said.words,
+            hint="try again in a moment",
+            retryable=True,
+        )
+
+    async def _check_exists(self) -> Fields | None:
+        """Ask about the consumer, within the time that is left, and a moment at least."""
+        with suppress(RequestTimeoutError):
+            return await self._owner.settling.check_exists(max(self._left_s(), GRACE_S))
+        return None

@@ -1,0 +1,366 @@
+"""Reading a push consumer: its messages in a block, answered flow control, and events.
+
+Law: memory is bounded; a request for flow control is answered when what came before it was taken.
+A message that nobody has taken is given back when the block is left. There is no task but a look
+for the consumer (`lookout.py`), which only a reader that waits begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from natsstream.arguments import check_int, check_seconds
+from natsstream.consume.delivery.ack_kinds import nak_body
+from natsstream.consume.delivery.ack_sender import AckSender, deleted_error
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.event_stream import EventStream
+from natsstream.consume.delivery.events import ConsumerDeleted, HeartbeatsMissed, Reconnected
+from natsstream.consume.push.buffer import PushBuffer
+from natsstream.consume.push.heartbeats import HeartbeatMonitor
+from natsstream.consume.push.push_events import DeliverSubjectChanged
+from natsstream.consume.push.push_source import PushSource, PushState
+from natsstream.consume.push.sink import PushSink
+from natsstream.errors import (
+    ConflictError,
+    NatsStreamError,
+    NotFoundError,
+    UsageError,
+)
+from natsstream.units import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from natsstream._wire.client import Subscription
+    from natsstream._wire.parser import Frame
+    from natsstream.read.read_events import ReadEvent
+
+_log = logging.getLogger(__name__)
+
+MAX_PENDING = 65_536
+# The server's window of flow control grows to 32 MiB, so with it this is never reached.
+MAX_PENDING_BYTES = 64 << 20
+_HEARTBEATS = 2.5
+"""Two heartbeats missed, and half of one for a busy machine."""
+# Without heartbeats nobody tells that the consumer was deleted: it is looked for in this silence.
+_SILENCE_S = 30.0
+# The members of a group share the heartbeats too, so silence means little.
+_GROUP_SILENCE_S = 5.0
+# A reader that has just left counts for the server for some more milliseconds.
+_FREE_WAIT_S = 1.0
+_FREE_POLL_S = 0.02
+_CLOSE_TIMEOUT_S = 1.0
+
+
+class PushMessages:
+    """What a push consumer sends while the block is open; made by `Consumer.subscribe`.
+
+    `async with` subscribes, `async for` gives the messages in the order in which they arrived.
+    Leaving the block gives back what nobody has taken. One task reads at a time.
+
+    """
+
+    def __init__(
+        self,
+        source: PushSource,
+        *,
+        max_pending: int = MAX_PENDING,
+        max_pending_bytes: int = MAX_PENDING_BYTES,
+    ) -> None:
+        check_int(max_pending, "max_pending", minimum=1)
+        check_int(max_pending_bytes, "max_pending_bytes", minimum=1)
+        self._source = source
+        self._client = source.consumer.api.client
+        self._settling = AckSender(source.consumer)
+        self._events = EventStream()
+        inflow = PushBuffer[DeliveredMessage](max_count=max_pending, max_bytes=max_pending_bytes)
+        self._inlet = PushSink(source, self._settling, self._events, inflow)
+        self._lookout = HeartbeatMonitor(_silence_s(source))
+        self._subject = source.consumer.deliver_subject
+        self._subscription: Subscription | None = None
+        self._failure: NatsStreamError | None = None
+        self._has_ended = False
+        self._wake: asyncio.Future[None] | None = None
+        self._is_read = False
+        self._connections = 0
+        self._unwatch: Callable[[], None] = lambda: None
+
+    # State.
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that have arrived and are not taken yet."""
+        return self._inlet.inflow.count
+
+    @property
+    def dropped(self) -> int:
+        """Messages that found no room: the reader was too slow for a consumer without flow control.
+
+        With acks they are delivered again after `ack_wait`.
+        """
+        return self._inlet.inflow.dropped
+
+    @property
+    def missed(self) -> int:
+        """Deliveries that did not arrive, as while the connection was broken.
+
+        They are not counted in a deliver group, whose members can not know of each other's.
+        """
+        return self._inlet.count.missed
+
+    # Opening and closing.
+
+    async def open(self) -> Self:
+        """Subscribe; `close` ends it. When it returns, the server sends.
+
+        Raises:
+            UsageError: It is no push consumer, or was opened before.
+            ConflictError: Somebody else reads it, still after a second, and it has no group.
+            ConsumerNotFoundError: It does not exist.
+            PermissionDeniedError: The user may not subscribe to the deliver subject.
+            TransportError: The server did not answer in time.
+        """
+        if self._subscription is not None or self._has_ended:
+            raise UsageError("a push consumer's block opens once", hint="call subscribe() again")
+        held = await self._find_free()
+        if not self._source.group:
+            self._inlet.count.begin(held.consumer_seq)
+        self._subject = held.deliver_subject
+        client = self._client
+        self._connections = client.connections
+        self._lookout.hear()
+        self._unwatch = client.watch(self._on_connection)
+        try:
+            await self._listen()
+            # A denial comes before the answer to the ping.
+            await client.flush(client.options.request_timeout)
+            if self._failure is not None:
+                raise self._failure
+        except BaseException:
+            self._free()
+            raise
+        return self
+
+    async def _find_free(self) -> PushState:
+        """Return the consumer's state once nobody else reads it, or share it in a group."""
+        now, deadline = asyncio.get_running_loop().time, 0.0
+        while (held := await self._source.look()).is_bound and not self._source.group:
+            # From the first answer on: a slow server tells late of what has been free for long.
+            deadline = deadline or now() + _FREE_WAIT_S
+            if now() >= deadline:
+                raise ConflictError(
+                    f"{self._source.consumer.what} is read by somebody else already",
+                    hint="readers share a consumer that has a deliver_group; one that has just "
+                    "crashed counts until the server notices",
+                )
+            await asyncio.sleep(_FREE_POLL_S)
+        return held
+
+    async def drain(self) -> None:
+        """Ask the server for no more; the loop gets what has arrived, and then ends.
+
+        Raises:
+            TransportError: The server did not confirm in time; it is ended still.
+        """
+        subscription = self._subscription
+        if subscription is None or self._has_ended:
+            return
+        subscription.stop()
+        try:
+            # What the server sent before it knew comes before the answer to the ping.
+            await self._client.flush(self._client.options.request_timeout)
+        finally:
+            self._free()
+
+    async def close(self) -> None:
+        """End it and give back what nobody has taken; closing twice is fine.
+
+        Waits for one round trip, a second at most: what was on its way is given back as well. What
+        the server had queued and not sent yet comes again after `ack_wait`.
+        """
+        await self._client.endings.run(self._end())
+
+    async def _end(self) -> None:
+        client = self._client
+        gives_back = self._source.consumer.ack_policy != "none"
+        try:
+            if self._subscription is not None and gives_back and client.is_connected:
+                self._subscription.stop()
+                with suppress(NatsStreamError):
+                    await client.flush(_CLOSE_TIMEOUT_S)
+        finally:
+            self._free()
+            left = self._inlet.inflow.take_all()
+            if gives_back and not client.is_closed:
+                for message in left:
+                    self._settling.send(message.reply, nak_body(None))
+                self._settling.flush()
+            await self._lookout.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # Reading.
+
+    def __aiter__(self) -> Self:
+        """Iterate the messages."""
+        return self
+
+    async def __anext__(self) -> DeliveredMessage:
+        """Return the next message, and wait for it.
+
+        Raises:
+            StopAsyncIteration: It was closed or drained.
+            ConsumerDeletedError: The consumer, or its stream, was deleted.
+            SlowReaderError: Messages were dropped before this one; the next call goes on.
+            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+            ConnectionClosedError: The connection was closed.
+        """
+        while True:
+            message = self._inlet.take()
+            if message is not None:
+                return message
+            slow = self._inlet.slow()
+            if slow is not None:
+                raise slow
+            if self._failure is not None:
+                raise self._failure.with_traceback(None)
+            if self._has_ended:
+                raise StopAsyncIteration
+            if self._subscription is None:
+                raise UsageError(
+                    f"{self._source.consumer.what} is not subscribed to",
+                    hint="async with consumer.subscribe() as messages: async for m in messages",
+                )
+            await self._wait()
+
+    async def next(self, *, timeout: float) -> DeliveredMessage | None:
+        """Return the next message, None when none came within `timeout` seconds.
+
+        None comes at once when it was closed or drained and everything is taken.
+
+        Raises:
+            NatsStreamError: As for `__anext__`.
+        """
+        check_seconds(timeout, "timeout", may_be_zero=True)
+        message = self._inlet.take()  # Without waiting, also when the time is over already.
+        if message is not None:
+            return message
+        try:
+            async with asyncio.timeout(timeout):
+                return await anext(self)
+        except (TimeoutError, StopAsyncIteration):
+            return None
+
+    async def events(self) -> AsyncGenerator[ReadEvent]:
+        """Yield what happens: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,
+        `DeliverSubjectChanged`, `ConsumerDeleted`; ends when the block is left.
+
+        The newest 256 are kept. Two loops share the events.
+        """
+        async for event in self._events.events():
+            yield event
+
+    # What the reader does while nothing comes.
+
+    async def _wait(self) -> None:
+        """Wait until something comes, or is found out while nothing does."""
+        if self._is_read:
+            raise UsageError("another task reads this push consumer", hint="one task reads")
+        self._is_read = True
+        try:
+            client = self._client
+            if not client.is_connected:
+                await client.wait_connected(client.options.reconnect_timeout)
+            if self._connections != client.connections:
+                self._connections = client.connections
+                self._events.put(Reconnected())
+                self._lookout.want()
+            wait_s = self._lookout.wait_s
+            if wait_s == 0:
+                self._lookout.begin(self._look, self._notify)
+                wait_s = None
+            self._wake = asyncio.get_running_loop().create_future()
+            with suppress(TimeoutError):  # The next round looks for the consumer.
+                async with asyncio.timeout(wait_s):
+                    await self._wake
+        finally:
+            self._is_read, self._wake = False, None
+
+    async def _look(self, is_silent: bool) -> None:  # noqa: FBT001 - what `HeartbeatMonitor` calls.
+        """See whether the consumer is still there, and delivers to where we listen."""
+        source = self._source.consumer
+        if is_silent and self._source.heartbeat_ns and not self._source.group:
+            self._events.put(HeartbeatsMissed(seconds=self._lookout.silence_s))
+        try:
+            held = await self._source.look()
+            if held.deliver_subject != self._subject and self._subscription is not None:
+                self._subscription.close()
+                self._subject = held.deliver_subject
+                await self._listen()
+                self._events.put(DeliverSubjectChanged(subject=self._subject))
+        except NotFoundError as error:
+            self._events.put(ConsumerDeleted(consumer=source.consumer))
+            self._fail(deleted_error(source, error))
+        except NatsStreamError as error:
+            if error.retryable:
+                _log.info("%s could not be looked for: %s", source.what, error.message)
+            else:
+                self._fail(error)
+
+    # Sinks: they must not wait and must not raise.
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        self._lookout.hear()
+        self._inlet.accept(frames)
+        self._notify()
+
+    async def _listen(self) -> None:
+        self._subscription = await self._client.subscribe(
+            self._subject, self._on_frames, queue=self._source.group, on_denied=self._fail
+        )
+
+    def _on_connection(self) -> None:
+        if self._client.is_closed:
+            self._fail(self._client.closing_error())
+        self._notify()
+
+    def _fail(self, error: NatsStreamError) -> None:
+        self._failure = error
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _free(self) -> None:
+        self._unwatch()
+        self._lookout.stop()
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        self._has_ended = True
+        self._events.close()
+        self._notify()
+
+    def __repr__(self) -> str:
+        return f"<PushMessages {self._source.consumer.what}: {self.pending_count} pending>"
+
+
+def _silence_s(source: PushSource) -> float:
+    """Return how long nothing may come until the consumer is looked for."""
+    heartbeat_s = source.heartbeat_ns / NS_PER_SECOND
+    if not heartbeat_s:
+        return _SILENCE_S
+    return max(_HEARTBEATS * heartbeat_s, _GROUP_SILENCE_S if source.group else 0.0)

@@ -1,0 +1,86 @@
+"""What may be a handler; pure.
+
+Law: what can not be one is refused before the first message, not once for each message.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, cast
+
+from natsstream.arguments import check_callable
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.errors import ConfigError, UsageError
+
+Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
+"""Handles one message: returning acks it, raising gives it back."""
+
+ErrorSink: TypeAlias = Callable[[BaseException, DeliveredMessage], Awaitable[object] | object]
+"""Is told what went wrong with a message; a coroutine function is awaited."""
+
+_EXAMPLE = "async def handle(message): ..."
+
+
+def check_handler(handler: object) -> Handler:
+    """Return a handler.
+
+    Raises:
+        ConfigError: It is no coroutine function, or does not take one argument.
+    """
+    function = check_callable(handler, "handler")
+    looked_at = inspect.unwrap(function)
+    if not _is_one_of(looked_at, inspect.isroutine, type):
+        looked_at = getattr(looked_at, "__call__", looked_at)  # noqa: B004 - a callable object.
+    name = getattr(handler, "__qualname__", type(handler).__name__)
+    if _is_one_of(looked_at, inspect.isasyncgenfunction, None):
+        raise ConfigError(
+            f"handler {name} is an async generator: it would never run",
+            hint="take the yield out",
+        )
+    if _is_one_of(looked_at, inspect.isgeneratorfunction, None):
+        raise ConfigError(
+            f"handler {name} is a generator: it would never run", hint="take the yield out"
+        )
+    if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(looked_at):
+        raise ConfigError(
+            f"handler {name} is no coroutine function",
+            hint=f"write it as {_EXAMPLE}; put work that blocks into "
+            "await asyncio.to_thread(function, message)",
+        )
+    _check_arguments(function, name)
+    # The cast says what the checks above have found out.
+    return cast("Handler", function)
+
+
+def check_result(result: object, handler: object) -> None:
+    """Refuse what a handler has forgotten to await: nothing was done, and it looks like success.
+
+    Raises:
+        UsageError: The handler has returned a coroutine.
+    """
+    if inspect.iscoroutine(result):
+        result.close()
+        name = getattr(handler, "__qualname__", type(handler).__name__)
+        raise UsageError(
+            f"handler {name} returned a coroutine that nobody awaits: nothing was done",
+            hint="write `return await other(message)`",
+        )
+
+
+def _is_one_of(function: object, test: Callable[[object], bool], kind: type[object] | None) -> bool:
+    return test(function) or (kind is not None and isinstance(function, kind))
+
+
+def _check_arguments(function: Callable[..., object], name: str) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # Some callables do not tell.
+        return
+    try:
+        signature.bind(object())
+    except TypeError as error:
+        raise ConfigError(
+            f"handler {name}{signature} does not take one message: {error}",
+            hint="let it take one argument, the message; give it more with functools.partial",
+        ) from error

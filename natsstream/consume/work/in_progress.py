@@ -1,0 +1,104 @@
+"""The leases of messages that are being handled: kept up, and told of when one was lost.
+
+Law: as long as a handler works and the server is there, its message is nobody else's. When the
+server could not be told for longer than `ack_wait`, that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+
+from natsstream.consume.delivery.ack_kinds import IN_PROGRESS
+from natsstream.consume.delivery.ack_sender import AckSender
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.work.report import WorkReport
+from natsstream.errors import NatsStreamError
+
+# A third of the lease: one reminder may be lost.
+_SHARE = 3
+
+
+class InProgressTimer:
+    """The messages whose handlers run, and when the server last heard of each.
+
+    Args:
+        settling: Sends the reminders.
+        report: Where lost leases are counted.
+        is_kept: Whether to remind the server at all.
+    """
+
+    def __init__(self, settling: AckSender, report: WorkReport, *, is_kept: bool) -> None:
+        self._settling = settling
+        self._client = settling.source.api.client
+        self._lease_s = settling.source.lease_s
+        self._report = report
+        self._is_kept = is_kept
+        self._heard: dict[DeliveredMessage, float] = {}
+        # Of those that wait for a free hand, as far as a reminder has found them there.
+        self._heard_waiting: dict[DeliveredMessage, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: Callable[[], Sequence[DeliveredMessage]] = tuple
+        self._is_closed = False
+
+    def open(self, waiting: Callable[[], Sequence[DeliveredMessage]]) -> None:
+        """Keep up also the leases of messages that wait for a free hand.
+
+        They would be delivered again, to this worker or another one, and would use up deliveries,
+        whenever handlers take longer than `ack_wait`.
+        """
+        self._waiting = waiting
+        self._arm()
+
+    def begin(self, message: DeliveredMessage) -> None:
+        """Keep up the lease of a message that a handler begins."""
+        now = monotonic()
+        waiting = self._heard_waiting
+        # Where the server was away while it waited, its lease may be over before it begins.
+        self._heard[message] = waiting.pop(message, now) if waiting else now
+
+    def end(self, message: DeliveredMessage) -> None:
+        """Keep it up no more."""
+        self._heard.pop(message, None)
+
+    def is_lost(self, message: DeliveredMessage) -> bool:
+        """Tell, and count, whether the server may have given a message to somebody else."""
+        heard = self._heard.get(message)
+        if heard is None or monotonic() - heard <= self._lease_s:
+            return False
+        self._report.lost_leases += 1
+        return True
+
+    def close(self) -> None:
+        """End all of it."""
+        self._is_closed = True
+        self._heard.clear()
+        self._heard_waiting.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._lease_s / _SHARE, self._remind)
+
+    def _remind(self) -> None:
+        self._timer = None
+        if self._is_closed or self._client.is_closed:
+            return
+        now, before = monotonic(), self._heard_waiting
+        self._heard_waiting = {each: before.get(each, now) for each in self._waiting()}
+        if self._is_kept and self._client.is_connected:
+            with suppress(NatsStreamError):
+                self._keep_up(self._heard, now)
+                self._keep_up(self._heard_waiting, now)
+        self._arm()
+
+    def _keep_up(self, heard: dict[DeliveredMessage, float], now: float) -> None:
+        for message, heard_at in heard.items():
+            # One whose lease is over may be another's by now, but not for certain.
+            self._settling.send(message.reply, IN_PROGRESS)
+            if now - heard_at <= self._lease_s:
+                heard[message] = now

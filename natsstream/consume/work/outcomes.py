@@ -1,0 +1,184 @@
+"""Does with a message what follows from how its handler ended.
+
+Law: a dead message is terminated only when its letter is stored. What can not be done is told, and
+the message comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from contextlib import suppress
+
+from natsstream.consume.dead_letters.captured import OWN_TERM
+from natsstream.consume.dead_letters.envelope import FailureRecord
+from natsstream.consume.dead_letters.storing import store_letter
+from natsstream.consume.delivery.ack_kinds import Reject, Retry, printable_reason
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.source import ConsumerSource
+from natsstream.consume.work.in_progress import InProgressTimer
+from natsstream.consume.work.options import WorkOptions
+from natsstream.consume.work.report import WorkReport
+from natsstream.consume.work.rules import Decision, Policy, abandoned, decide
+from natsstream.errors import ConnectionClosedError, LeaseLostError, NatsStreamError
+
+_log = logging.getLogger(__name__)
+
+# A letter that can not be stored now, such as in a full stream, is not tried again at once.
+_UNSTORED_DELAY_S = 1.0
+_UNSTORED_DELAY_MAX_S = 10.0
+
+
+class Outcomes:
+    """Settles the messages of one worker."""
+
+    def __init__(
+        self,
+        source: ConsumerSource,
+        options: WorkOptions,
+        policy: Policy,
+        report: WorkReport,
+        leases: InProgressTimer,
+    ) -> None:
+        self._source = source
+        self._options = options
+        self._policy = policy
+        self._report = report
+        self._leases = leases
+
+    async def settle(
+        self, message: DeliveredMessage, error: BaseException | None, delivered: int
+    ) -> None:
+        """Settle a message whose handler has ended.
+
+        Raises:
+            ConnectionClosedError: Nothing can be settled any more.
+        """
+        report = self._report
+        if self._leases.is_lost(message):
+            await self._tell(self._lease_lost(message), message)
+        if error is None and not message.is_settled and not self._options.confirm:
+            # What happens to nearly every message goes the short way.
+            await message.ack()
+            report.acked += 1
+            return
+        if error is not None and not isinstance(error, Reject | Retry):
+            report.failures += 1
+        if message.is_settled:
+            report.settled_by_handler += 1
+        else:
+            decision = decide(error, delivered=delivered, policy=self._policy)
+            await self._try(message, decision, delivered)
+        if error is not None:
+            await self._tell(error, message)
+
+    async def abandon(self, message: DeliveredMessage, delivered: int) -> None:
+        """Settle a message that was delivered more often than it may be tried.
+
+        Raises:
+            ConnectionClosedError: Nothing can be settled any more.
+        """
+        decision = abandoned(delivered, self._policy)
+        _log.warning("message %d of %s: %s", message.sequence, self._source.what, decision.text)
+        await self._try(message, decision, delivered)
+
+    async def give_back(self, message: DeliveredMessage) -> None:
+        """Give back a message that nothing is said against, at once."""
+        if not message.is_settled:
+            self._report.returned += 1
+            with suppress(NatsStreamError):
+                await message.nak()
+
+    async def _try(self, message: DeliveredMessage, decision: Decision, delivered: int) -> None:
+        try:
+            await self._do(message, decision, delivered)
+        except ConnectionClosedError:
+            raise
+        except NatsStreamError as failure:
+            # Not known to have reached the server; the message comes again if it has not.
+            self._report.unconfirmed += 1
+            await self._tell(failure, message)
+
+    async def _do(self, message: DeliveredMessage, decision: Decision, delivered: int) -> None:
+        report = self._report
+        if decision.action == "ack":
+            await message.ack(confirm=self._options.confirm)
+            report.acked += 1
+        elif decision.action == "nak":
+            await message.nak(delay=decision.delay_s)
+            report.retried += 1
+        elif decision.action == "term":
+            await message.term(reason=printable_reason(decision.text))
+            report.terminated += 1
+        else:
+            await self._bury(message, decision, delivered)
+
+    async def _bury(self, message: DeliveredMessage, decision: Decision, delivered: int) -> None:
+        """Store the letter, then terminate the message."""
+        queue = self._options.dead_letter or ""
+        meta = message.meta
+        death = FailureRecord(
+            subject=message.subject,
+            time_ns=meta.time_ns,
+            stream=meta.stream,
+            consumer=meta.consumer,
+            sequence=meta.stream_seq,
+            deliveries=delivered,
+            reason=decision.reason,
+            error=decision.text,
+        )
+        while (is_new := await self._store(message, death)) is None:
+            delay_s = max(self._policy.backoff.delay_s(delivered), _UNSTORED_DELAY_S)
+            if not 0 < self._source.max_deliver <= delivered:
+                await message.nak(delay=delay_s)
+                return
+            # Given back it would not come again: it is held until it is stored.
+            await asyncio.sleep(min(delay_s, _UNSTORED_DELAY_MAX_S))
+        # Counted before the message is terminated: whatever becomes of that, the letter is there.
+        if is_new:
+            self._report.dead_lettered += 1
+        else:
+            self._report.letters_found += 1
+        reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
+        await message.term(reason=reason, confirm=self._options.confirm)
+
+    async def _store(self, message: DeliveredMessage, death: FailureRecord) -> bool | None:
+        """Store a letter, and tell whether it is new; None when it could not be, which is told."""
+        api, queue = self._source.api, self._options.dead_letter or ""
+        timeout = api.client.options.request_timeout
+        try:
+            return await store_letter(
+                api, queue, death, message.header_block, message.data, timeout=timeout
+            )
+        except NatsStreamError as error:
+            self._report.unstored += 1
+            _log.error("%s: a dead letter could not be stored: %s", self._source.what, error)
+            await self._tell(error, message)
+            if api.client.is_closed:
+                raise api.client.closing_error() from error
+            return None
+
+    async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
+        """Tell whoever wants to know; their own failure ends nothing."""
+        sink = self._options.on_error
+        if sink is None:
+            if not isinstance(error, Reject | Retry):
+                _log.warning("message %d of %s: %r", message.sequence, self._source.what, error)
+            return
+        try:
+            answer = sink(error, message)
+            if inspect.isawaitable(answer):
+                await answer
+        except asyncio.CancelledError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever it raises, the messages go on.
+            _log.warning("on_error failed for message %d", message.sequence, exc_info=True)
+
+    def _lease_lost(self, message: DeliveredMessage) -> LeaseLostError:
+        return LeaseLostError(
+            f"message {message.sequence} of {self._source.what}: the server heard nothing of it "
+            f"for {self._source.lease_s:g} s and may have given it to somebody else",
+            hint="expect it to be handled twice; raise ack_wait, or shorten the handler where "
+            "keepalive is off",
+        )

@@ -1,0 +1,102 @@
+"""What becomes of a message when its handler has ended; pure rules.
+
+Law: a message is never given up unless it is done, somebody has rejected it, or it was tried as
+often as the caller said; and with dead letters it is kept even then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from natsstream.consume.dead_letters.envelope import DeadReason, described_error, one_line
+from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.consume.delivery.backoff import Backoff
+
+Action: TypeAlias = Literal["ack", "dead", "nak", "term"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a worker does with failures.
+
+    Attributes:
+        backoff: Delays after failures.
+        max_attempts: Deliveries after which a failing message is dead; None is no limit.
+        has_letters: Whether dead messages are stored.
+    """
+
+    backoff: Backoff
+    max_attempts: int | None
+    has_letters: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What becomes of a message.
+
+    Attributes:
+        action: "ack", "nak" with `delay_s`, "dead": store it and terminate, or "term".
+        delay_s: Seconds until it is delivered again.
+        reason: Why it is dead.
+        text: The error or reason, one line.
+    """
+
+    action: Action
+    delay_s: float = 0
+    reason: DeadReason = "unknown"
+    text: str = ""
+
+
+def is_abandoned(delivered: int, policy: Policy) -> bool:
+    """Tell whether a message was delivered more often than it may be tried.
+
+    Whoever had it the last time did not live to say what became of it.
+    """
+    return policy.max_attempts is not None and delivered > policy.max_attempts
+
+
+def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> Decision:
+    """Return what becomes of a message.
+
+    Args:
+        error: What its handler raised; None when it returned.
+        delivered: How often the message was delivered, from 1.
+        policy: What the worker does with failures.
+    """
+    if error is None:
+        return Decision(action="ack")
+    if isinstance(error, Reject):
+        return _dead("rejected", _reason(error), policy)
+    is_last = policy.max_attempts is not None and delivered >= policy.max_attempts
+    if is_last:
+        return _dead("attempts", _text(error), policy)
+    delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
+    if delay_s is not None:
+        return Decision(action="nak", delay_s=delay_s, text=_text(error))
+    return Decision(action="nak", delay_s=policy.backoff.delay_s(delivered), text=_text(error))
+
+
+def abandoned(delivered: int, policy: Policy) -> Decision:
+    """Return what becomes of a message that was delivered more often than it may be tried."""
+    text = f"delivered {delivered} times, more than {policy.max_attempts}; no worker told why"
+    return _dead("abandoned", text, policy)
+
+
+def _dead(reason: DeadReason, text: str, policy: Policy) -> Decision:
+    return Decision(action="dead" if policy.has_letters else "term", reason=reason, text=text)
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, Retry):
+        return _reason(error) or "Retry"
+    return described_error(error)
+
+
+def _reason(error: Reject | Retry) -> str:
+    """Return the reason as text, whatever a caller or a subclass has made of it."""
+    reason: object = getattr(error, "reason", "")
+    try:
+        return one_line(str(reason))
+    except Exception:  # noqa: BLE001 - what was given may fail to describe itself.
+        return type(reason).__name__

@@ -1,0 +1,355 @@
+"""A worker: handlers that run side by side over the messages of one consumer.
+
+Law: as many handlers run as were asked for, never more. When it has ended, no handler runs any
+more, and every message that was not handled is back with the server, or will be after `ack_wait`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from types import TracebackType
+from typing import Protocol, Self
+
+from natsstream.arguments import check_seconds
+from natsstream.consume.dead_letters.manager import DeadLetters
+from natsstream.consume.delivery.ack_sender import AckSender
+from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.work.handlers import Handler, check_result
+from natsstream.consume.work.in_progress import InProgressTimer
+from natsstream.consume.work.options import WorkOptions, make_policy
+from natsstream.consume.work.outcomes import Outcomes
+from natsstream.consume.work.prefetch import PrefetchWindow
+from natsstream.consume.work.report import WorkReport
+from natsstream.consume.work.rules import Policy, is_abandoned
+from natsstream.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    NatsStreamError,
+    PermissionDeniedError,
+    SubjectOverlapError,
+)
+
+_log = logging.getLogger(__name__)
+
+# A handler that is cancelled gets this long to end, and is cancelled again in between.
+_CANCEL_WAIT_S = 1.0
+_CANCELS_MAX = 10
+
+
+class Incoming(Protocol):
+    """Messages as they come; what `pulling` gives."""
+
+    async def stop(self) -> object:
+        """Take no more, and give back what nobody has begun."""
+        ...
+
+    async def drain(self) -> object:
+        """Take no more, and hand out what is there."""
+        ...
+
+    def buffered(self) -> list[DeliveredMessage]:
+        """Return what is here and was not handed out."""
+        ...
+
+    def resize(self, max_messages: int) -> None:
+        """Ask for more or fewer messages at once from now on."""
+        ...
+
+    def take_ready(self) -> DeliveredMessage | None:
+        """Return a message that came together with the last one, without waiting."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[DeliveredMessage]: ...
+
+
+OpenIncoming = Callable[[int], AbstractAsyncContextManager[Incoming]]
+"""Opens the messages, with how many may wait for a free hand."""
+
+
+class Worker:
+    """Handlers that run side by side; made by `Consumer.worker`.
+
+    `async with` begins, and ends with `stop`; `wait` waits until it has ended by itself.
+
+    Attributes:
+        report: What it has done so far.
+        options: How it works.
+    """
+
+    def __init__(
+        self,
+        settling: AckSender,
+        open_incoming: OpenIncoming,
+        handler: Handler,
+        options: WorkOptions,
+    ) -> None:
+        self.report: WorkReport = WorkReport()
+        self.options: WorkOptions = options
+        self._source = settling.source
+        self._policy: Policy = make_policy(options, settling.source)
+        self._open_incoming = open_incoming
+        self._handler = handler
+        self._leases = InProgressTimer(settling, self.report, is_kept=options.keepalive)
+        self._outcomes = Outcomes(self._source, options, self._policy, self.report, self._leases)
+        self._context: AbstractAsyncContextManager[Incoming] | None = None
+        self._incoming: Incoming | None = None
+        self._turn = asyncio.Lock()
+        self._hands: set[asyncio.Task[None]] = set()
+        self._failure: NatsStreamError | None = None
+        self._is_told = False
+        self._has_left = False
+        self._pace: PrefetchWindow | None = None
+        self._is_opened = False
+        self._is_ending = False
+
+    @property
+    def is_running(self) -> bool:
+        """True while it takes messages, or handlers still run."""
+        return any(not hand.done() for hand in self._hands)
+
+    async def open(self) -> Self:
+        """Begin to work; `stop` or `drain` ends it.
+
+        Raises:
+            ConfigError: `dead_letter` names a stream that is something else, or it was opened.
+            ConsumerDeletedError: The consumer is gone.
+            TransportError: The server did not answer in time.
+
+        Cost: with `dead_letter` one round trip, three where the stream is made.
+        """
+        if self._is_opened:
+            raise ConfigError("a worker is opened once", hint="make another one")
+        self._is_opened = True
+        await self._ensure_letters()
+        self._context = self._open_incoming(self.options.window)
+        self._incoming = await self._context.__aenter__()
+        self._leases.open(self._incoming.buffered)
+        if self.options.prefetch is None:
+            self._pace = PrefetchWindow(self.options.window, time.monotonic())
+        messages = aiter(self._incoming)
+        self._hands = {
+            asyncio.create_task(self._hand(messages), name=f"{self._source.what}, hand {index}")
+            for index in range(self.options.concurrency)
+        }
+        return self
+
+    async def wait(self) -> None:
+        """Wait until it has ended: it was stopped or drained, or can not go on.
+
+        Where nobody has waited, leaving the block raises the same.
+
+        Raises:
+            ConsumerDeletedError: The consumer was deleted.
+            NatsStreamError: Something else makes it impossible to go on.
+        """
+        if self._hands:
+            await asyncio.wait(self._hands, return_when=asyncio.FIRST_EXCEPTION)
+        self._raise_failure()
+
+    async def stop(self, *, timeout: float | None = None) -> None:
+        """Take no more messages, let handlers under way finish, give the rest back.
+
+        Args:
+            timeout: Seconds that handlers get; then they are cancelled, and their messages are
+                given back. None is `stop_timeout`.
+
+        A call that is cancelled cancels the handlers at once. Calling it again is fine.
+        """
+        await self._end(timeout, is_drain=False)
+
+    async def drain(self, *, timeout: float | None = None) -> None:
+        """Take no more from the server, handle what is here, then end.
+
+        Args:
+            timeout: As in `stop`.
+        """
+        await self._end(timeout, is_drain=True)
+
+    async def __aenter__(self) -> Self:
+        try:
+            return await self.open()
+        except BaseException:
+            await self._leave()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        if error is None and not self._is_told:
+            self._raise_failure()
+
+    # Beginning and ending.
+
+    async def _ensure_letters(self) -> None:
+        name = self.options.dead_letter
+        if name is None:
+            return
+        letters, source = DeadLetters(self._source.api), self._source
+        try:
+            await letters.ensure(name, stream=source.stream, consumer=source.consumer)
+        except (SubjectOverlapError, PermissionDeniedError) as error:
+            # Another stream captures it, or this user may not change the one that is there. What
+            # we handle is stored all the same; what no worker lives to tell of is elsewhere.
+            _log.warning("%s; %s stores only what its workers give up", error.message, name)
+            await letters.ensure(name)
+
+    async def _end(self, timeout: float | None, *, is_drain: bool) -> None:
+        limit_s = self.options.stop_timeout if timeout is None else timeout
+        check_seconds(limit_s, "timeout", may_be_zero=True)
+        try:
+            if self._incoming is not None and self.is_running:
+                async with asyncio.timeout(limit_s):
+                    if is_drain:
+                        await self._drain()
+                    else:
+                        self._is_ending = True
+                        await self._incoming.stop()
+                    await self._ended()
+        except TimeoutError:
+            _log.warning("%s: handlers did not end within %g s", self._source.what, limit_s)
+        finally:
+            self._is_ending = True
+            await self._leave()
+
+    async def _drain(self) -> None:
+        if self._incoming is not None:
+            await self._incoming.drain()
+
+    async def _ended(self) -> None:
+        if self._hands:
+            await asyncio.wait(self._hands)
+
+    async def _leave(self) -> None:
+        """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""
+        if self._has_left:  # A handler that does not end is waited for once.
+            return
+        self._has_left = True
+        cancelled: asyncio.CancelledError | None = None
+        for _ in range(_CANCELS_MAX):
+            running = {hand for hand in self._hands if not hand.done()}
+            if not running:
+                break
+            for hand in running:
+                hand.cancel()
+            try:
+                await asyncio.wait(running, timeout=_CANCEL_WAIT_S)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        left = sum(not hand.done() for hand in self._hands)
+        if left:
+            _log.error(
+                "%s: %d handlers do not end though they were cancelled", self._source.what, left
+            )
+        self._leases.close()
+        context, self._context, self._incoming = self._context, None, None
+        if context is not None:
+            await context.__aexit__(None, None, None)
+        if cancelled is not None:
+            raise cancelled
+
+    # One hand.
+
+    async def _hand(self, messages: AsyncIterator[DeliveredMessage]) -> None:
+        """Handle one message after another until there are no more."""
+        while True:
+            message = await self._next(messages)
+            if message is None:
+                return
+            try:
+                await self._handle(message)
+            except ConnectionClosedError as error:
+                self._fail(error)
+                return
+
+    async def _next(self, messages: AsyncIterator[DeliveredMessage]) -> DeliveredMessage | None:
+        incoming = self._incoming
+        if incoming is not None and not self._is_ending and self._failure is None:
+            # Measured: waiting for one's turn costs more than the rest of a message.
+            ready = incoming.take_ready()
+            if ready is not None:
+                return ready
+        async with self._turn:
+            if self._failure is not None:
+                return None
+            try:
+                message = await anext(messages)
+            except StopAsyncIteration:
+                return None
+            except NatsStreamError as error:
+                self._fail(error)
+                return None
+        if self._is_ending:
+            # Handed out while it was stopped: nothing has begun.
+            self.report.returned += 1
+            with suppress(NatsStreamError):
+                await message.nak()
+        return message
+
+    def _raise_failure(self) -> None:
+        """Raise what ended it, if anything but its end did."""
+        self._is_told = True
+        failures = [
+            error
+            for hand in self._hands
+            if hand.done() and not hand.cancelled() and (error := hand.exception()) is not None
+        ]
+        if failures:
+            raise failures[0]
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: NatsStreamError) -> None:
+        if self._failure is None:
+            self._failure = error
+
+    async def _handle(self, message: DeliveredMessage) -> None:
+        if message.is_settled:
+            return
+        report, delivered = self.report, message.delivered
+        report.received += 1
+        self._leases.begin(message)
+        try:
+            if is_abandoned(delivered, self._policy):
+                await self._outcomes.abandon(message, delivered)
+                return
+            error: BaseException | None = None
+            report.running += 1
+            try:
+                result = await self._handler(message)
+                if result is not None:
+                    check_result(result, self._handler)
+            except asyncio.CancelledError as caught:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                error = caught  # The handler's own; nobody has cancelled this hand.
+            except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its outcome.
+                error = caught
+            finally:
+                report.running -= 1
+            await self._outcomes.settle(message, error, delivered)
+            pace = self._pace
+            if pace is not None and pace.count(delivered):
+                self._repace(pace)
+        except BaseException:
+            await self._outcomes.give_back(message)
+            raise
+        finally:
+            self._leases.end(message)
+
+    def _repace(self, pace: PrefetchWindow) -> None:
+        before, incoming = pace.window, self._incoming
+        if pace.measure(time.monotonic()) != before and incoming is not None:
+            incoming.resize(pace.window)
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else "ended" if self._is_opened else "not open"
+        return f"<Worker of {self._source.what}, {state}, {self.report}>"

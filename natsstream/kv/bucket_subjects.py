@@ -1,0 +1,137 @@
+"""Where a bucket's keys are: the subjects that it is read under and written to.
+
+Law: no key becomes a subject without being checked here, so that nothing that is no key, and no
+filter where one key is meant, reaches a server. Both prefixes end in a dot. They differ where a
+mirror is read here and written at its origin, or where the connection reaches JetStream under a
+domain or an API prefix (ADR-19).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natsstream.api.names import SUBJECT_BYTES_MAX
+from natsstream.arguments import check_text
+from natsstream.errors import CodecError, KeyNameError
+from natsstream.kv.codecs import KeyCodec, ValueCodec, encoded_filter
+from natsstream.kv.keys import check_key, check_key_filter, shown
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSubjects:
+    """The subjects of one bucket.
+
+    Attributes:
+        bucket: Its name.
+        stream: The stream that holds it.
+        read_prefix: What stands before a key in a stored subject.
+        write_prefix: What stands before a key in the subject that is published to.
+        key_codec: Makes keys into stored ones; None leaves them as they are.
+        value_codec: Makes values into stored ones; None leaves them as they are.
+    """
+
+    bucket: str
+    stream: str
+    read_prefix: str
+    write_prefix: str
+    key_codec: KeyCodec | None = None
+    value_codec: ValueCodec | None = None
+
+    def read_subject(self, key: str) -> str:
+        """Return the subject that a key is stored under.
+
+        Raises:
+            KeyNameError: It is no legal key, or too long for a subject.
+        """
+        return self._subject(self.read_prefix, self.stored_key(key), key)
+
+    def read_filter(self, filter: str) -> str:  # noqa: A002 - The field's own word.
+        """Return the subjects that a filter of keys means; `*` and `>` are wildcards.
+
+        Raises:
+            KeyNameError: It is no legal filter, too long, or the codec takes no wildcards.
+        """
+        stored = check_text(filter, "filter", error=KeyNameError)
+        if self.key_codec is not None:
+            stored = encoded_filter(self.key_codec, filter)
+        return self._subject(self.read_prefix, check_key_filter(stored), filter)
+
+    def write_subject(self, key: str) -> str:
+        """Return the subject that a key is published to.
+
+        Raises:
+            KeyNameError: It is no legal key, or too long for a subject.
+        """
+        return self._subject(self.write_prefix, self.stored_key(key), key)
+
+    def stored_key(self, key: str) -> str:
+        """Return a key in the form in which it is stored.
+
+        Raises:
+            KeyNameError: It is no legal key.
+        """
+        if self.key_codec is None:
+            return check_key(key)
+        return check_key(self.key_codec.encode(check_text(key, "key", error=KeyNameError)))
+
+    def key_of(self, subject: str) -> str:
+        """Return the key of a stored subject.
+
+        Raises:
+            CodecError: It is not of the codec's form.
+        """
+        stored = subject[len(self.read_prefix) :]
+        if self.key_codec is None:
+            return stored
+        try:
+            return self.key_codec.decode(stored)
+        except ValueError as error:
+            raise CodecError(
+                f"bucket {self.bucket}: {self.key_codec!r} can not decode key {shown(stored)}",
+                bucket=self.bucket,
+                key=stored,
+                detail=str(error),
+                hint="somebody wrote it without the codec; read the bucket without it",
+            ) from error
+
+    def stored_value(self, value: bytes) -> bytes:
+        """Return a value in the form in which it is stored."""
+        return value if self.value_codec is None else self.value_codec.encode(value)
+
+    def value_of(self, stored: bytes, key: str, revision: int) -> bytes:
+        """Return the value of stored bytes.
+
+        Args:
+            stored: What the stream holds.
+            key: The key, for errors.
+            revision: The revision, for errors.
+
+        Raises:
+            CodecError: They are not of the codec's form.
+        """
+        if self.value_codec is None:
+            return stored
+        try:
+            return self.value_codec.decode(stored)
+        except ValueError as error:
+            raise CodecError(
+                f"bucket {self.bucket}: {self.value_codec!r} can not decode the value of key "
+                f"{shown(key)} at revision {revision}",
+                bucket=self.bucket,
+                key=key,
+                revision=revision,
+                detail=str(error),
+                hint="somebody wrote it without the codec; read the key without it",
+            ) from error
+
+    def _subject(self, prefix: str, stored: str, key: str) -> str:
+        # What is published under a prefix is read without it, and the longer one must fit.
+        longest = max(len(self.read_prefix), len(self.write_prefix)) + len(stored)
+        if longest > SUBJECT_BYTES_MAX:
+            room = SUBJECT_BYTES_MAX - longest + len(stored)
+            raise KeyNameError(
+                f"key {shown(key)} is too long: {len(stored)} bytes as it is stored, and bucket "
+                f"{self.bucket} has room for {room}",
+                hint="the server closes the connection on longer subjects; shorten it, or hash it",
+            )
+        return prefix + stored

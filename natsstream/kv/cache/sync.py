@@ -1,0 +1,226 @@
+"""Keeps a local mirror as the bucket is: follows it, looks at its server, lists it after breaks.
+
+Law: whatever ends a task ends the mirror: none goes on being answered from while nobody keeps it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from natsstream.arguments import check_int, check_seconds
+from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.kv.cache.changes import Changes
+from natsstream.kv.cache.contents import CacheContents, ServerClock
+from natsstream.kv.cache.freshness import Freshness, LookAtServer
+from natsstream.kv.cache.revision_waiters import RevisionWaiters
+from natsstream.kv.entry import Entry
+from natsstream.kv.locks.leases import now_ns
+from natsstream.kv.plain import PlainBucket
+from natsstream.kv.watch import Watch
+from natsstream.read.read_events import Recreated
+from natsstream.units import NS_PER_SECOND
+
+CACHE_BYTES_MAX = 256 << 20
+_LOOK_EVERY_S = 5.0
+_LOOK_TIMEOUT_S = 5.0
+_RETRY_S = 0.25
+# Each filter is one question to the leader.
+_FILTERS_ASKED_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CacheOptions:
+    """How a mirror is kept.
+
+    Attributes:
+        max_bytes: The most that keys and values may take together.
+        timeout_s: Seconds that the first filling may take.
+        look_every_s: Seconds between two looks at the server.
+    """
+
+    max_bytes: int = CACHE_BYTES_MAX
+    timeout_s: float = 30.0
+    look_every_s: float = _LOOK_EVERY_S
+
+    def __post_init__(self) -> None:
+        check_int(self.max_bytes, "max_bytes", minimum=1)
+        check_seconds(self.timeout_s, "timeout")
+        check_seconds(self.look_every_s, "look_every")
+
+
+class CacheSync:
+    """Keeps one mirror.
+
+    Args:
+        bucket: What is mirrored.
+        filters: Which of its keys; none is all.
+        options: How.
+
+    Attributes:
+        contents: What the mirror holds.
+        freshness: How old that can be.
+        changes: Those who are told what changes.
+        arrivals: Those who wait for revisions.
+        error: What has ended it.
+        is_filled: True when all came that the bucket held at the beginning.
+    """
+
+    def __init__(
+        self, bucket: PlainBucket, filters: tuple[str, ...], options: CacheOptions
+    ) -> None:
+        self.contents: CacheContents = CacheContents(options.max_bytes)
+        self.freshness: Freshness = Freshness(now_ns())
+        self.changes: Changes = Changes()
+        self.arrivals: RevisionWaiters = RevisionWaiters()
+        self.error: Exception | None = None
+        self.is_filled: bool = False
+        self._bucket = bucket
+        self._filters = filters
+        self._look_every_s = options.look_every_s
+        self._watch: Watch = bucket.watch(*filters)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._must_look = asyncio.Event()
+        self._last_look = LookAtServer(0, now_ns())
+
+    async def fill(self) -> None:
+        """Begin, and return when the mirror has all that the bucket held, or it has ended."""
+        await self._look_at_server()
+        await self._watch.__aenter__()
+        filled = asyncio.Event()
+        jobs = (self._follow(filled), self._look_again_and_again(), self._notice_breaks())
+        for job in jobs:
+            task = asyncio.create_task(job)
+            task.add_done_callback(self._on_end)
+            task.add_done_callback(lambda _: filled.set())
+            self._tasks.append(task)
+        await filled.wait()
+
+    async def close(self) -> None:
+        """End the tasks and delete the consumer; closing twice is fine."""
+        for task in self._tasks:
+            task.cancel()
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            self._wake_all()
+            await self._watch.close()
+
+    def forget_expired(self) -> None:
+        """Drop what the server has let expire by now."""
+        self._tell_gone(self.contents.forget_expired(now_ns()))
+
+    async def drop_missing(self) -> int:
+        """Drop the keys that the server has no more; return how many these are."""
+        breaks = self._watch.report.resumes
+        horizon = (await self._bucket.status()).revision
+        keys = self._bucket.keys(*self._filters, on_unreadable="leave_out")
+        there = [key async for key in keys]
+        missing = self.contents.missing(there, horizon)
+        for entry in missing:
+            self.contents.drop(entry.key)
+        self._tell_gone(missing)
+        self.freshness.note_listed(breaks)
+        self._note_progress()
+        return len(missing)
+
+    async def _follow(self, filled: asyncio.Event) -> None:
+        """Take in what comes, until the watch is closed."""
+        while True:
+            with suppress(ConnectionLostError):
+                # One write that can not be read is no reason to lose all others.
+                batches = self._watch.batches(
+                    until_caught_up=not self.is_filled, on_unreadable="hand_out"
+                )
+                async for batch in batches:
+                    self._take(batch)
+                if self.is_filled:
+                    return
+                self.is_filled = True
+                self._reach(self._last_look.revision)
+                filled.set()
+                continue
+            await asyncio.sleep(_RETRY_S)  # Iterating again goes on trying.
+
+    def _take(self, batch: Sequence[Entry]) -> None:
+        for entry in batch:
+            had_value = self.contents.holds(entry.key)
+            if self.contents.take(entry):
+                self.changes.tell(entry, had_value=had_value)
+        self._note_progress()
+
+    def _tell_gone(self, gone: Sequence[Entry]) -> None:
+        """Tell of what went without a marker."""
+        for each in gone:
+            entry = Entry(each.bucket, each.key, b"", each.revision, each.created_ns, "PURGE")
+            self.changes.tell(entry, had_value=True)
+
+    def _note_progress(self) -> None:
+        self.arrivals.reach(self.contents.revision)
+        self._reach(self._watch.revision)
+
+    def _reach(self, revision: int) -> None:
+        self.freshness.reach(revision, breaks=self._watch.report.resumes)
+
+    async def _notice_breaks(self) -> None:
+        """Have the server looked at right after each break, not after the next pause."""
+        async for event in self._watch.events():
+            if isinstance(event, Recreated):
+                self._note_progress()
+                self._must_look.set()
+
+    async def _look_again_and_again(self) -> None:
+        """Look at the server: is it there, what time is it, what does it hold, did keys vanish."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(
+                    _RETRY_S if self.freshness.must_list else self._look_every_s
+                ):
+                    await self._must_look.wait()
+            self._must_look.clear()
+            with suppress(NatsStreamError, TimeoutError):
+                async with asyncio.timeout(_LOOK_TIMEOUT_S):
+                    before = self._last_look
+                    keys_held = await self._look_at_server()
+                    await self._find_progress(before)
+                if self.freshness.must_list or keys_held < len(self.contents):
+                    await self.drop_missing()
+            self.forget_expired()
+
+    async def _look_at_server(self) -> int:
+        """Take in the server's clock and the bucket's rules; return how many keys it has."""
+        asked_ns = now_ns()
+        status = await self._bucket.status()
+        told_ns = status.stream.time_ns
+        clock = ServerClock(told_ns, asked_ns) if told_ns else None
+        self.contents.set_rules(round(status.ttl * NS_PER_SECOND), clock)
+        self._last_look = LookAtServer(status.revision, asked_ns)
+        self.freshness.look(self._last_look)
+        return status.keys
+
+    async def _find_progress(self, before: LookAtServer) -> None:
+        """Find out whether the mirror has come to the last look, or to the one before."""
+        look = self._last_look
+        self._note_progress()
+        if not self.is_filled or self._watch.revision >= look.revision:
+            return
+        # The newest revision is no more, is of no key that is mirrored, or is on its way.
+        if len(self._filters) > _FILTERS_ASKED_MAX:
+            self._reach(before.revision)  # Heartbeats came since: its watch has passed it.
+        elif await self._watch.is_current():
+            self._reach(look.revision)
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception) and self.error is None:
+            self.error = error
+            self._wake_all()
+
+    def _wake_all(self) -> None:
+        self.arrivals.end()
+        self.changes.wake()

@@ -1,0 +1,122 @@
+"""Waiting for a lock: one try, then one whenever its key becomes free.
+
+Law: nobody polls, and the wait ends when it was said to. Who waits knows the marker that frees the
+key, and claims over it in one round trip; who comes anew needs three. So one that gives the lock
+back and wants it again at once comes behind those who wait, unless he is much nearer to the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from natsstream.errors import LockHeldError, NatsStreamError
+from natsstream.kv.locks.key_follower import KeyFollower
+from natsstream.kv.locks.leases import Claim, Lease, look_after_s
+from natsstream.kv.locks.lock_key import LockKey, is_passing
+
+_RETRY_S = 0.1
+_ATTEMPT_MAX_S = 5.0
+_ASK_WHO_S = 1.0
+
+
+class Acquisition:
+    """One wait for a lock.
+
+    Args:
+        key: The key.
+        on_lease: Called with the lease at the moment that it is got.
+    """
+
+    def __init__(self, key: LockKey, on_lease: Callable[[Lease], None]) -> None:
+        self._key = key
+        self._on_lease = on_lease
+        self._is_got = False
+        # Until there is an answer, that is what is told.
+        self._trouble: NatsStreamError | None = key.no_answer("claim")
+        self._claim: Claim | None = None
+
+    async def run(self, timeout_s: float | None) -> None:
+        """Wait until the lock is got.
+
+        Args:
+            timeout_s: Seconds to wait; 0 is one try, None is as long as it takes.
+
+        Raises:
+            LockHeldError: Another held it all the time.
+            NatsStreamError: The last try had no answer, or no try can be of use.
+        """
+        try:
+            async with asyncio.timeout(timeout_s or None) as limit:
+                await self._try()
+                while not self._is_got and timeout_s != 0:
+                    await self._follow(limit)
+        except TimeoutError:
+            pass
+        if not self._is_got:
+            raise self._trouble or await self._held()
+
+    async def _follow(self, limit: asyncio.Timeout) -> None:
+        """Try whenever the key becomes free, until the lock is got or the watch breaks."""
+        try:
+            async with KeyFollower(self._key.bucket, self._key.name) as news:
+                while True:
+                    # What comes from now on is news, so that nothing is missed.
+                    count, latest = news.count, news.latest
+                    await self._try(latest.revision if latest and latest.is_deleted else 0)
+                    if self._is_got:
+                        limit.reschedule(None)  # What follows is tidying.
+                        return
+                    if self._trouble is None:
+                        await self._until_free(news, count)
+                    else:
+                        await asyncio.sleep(_RETRY_S)
+        except NatsStreamError as error:
+            self._note(error)
+            await asyncio.sleep(_RETRY_S)
+
+    async def _until_free(self, news: KeyFollower, count: int) -> None:
+        # The server's notice of an expiry may be missed while it is away: then try anyway.
+        own_ttl_s = self._key.terms.ttl_s
+        patience_s = look_after_s(own_ttl_s)
+        while await news.more_than(count, within_s=patience_s):
+            count, entry = news.count, news.latest
+            if entry is None or entry.is_deleted:
+                return
+            self._claim = Claim.from_bytes(entry.value)
+            patience_s = look_after_s(self._claim.ttl_s or own_ttl_s)
+
+    async def _try(self, marker: int = 0) -> None:
+        """Claim the key once, and note what passing trouble was in the way."""
+        limit_s = min(_ATTEMPT_MAX_S, self._key.terms.ttl_s)
+        try:
+            lease = await self._key.take(limit_s, marker=marker)
+        except NatsStreamError as error:
+            self._note(error)
+            return
+        self._trouble = None
+        if lease is not None:
+            self._is_got = True
+            self._on_lease(lease)
+
+    def _note(self, error: NatsStreamError) -> None:
+        if not is_passing(error):
+            raise error
+        self._trouble = error
+
+    async def _held(self) -> LockHeldError:
+        name, bucket = self._key.name, self._key.bucket
+        if self._claim is None:  # One try, or too short a wait to see it.
+            with suppress(NatsStreamError, TimeoutError):
+                async with asyncio.timeout(_ASK_WHO_S):
+                    found = await bucket.get(name, consistent=True)
+                    self._claim = None if found is None else Claim.from_bytes(found.value)
+        holder = "" if self._claim is None else self._claim.holder
+        error = LockHeldError(
+            f"lock {name!r} of bucket {bucket.name} is held by {holder or 'another'}",
+            hint="wait longer: timeout=..., or find out why its holder keeps it",
+            retryable=True,
+        )
+        error.name, error.holder = name, holder
+        return error

@@ -1,0 +1,147 @@
+"""The messages of a publisher that wait for their acks: how many, how large, and how they ended.
+
+Law: whatever enters leaves once, with an ack or an error; who waits for room is woken by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any
+
+from natsstream.errors import NatsStreamError
+from natsstream.publish.pub_ack import PubAck
+
+
+class AckFuture(asyncio.Future[PubAck]):
+    """The future of an ack; knows whether somebody was told how it failed."""
+
+    is_seen: bool = False
+
+    def result(self) -> PubAck:
+        self.is_seen = self.done()
+        return super().result()
+
+    def exception(self) -> BaseException | None:
+        self.is_seen = self.done()
+        return super().exception()
+
+    def fail(self, error: NatsStreamError) -> None:
+        """Settle with an error, of which asyncio need not complain: the publisher tells it."""
+        self.set_exception(error)
+        super().exception()
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error that it failed with, without having seen it; None while it has not."""
+        return super().exception() if self.done() and not self.cancelled() else None
+
+    def __await__(self) -> Generator[Any, None, PubAck]:
+        try:
+            return (yield from super().__await__())
+        except NatsStreamError:
+            self.is_seen = True
+            raise
+
+
+class PendingMessage:
+    """A message that waits for its ack.
+
+    Attributes:
+        subject: Where it goes.
+        future: What its ack settles.
+        size: Bytes that it holds.
+        deadline: When the ack of this attempt is overdue, on the loop's clock.
+        give_up: From when on it is not sent again.
+        is_over: True when it has its ack or its error, also if nobody wants the future any more.
+    """
+
+    __slots__ = ("deadline", "future", "give_up", "is_over", "size", "subject")
+
+    def __init__(
+        self, subject: str, future: AckFuture, size: int, deadline: float, give_up: float
+    ) -> None:
+        self.subject: str = subject
+        self.future: AckFuture = future
+        self.size: int = size
+        self.deadline: float = deadline
+        self.give_up: float = give_up
+        self.is_over: bool = False
+
+
+class AckWindow:
+    """Counts what waits for acks, and settles it.
+
+    Attributes:
+        count: Messages that wait.
+        size: Their bytes.
+    """
+
+    def __init__(self, count_max: int, size_max: int) -> None:
+        self.count: int = 0
+        self.size: int = 0
+        self._count_max = count_max
+        self._size_max = size_max
+        self._room = asyncio.Event()
+        self._failed: list[AckFuture] = []
+
+    @property
+    def failures(self) -> int:
+        """Failures that `raise_failure` has not gone through yet."""
+        return len(self._failed)
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether one more may enter; into an empty window goes any."""
+        if self.count >= self._count_max:
+            return False
+        return self.size + size <= self._size_max or not self.count
+
+    async def wait_for_room(self) -> None:
+        """Wait until something has left; everything in it has a deadline."""
+        self._room.clear()
+        await self._room.wait()
+
+    async def wait_for(self, entries: list[PendingMessage]) -> None:
+        """Wait until all of these have left."""
+        for entry in entries:
+            while not entry.is_over:
+                await self.wait_for_room()
+
+    def enter(self, entry: PendingMessage) -> None:
+        """Count one in."""
+        self.count += 1
+        self.size += entry.size
+
+    def settle(self, entry: PendingMessage, ack: PubAck) -> None:
+        """Let one leave with its ack; `wake` tells those who wait for room."""
+        self.count -= 1
+        self.size -= entry.size
+        entry.is_over = True
+        if not entry.future.done():
+            entry.future.set_result(ack)
+
+    def fail(self, entry: PendingMessage, error: NatsStreamError) -> None:
+        """Let one leave with an error, which is told once."""
+        self.count -= 1
+        self.size -= entry.size
+        entry.is_over = True
+        if not entry.future.done():
+            entry.future.fail(error)
+            self._failed.append(entry.future)
+
+    def wake(self) -> None:
+        """Let those go on who wait for room."""
+        self._room.set()
+
+    def raise_failure(self) -> None:
+        """Raise the first failure that nobody has looked at; the others are forgotten.
+
+        Raises:
+            NatsStreamError: What a message failed with.
+        """
+        if not self._failed:
+            return
+        failed, self._failed = self._failed, []
+        for future in failed:
+            if not future.is_seen:
+                future.result()

@@ -1,0 +1,107 @@
+"""What only the servers and the stream can say of a message before it is sent.
+
+Law: an expectation of the last message id never reaches a stream with replicas. There each server
+compares it when it applies the message, and nats-server 2.14 to 2.15.1 is out of step after one
+that is wrong: every later write to the stream waits for ever (seen live). One that is under way
+while a stream gets replicas does the same: 5 of 5 streams broke, each scaled from one replica to
+three under a run of such messages.
+"""
+
+from __future__ import annotations
+
+from natsstream._wire import subjects
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import ConfigError
+from natsstream.publish.outgoing import Prepared
+from natsstream.publish.pub_ack import no_stream
+from natsstream.publish.retrying import insist
+
+
+async def check_with_stream(
+    api: Api,
+    message: Prepared,
+    *,
+    stream: StreamInfo | None = None,
+    timeout: float | None = None,
+) -> StreamInfo | None:
+    """Refuse a message that the servers or its stream would not take as it is meant.
+
+    Args:
+        api: The connection.
+        message: What `outgoing.prepare` made.
+        stream: The stream that it goes to, where it is known; its replicas are asked for anew.
+        timeout: Seconds for each question; None is `request_timeout`.
+
+    Returns:
+        What was found, where the stream was looked at.
+
+    Raises:
+        UnsupportedServerError: The servers lack something that it asks for.
+        ConfigError: It expects a last message id, and the stream has replicas.
+        NoRespondersError: It expects a last message id, and no stream captures the subject.
+
+    Cost: nothing for a message that asks for nothing; the API level once for each connection; one
+    or two round trips for an expected message id, each time, for a stream may get replicas.
+    """
+    if message.needs:
+        await api.require(*message.needs)
+    if message.expects_last_id:
+        if stream is not None:
+            name = stream.name
+        else:
+            name = await find_stream(api, message.subject, timeout=timeout)
+        found = await read_stream(api, name, timeout=timeout)
+        refuse_expected_id(found.config)
+        return found
+    return None
+
+
+def refuse_expected_id(config: StreamConfig) -> None:
+    """Refuse a stream on which an expected message id does harm.
+
+    Raises:
+        ConfigError: It has replicas.
+    """
+    if (config.replicas or 1) > 1:
+        raise ConfigError(
+            f"expect: last_msg_id on stream {config.name}, which has {config.replicas} replicas",
+            detail="a wrong one would break the stream for good: nats-server up to 2.15.1 takes no "
+            "write after it",
+            hint="expect last_seq or last_subject_seq",
+        )
+
+
+async def find_stream(api: Api, subject: str, *, timeout: float | None = None) -> str:
+    """Return the name of the stream that captures a subject, which a template may make now.
+
+    Args:
+        api: The connection.
+        subject: The subject.
+        timeout: Seconds for each question, while the server is away as well; None is
+            `request_timeout`.
+
+    Raises:
+        NoRespondersError: None does.
+
+    Cost: one round trip where there is one.
+    """
+    names = await find_streams(api, subject, timeout=timeout)
+    make = api.make_stream
+    if not names and make is not None and await insist(lambda: make(subject), timeout or 0.0):
+        names = await find_streams(api, subject, timeout=timeout)
+    if not names:
+        raise no_stream(subject)
+    return names[0]
+
+
+async def find_streams(api: Api, subject: str, *, timeout: float | None = None) -> list[str]:
+    """Return the names of the streams that capture a subject, as far as the servers know.
+
+    Cost: one round trip.
+    """
+    body, what = {"subject": subject}, f"stream of {subject}"
+    answer = await api.read(subjects.STREAM_NAMES, body, what=what, timeout=timeout)
+    return answer.texts("streams")

@@ -1,0 +1,436 @@
+"""An atomic batch: messages that are stored together, or not at all.
+
+Law: a commit is sent once. What it answers is told; where its answer is lost, nobody is told that
+it failed, and `outcome` finds out. A batch lives on one connection: after a break its messages may
+have a gap, so it ends, before anything of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from types import TracebackType
+from typing import Literal, Self
+
+from natsstream._wire.headers import Headers, HeaderValues
+from natsstream.api.features import ATOMIC_BATCH, ATOMIC_BATCH_END, has_feature
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_info import StreamInfo
+from natsstream.arguments import check_int, check_seconds
+from natsstream.errors import (
+    BatchExpiredError,
+    BatchIncompleteError,
+    ConfigError,
+    NatsStreamError,
+    NoRespondersError,
+    PayloadTooLargeError,
+    ProtocolError,
+    ServerError,
+    TransportError,
+    WrongStreamError,
+)
+from natsstream.publish.admission import check_with_stream
+from natsstream.publish.batches.atomic_rules import (
+    AtomicBook,
+    BatchAck,
+    check_stream,
+    committing,
+    read_batch_ack,
+)
+from natsstream.publish.batches.atomic_sending import AtomicSending
+from natsstream.publish.batches.outcome import LostCommit, find_outcome
+from natsstream.publish.destination import Destination, check_teller
+from natsstream.publish.outgoing import Expect, Payload, Prepared, Rollup, prepare
+from natsstream.publish.pub_ack import no_stream
+from natsstream.publish.schedule import Schedule, Ttl
+
+OUTCOME_TIMEOUT_S = 30.0
+# Room for the batch's own headers, apart from the stream's name.
+_OWN_BYTES = 160
+
+_State = Literal["new", "open", "committing", "committed", "unknown", "over"]
+
+
+class AtomicBatch:
+    """Messages that the stream stores together or not at all; made by `Stream.batch`.
+
+    Use it as `async with stream.batch() as tx`. Leaving the block without `commit` gives the batch
+    up. Nothing of it can be read before it is committed.
+
+    Attributes:
+        batch_id: What its messages carry as `Nats-Batch-Id`.
+    """
+
+    def __init__(
+        self, api: Api, stream: StreamInfo, *, max_messages: int, idle_timeout: float
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._max = check_int(max_messages, "max_messages", minimum=1)
+        self._idle_s = check_seconds(idle_timeout, "idle_timeout")
+        # Each stored message carries it: twelve characters, of 72 random bits.
+        self.batch_id: str = secrets.token_urlsafe(9)
+        self._book = AtomicBook(stream.config, self.batch_id, self._max)
+        self._destination = Destination(api, stream)
+        self._state: _State = "new"
+        self._failure: NatsStreamError | None = None
+        self._ack: BatchAck | None = None
+        self._lock = asyncio.Lock()
+        self._sending: AtomicSending | None = None
+        # Servers before 2.14 end a batch only with a message: the last one is kept back for it.
+        self._has_ending = True
+        self._held: tuple[Prepared, bytes] | None = None
+
+    @property
+    def count(self) -> int:
+        """Messages in the batch."""
+        return self._book.count
+
+    async def __aenter__(self) -> Self:
+        if self._state != "new":
+            raise ConfigError("the batch was opened before", hint="make one for each block")
+        await self._api.require(ATOMIC_BATCH)
+        config = self._stream.config
+        if not config.allow_atomic or config.no_ack:  # It may have been changed since.
+            self._stream = await read_stream(self._api, config.name)
+            check_stream(self._stream.config, atomic=True)
+            self._book = AtomicBook(self._stream.config, self.batch_id, self._max)
+            self._destination = Destination(self._api, self._stream)
+        client = self._api.client
+        version = client.server_info.get("version")
+        level = await self._api.level()
+        self._has_ending = has_feature(ATOMIC_BATCH_END, version=version, level=level)
+        self._sending = AtomicSending(client, config.name, self.batch_id)
+        self._state = "open"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._state == "open":
+            self._end(None)
+
+    async def add(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> int:
+        """Put a message into the batch; the arguments are those of `JetStream.publish`.
+
+        What a message expects is compared with the stream as it is when the batch is committed,
+        without the batch itself. `last_seq` can be expected by the first message only, and
+        `last_msg_id` by none.
+
+        Returns:
+            The message's number in the batch, from 1.
+
+        Raises:
+            ConfigError: The batch is not open, or an argument has no legal value here; the batch
+                goes on without the message.
+            BatchTooLargeError: The batch is full; it goes on without the message.
+            BatchDuplicateError: The batch has this message id; it goes on without the message.
+            BatchExpiredError: Nothing was added for longer than the server keeps a batch.
+            TooManyBatchesError: The stream has too many open batches; nothing of this is stored.
+            NoRespondersError: No stream captures the subject.
+            WrongStreamError: Another stream captures the subject; the batch goes on without the
+                message.
+            TransportError: The connection broke or the server does not answer. The batch is over,
+                and nothing of it is stored.
+
+        Cost: a round trip for the first message, and for each 250th; the others are written only.
+        """
+        message = prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
+        async with self._lock:
+            self._check_open()
+            return await self._add(message)
+
+    async def commit(
+        self,
+        subject: str | None = None,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+        timeout: float | None = None,
+    ) -> BatchAck:
+        """Store the batch, with one last message if a subject is given, and return its ack.
+
+        Args:
+            subject: Where the last message goes; None commits what was added.
+            data: The payload of the last message, as the other arguments are its.
+            headers: As in `JetStream.publish`, like the arguments that follow.
+            msg_id: Identity for the stream's duplicate window.
+            expect: What must hold in the stream.
+            ttl: Time to live.
+            rollup: Which earlier messages it replaces.
+            schedule: When the server is to publish it.
+            timeout: Seconds to wait for the ack; None is `request_timeout`.
+
+        Raises:
+            ConfigError: The batch is empty or not open, or an argument has no legal value.
+            WrongLastSequenceError: An expectation did not hold; nothing of the batch is stored.
+            BatchDuplicateError: The stream has a message with the id of one of these; nothing of
+                the batch is stored.
+            BatchIncompleteError: The server lacks a message of the batch, or has given it up;
+                nothing of it is stored.
+            ServerError: The stream refused the batch; nothing of it is stored.
+            WrongStreamError: Another stream captures the last message's subject, and the batch is
+                open as it was; or it has taken all subjects over since this stream was looked at,
+                and has stored the batch, which the error says.
+            NoRespondersError: Nobody took the commit; nothing of the batch is stored.
+            TransportError: There was no answer, or not in time: the batch may be stored or not.
+                `outcome` finds out.
+
+        Cost: one round trip, two for a batch of one message, and what the stream pays for a batch:
+        on a file store with one replica a few milliseconds.
+        """
+        given = (headers, msg_id, expect, ttl, rollup, schedule)
+        if subject is None and (data or any(each is not None for each in given)):
+            raise ConfigError("commit: a last message without a subject", hint="give its subject")
+        if timeout is not None:
+            check_seconds(timeout, "timeout")
+        last = None
+        if subject is not None:
+            last = prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
+        async with self._lock:
+            self._check_open()
+            subject, payload, block = await self._last(last)
+            self._check_connection()
+            wait_s = self._api.client.options.request_timeout if timeout is None else timeout
+            return await self._commit(subject, payload, block, wait_s)
+
+    async def outcome(self, *, timeout: float = OUTCOME_TIMEOUT_S) -> BatchAck | None:
+        """Return the batch's ack if it is stored, and None if it is not and never will be.
+
+        For a `commit` whose answer was lost. The server is first made to forget the batch, so that
+        a commit that is still under way comes to nothing; then the stream is searched for it.
+
+        Args:
+            timeout: Seconds in all.
+
+        Raises:
+            ConfigError: The batch is still open.
+            BatchOutcomeUnknownError: It can not be told: messages were removed from where the
+                batch would stand, the stream is another one, or its leader did not answer in time.
+                Where `retryable` is True, asking again may tell.
+
+        Cost: nothing where the commit was answered. Otherwise some round trips, on a replicated
+        stream up to some seconds, and a read of what was stored since the stream was opened here.
+        """
+        check_seconds(timeout, "timeout")
+        async with self._lock:
+            if self._state in ("new", "open"):
+                raise ConfigError("the batch was not committed", hint="call commit() first")
+            if self._state != "unknown":
+                return self._ack
+            sending = self._wire()
+            lost = LostCommit(
+                self._stream,
+                self.batch_id,
+                self._book.count,
+                sending.anchor,
+                self._book.last_subject,
+                is_known=sending.sent > 0,
+            )
+            self._ack = await find_outcome(self._api, lost, timeout)
+            self._state = "committed" if self._ack is not None else "over"
+            return self._ack
+
+    async def abandon(self) -> None:
+        """Give the batch up: nothing of it is stored. Giving up twice is fine.
+
+        Raises:
+            ConfigError: It was committed, or may have been.
+        """
+        async with self._lock:
+            if self._state in ("committed", "unknown"):
+                raise ConfigError(f"the batch is {self._state}", hint="it can not be taken back")
+            if self._state == "open":
+                self._end(None)
+
+    # Messages on their way.
+
+    async def _add(self, message: Prepared) -> int:
+        headers = await self._admit(message)
+        if self._held is not None:
+            await self._let_go()
+        block = self._book.take(message, headers)
+        number = self._book.count
+        if self._has_ending:
+            await self._stage(message, block)
+        else:
+            self._held = (message, block)
+        return number
+
+    async def _admit(self, message: Prepared) -> Headers | None:
+        headers = self._book.check(message)
+        await self._destination.check(message.subject)
+        self._check_open()  # Another task may have left the block meanwhile.
+        if message.needs or message.expects_last_id:
+            await check_with_stream(self._api, message, stream=self._stream)
+            self._check_open()  # Another task may have left the block meanwhile.
+        size = len(message.data) + len(message.block) + _OWN_BYTES + len(self._stream.name)
+        largest = self._api.client.max_payload_bytes
+        if size > largest:
+            raise PayloadTooLargeError(
+                f"message to {message.subject} has {size} bytes with the batch's headers, the "
+                f"server takes {largest}",
+                hint="split it, or raise max_payload in the server's configuration",
+            )
+        self._check_idle()
+        return headers
+
+    async def _let_go(self) -> None:
+        """Send the message that was kept back: it is not the last one."""
+        held, self._held = self._held, None
+        if held is not None:
+            await self._stage(*held)
+
+    async def _stage(self, message: Prepared, block: bytes) -> None:
+        """Send a message that does not end the batch."""
+        sending = self._wire()
+        try:
+            await sending.stage(message.subject, message.data, block)
+        except NoRespondersError as error:
+            failure = no_stream(message.subject)
+            self._end(failure)
+            raise failure from error
+        except NatsStreamError as error:
+            error.index = sending.sent - 1
+            if isinstance(error, TransportError):
+                error.hint = "nothing of the batch is stored: begin it again"
+            self._end(error)
+            raise
+        except BaseException:  # Cancelled: what the server would have said is not known.
+            self._end(sending.lost("adding a message was cancelled"))
+            raise
+        self._check_open()  # Another task may have left the block while this one waited.
+
+    async def _last(self, last: Prepared | None) -> tuple[str, bytes, bytes]:
+        """Return subject, payload and block of the message that commits."""
+        if last is not None:
+            headers = await self._admit(last)
+            await self._let_go()
+            if self._has_ending and not self._wire().sent:
+                # The stream must know the batch before its commit, so that it can forget it: a
+                # commit that is the first message would begin a batch whenever it arrives.
+                await self._stage(last, self._book.take(last, headers))
+                return self._wire().anchor, b"", self._book.ending()
+            return last.subject, last.data, committing(self._book.take(last, headers))
+        if not self._book.count:
+            raise ConfigError("the batch is empty", hint="add messages, or give commit() one")
+        self._check_idle()
+        if self._held is not None:
+            message, block = self._held
+            self._held = None
+            return message.subject, message.data, committing(block)
+        return self._wire().anchor, b"", self._book.ending()
+
+    async def _commit(self, subject: str, data: bytes, block: bytes, wait_s: float) -> BatchAck:
+        self._state = "committing"
+        try:
+            frame = await self._wire().commit(subject, data, block, wait_s)
+            ack = read_batch_ack(frame, subject, self.batch_id)
+            self._state, self._ack = "committed", ack
+            check_teller(subject, ack.stream, ack.sequence, self._stream.name)
+        except WrongStreamError as error:
+            if self._ack is None:  # The server's word, to a caller who has named a stream.
+                self._explain(error)
+                self._end(error)
+            raise
+        except NoRespondersError as error:
+            failure = no_stream(subject)
+            failure.detail = "nothing of the batch is stored"
+            self._end(failure)
+            raise failure from error
+        except ServerError as error:
+            self._explain(error)
+            self._end(error)
+            raise
+        except TransportError as error:
+            self._state, self._failure = "unknown", error
+            if not isinstance(error, ProtocolError):
+                error.message = f"{error.message}; the batch may be stored or not"
+            error.hint = "await tx.outcome() finds out whether the batch is stored"
+            raise
+        except BaseException:  # Cancelled after the commit was sent.
+            self._state = "unknown"
+            raise
+        return ack
+
+    def _explain(self, error: ServerError) -> None:
+        """Say what a refusal leaves open."""
+        error.detail = error.detail or "nothing of the batch is stored"
+        if isinstance(error, BatchIncompleteError):
+            strays = self._book.strays()
+            error.hint = "send the whole batch again, under a new id"
+            if strays:
+                error.hint = (
+                    f"does the stream capture {', '.join(strays[:3])}? if so, send it again"
+                )
+
+    # State.
+
+    def _check_open(self) -> None:
+        if self._state == "open":
+            return
+        if self._state == "new":
+            raise ConfigError("the batch is not open", hint="use it with 'async with'")
+        raise ConfigError(
+            f"the batch is {'over' if self._state == 'committing' else self._state}",
+            detail=self._failure.message if self._failure is not None else "",
+            hint="make another one: stream.batch()",
+        )
+
+    def _check_idle(self) -> None:
+        """Refuse to send into a batch that the server has given up."""
+        sending = self._wire()
+        waited_s = asyncio.get_running_loop().time() - sending.sent_at
+        if not sending.sent or waited_s < self._idle_s:
+            return
+        error = BatchExpiredError(
+            f"batch into {self._stream.name}: nothing was sent for {waited_s:.1f} s, and the "
+            f"server keeps a batch for {self._idle_s:g} s",
+            detail="nothing of the batch is stored",
+            hint="gather the messages first, then send the batch; or idle_timeout= where the "
+            "server keeps it for longer",
+        )
+        self._end(error)
+        raise error
+
+    def _check_connection(self) -> None:
+        try:
+            self._wire().check()
+        except NatsStreamError as error:
+            self._end(error)
+            raise
+
+    def _wire(self) -> AtomicSending:
+        if self._sending is None:
+            raise ConfigError("the batch is not open", hint="use it with 'async with'")
+        return self._sending
+
+    def _end(self, failure: NatsStreamError | None) -> None:
+        """End a batch that is not committed, and let the server forget it."""
+        self._state, self._failure = "over", failure
+        self._held = None
+        if self._sending is not None:
+            self._sending.end()
+
+    def __repr__(self) -> str:
+        return f"<AtomicBatch {self.batch_id} into {self._stream.name}: {self.count} {self._state}>"

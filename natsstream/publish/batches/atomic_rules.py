@@ -1,0 +1,240 @@
+"""What an atomic batch may hold, how its messages are marked, and how its ack is read.
+
+Law: what the server would refuse at the commit for certain is refused before anything is sent,
+because by then it says little of the reason.
+
+Source: ADR-50; nats-server's stream.go processJetStreamAtomicBatchMsg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natsstream._wire.headers import HeaderName, Headers
+from natsstream._wire.parser import Frame
+from natsstream.api.names import covers
+from natsstream.api.requests import decode
+from natsstream.api.stream_config import StreamConfig
+from natsstream.errors import (
+    BatchDisabledError,
+    BatchDuplicateError,
+    BatchTooLargeError,
+    ConfigError,
+    ProtocolError,
+)
+from natsstream.publish.outgoing import Prepared, add_header
+from natsstream.publish.pub_ack import read_ack
+
+MAX_MESSAGES = 1_000
+"""The server's default; its configuration may say another number (`jetstream.limits.batch`)."""
+IDLE_TIMEOUT_S = 10.0
+"""So long the server keeps a batch to which nothing comes; its configuration may differ."""
+# No message of a batch has this number: it makes a gap, upon which the server forgets the batch.
+# Servers of 2.12.0 take an unknown commit value, the other way to end a batch, for a commit.
+ABORT_NUMBER = 1 << 40
+_BATCH_HEADERS = (HeaderName.BATCH_ID, HeaderName.BATCH_SEQUENCE, HeaderName.BATCH_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAck:
+    """The stream's word that it has a whole atomic batch.
+
+    Attributes:
+        stream: The stream.
+        sequence: The sequence of the batch's last message.
+        count: Its messages.
+        batch_id: The id that its messages carry as `Nats-Batch-Id`.
+        domain: The JetStream domain of the server, None where there is none.
+    """
+
+    stream: str
+    sequence: int
+    count: int
+    batch_id: str
+    domain: str | None = None
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence of its first message: the messages of a batch stand together."""
+        return self.sequence - self.count + 1
+
+
+class AtomicBook:
+    """The messages that an atomic batch has, as far as the rules are about them.
+
+    Attributes:
+        count: Messages taken.
+        last_subject: The last one's subject.
+    """
+
+    def __init__(self, config: StreamConfig, batch_id: str, max_messages: int) -> None:
+        self.count: int = 0
+        self.last_subject: str = ""
+        self._config = config
+        # The two headers of each message, up to the number: paid once.
+        names = HeaderName.BATCH_ID.value, HeaderName.BATCH_SEQUENCE.value
+        self._mark = f"{names[0]}: {batch_id}\r\n{names[1]}: ".encode()
+        self._max = max_messages
+        self._subjects: set[str] = set()
+        self._ids: set[str] = set()
+
+    def check(self, message: Prepared) -> Headers | None:
+        """Refuse what the server would refuse at the commit; return the headers, if it has any.
+
+        Raises:
+            BatchTooLargeError: The batch is full.
+            BatchDuplicateError: The batch has the message's id already.
+            ConfigError: A header or an expectation can not stand in a batch, or not here.
+        """
+        if self.count >= self._max:
+            raise BatchTooLargeError(
+                f"batch into {self._config.name}: it has {self._max} messages already",
+                hint="commit it and begin another one; max_messages= where the server takes more",
+            )
+        if not message.block:
+            return None
+        headers = Headers(message.block)
+        self._check_headers(message.subject, headers)
+        return headers
+
+    def _check_headers(self, subject: str, headers: Headers) -> None:
+        given = [name.value for name in _BATCH_HEADERS if name in headers]
+        if given:
+            raise ConfigError(f"headers: {given[0]} is set by the batch", hint="leave it out")
+        if HeaderName.EXPECTED_LAST_MSG_ID in headers:
+            raise ConfigError(
+                "expect: last_msg_id in an atomic batch",
+                detail="the server refuses the batch for it",
+                hint="expect last_seq or last_subject_seq",
+            )
+        if HeaderName.EXPECTED_LAST_SEQUENCE in headers and self.count:
+            raise ConfigError(
+                f"expect: last_seq at message {self.count + 1} of a batch",
+                hint="only the first message can expect it; it then holds for the whole batch",
+            )
+        if HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE in headers:
+            about = headers.get(HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, subject)
+            if about in self._subjects:
+                raise ConfigError(
+                    f"expect: an earlier message of the batch writes to {about}",
+                    detail="the server compares with what was stored before the batch",
+                    hint="expect it at the first message to that subject, or before it",
+                )
+        msg_id = headers.get(HeaderName.MSG_ID)
+        if msg_id is not None and msg_id in self._ids:
+            raise BatchDuplicateError(
+                f"batch into {self._config.name}: it has a message with id {msg_id!r} already",
+                hint="the server would refuse the whole batch; leave one of the two out",
+            )
+
+    def take(self, message: Prepared, headers: Headers | None = None) -> bytes:
+        """Count a message in and return its header block, the batch's own headers added.
+
+        Args:
+            message: What `check` let through.
+            headers: What `check` returned for it, so that they are read once.
+        """
+        self.count += 1
+        self.last_subject = message.subject
+        block = message.block
+        if block and headers is None:
+            headers = Headers(block)
+        if headers is not None and HeaderName.MSG_ID in headers:
+            self._ids.add(headers[HeaderName.MSG_ID])
+        if self._config.subject_transform is None:  # Else what is stored has other subjects.
+            self._subjects.add(message.subject)
+        return self._marked(block, self.count)
+
+    def ending(self) -> bytes:
+        """Return the block of the message that ends the batch and is not stored."""
+        block = self._marked(b"", self.count + 1)
+        return add_header(block, HeaderName.BATCH_COMMIT, "eob")
+
+    def _marked(self, block: bytes, number: int) -> bytes:
+        return b"%b%b%d\r\n\r\n" % (block[:-2] if block else b"NATS/1.0\r\n", self._mark, number)
+
+    def strays(self) -> list[str]:
+        """Return subjects of the batch that the stream did not have when it was last looked at."""
+        patterns = self._config.subjects or [self._config.name]
+        return sorted(
+            subject
+            for subject in self._subjects
+            if not any(covers(pattern, subject) for pattern in patterns)
+        )
+
+
+def committing(block: bytes) -> bytes:
+    """Return a message's block with the mark that the batch ends with it."""
+    return add_header(block, HeaderName.BATCH_COMMIT, "1")
+
+
+def abort_block(batch_id: str) -> bytes:
+    """Return the block of a message that leaves a gap, so that the server forgets the batch."""
+    block = add_header(b"", HeaderName.BATCH_ID, batch_id)
+    return add_header(block, HeaderName.BATCH_SEQUENCE, ABORT_NUMBER)
+
+
+def check_stream(config: StreamConfig, *, atomic: bool) -> None:
+    """Refuse a stream that takes no batches.
+
+    Raises:
+        ConfigError: It never says what it stored, or copies another stream.
+        BatchDisabledError: It was not allowed to.
+    """
+    kind, field = ("atomic", "allow_atomic") if atomic else ("fast", "allow_batched")
+    refusals = (
+        (config.no_ack, "has no_ack: it would not say what it stored", "no_ack=False"),
+        (config.persist_mode == "async", "has persist_mode='async'", "persist_mode='default'"),
+    )
+    if config.mirror:
+        raise ConfigError(
+            f"stream {config.name} is a mirror: nothing can be published into it",
+            hint="publish into the stream that it mirrors",
+        )
+    for is_so, what, change in refusals:
+        # An asynchronous store may lose what it has acked, so the server takes no atomic batch.
+        if is_so and (atomic or "no_ack" in change):
+            raise ConfigError(
+                f"stream {config.name} {what}", hint=f"js.streams.update(name, {change})"
+            )
+    if not (config.allow_atomic if atomic else config.allow_batched):
+        raise BatchDisabledError(
+            f"stream {config.name} takes no {kind} batches",
+            hint=f"js.streams.update(name, {field}=True)",
+        )
+
+
+def read_staged(frame: Frame, what: str) -> None:
+    """Read the answer to a message that does not end its batch; an empty one says it is taken.
+
+    Raises:
+        ServerError: The batch was refused.
+        ProtocolError: The message was stored for itself, or the answer is no server's.
+    """
+    if not frame[3]:
+        return
+    decode(frame[3], what)
+    raise ProtocolError(
+        f"{what}: the answer is not one to a batch",
+        detail=repr(frame[3][:80]),
+        hint="the message may be stored alone: is the stream on an older server?",
+    )
+
+
+def read_batch_ack(frame: Frame, subject: str, batch_id: str) -> BatchAck:
+    """Return the ack of a whole batch, or raise what its answer says instead.
+
+    Raises:
+        ServerError: The stream refused the batch; nothing of it is stored.
+        ProtocolError: It is not the answer to a batch.
+    """
+    ack = read_ack(frame, subject)
+    answer = decode(frame[3], f"publish to {subject}")
+    count = answer.count("count")
+    if answer.text("batch", "") != batch_id or not count:
+        raise ProtocolError(
+            f"batch {batch_id}: the answer is no ack of it",
+            detail=repr(frame[3][:80]),
+            hint="does some other program listen on the subject?",
+        )
+    return BatchAck(ack.stream, ack.sequence, count, batch_id, ack.domain)

@@ -1,0 +1,368 @@
+"""A fast ingest: many messages into one stream, with one ack for hundreds of them.
+
+Law: no message is sent twice. What became of each is in the report: stored, not stored, or unknown;
+a batch that breaks is told by an error, and the next one begins only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Final, Literal, Self, cast
+
+from natsstream._wire.headers import HeaderValues
+from natsstream.api.features import FAST_BATCH
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_info import StreamInfo
+from natsstream.arguments import check_choice, check_int, check_seconds, described
+from natsstream.errors import (
+    BatchBrokenError,
+    ConfigError,
+    NatsStreamError,
+    PayloadTooLargeError,
+    ServerError,
+)
+from natsstream.publish.admission import check_with_stream
+from natsstream.publish.batches.atomic_rules import check_stream
+from natsstream.publish.batches.fast_answers import Operation
+from natsstream.publish.batches.fast_sending import FastSending
+from natsstream.publish.batches.fast_state import IngestReport, IngestState
+from natsstream.publish.destination import Destination
+from natsstream.publish.outgoing import (
+    Expect,
+    Payload,
+    Prepared,
+    PublishMessage,
+    Rollup,
+    prepare,
+)
+from natsstream.publish.schedule import Schedule, Ttl
+
+FLOW_MAX = 500
+"""So many messages the server acks at once at most, however many it is asked for."""
+OUTSTANDING = 2
+ACK_TIMEOUT_S = 10.0
+_PAIR = 2
+# Stands for no message: the caller's iterable may hold anything.
+_NONE: Final = object()
+
+
+class FastIngest:
+    """Writes into a stream by fast batches; made by `Stream.ingest`.
+
+    Use it as `async with stream.ingest() as fast`. Leaving the block waits until the stream has
+    everything, and raises where it has not and nobody was told.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: StreamInfo,
+        *,
+        on_gap: Literal["fail", "ok"],
+        ack_every: int,
+        max_outstanding_acks: int,
+        ack_timeout: float,
+        idle_timeout: float,
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._gaps_are_ok = check_choice(on_gap, "on_gap", ("fail", "ok")) == "ok"
+        self._flow = check_int(ack_every, "ack_every", minimum=1, maximum=65_535)
+        self._outstanding = check_int(max_outstanding_acks, "max_outstanding_acks", minimum=1)
+        self._ack_timeout = check_seconds(ack_timeout, "ack_timeout")
+        self._idle_timeout = check_seconds(idle_timeout, "idle_timeout")
+        self._sending: FastSending | None = None
+        self._books = IngestState(stream.name, stream.state.last_seq)
+        self._lock = asyncio.Lock()
+        self._broken: BatchBrokenError | None = None
+        self._is_told = False
+        self._destination = Destination(api, stream)
+
+    @property
+    def report(self) -> IngestReport:
+        """What is known now of the messages; while the ingest is open, some are under way."""
+        return self._books.report()
+
+    async def __aenter__(self) -> Self:
+        if self._sending is not None:
+            raise ConfigError("the ingest is open already", hint="make one for each block")
+        await self._api.require(FAST_BATCH)
+        # Who waits so long for an ack waits as long for the stream.
+        wait_s = max(self._ack_timeout, self._api.client.options.request_timeout)
+        self._stream = await read_stream(self._api, self._stream.name, timeout=wait_s)
+        check_stream(self._stream.config, atomic=False)
+        self._destination = Destination(self._api, self._stream)
+        self._books = IngestState(self._stream.name, self._stream.state.last_seq)
+        self._broken, self._is_told = None, False
+        sending = FastSending(
+            self._api,
+            self._books,
+            self._stream.name,
+            flow=self._flow,
+            outstanding=self._outstanding,
+            gaps_are_ok=self._gaps_are_ok,
+            ack_timeout=self._ack_timeout,
+            idle_timeout=self._idle_timeout,
+        )
+        await sending.open()
+        self._sending = sending
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._free()
+            return
+        sending = self._sending
+        report = await self.close()
+        if sending is None or self._is_told:
+            return
+        is_whole = sending.failure is None and not report.unknown
+        if not (is_whole if self._gaps_are_ok else report.is_complete):
+            raise self._broken_error(sending.failure)
+
+    async def send(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> int:
+        """Send a message; the arguments are those of `JetStream.publish`.
+
+        Waits while as many messages are under way as the server has asked for. That it returns does
+        not say that the message is stored: `close` does.
+
+        Returns:
+            The message's number in this ingest, from 1, by which the report speaks of it.
+
+        Raises:
+            ConfigError: The ingest is not open, or an argument has no legal value; nothing was
+                sent, and the ingest goes on. So with all errors of the call itself.
+            WrongStreamError: Another stream captures the subject; nothing was sent.
+            BatchBrokenError: The batch ended before its time, by a gap, a refusal or a server that
+                does not know it any more; this message was not sent. Its cause says why, `report`
+                says what is stored, and `resume` goes on.
+            RequestTimeoutError: Nothing was acked for `ack_timeout` seconds; this message was not
+                sent, unless it is the first of a batch: then the report has it as unknown.
+
+        Cost: no round trip, except for the first message.
+        """
+        sending = self._sending
+        if (
+            sending is not None
+            and sending.room > 0
+            and type(data) is bytes
+            and type(subject) is str
+            and headers is msg_id is expect is ttl is rollup is schedule is None
+            and len(data) <= sending.largest
+        ):
+            start = sending.starts.get(subject)
+            if start is not None:
+                return sending.put_plain(start, data)
+        return await self._send(
+            prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
+        )
+
+    async def send_many(self, messages: Iterable[PublishMessage | tuple[str, Payload]]) -> int:
+        """Send messages, each with its arguments or as (subject, data).
+
+        Where `natsstream.blocking` is used, one call crosses into the loop's thread once. The
+        iterable must give its messages at once: while it waits, the whole connection does.
+
+        Returns:
+            The number of the last message in this ingest; `IngestReport.sent`, if none was given.
+
+        Raises:
+            NatsStreamError: As `send`. The messages before are on their way, and `report.sent` says
+                how many were taken.
+        """
+        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users.
+            raise ConfigError(
+                f"messages is {described(messages)}", hint="give a list of (subject, data)"
+            )
+        self._open()
+        source = iter(messages)
+        while True:
+            sending = self._open()
+            other = self._take_plain(sending, source) if sending.room > 0 else _NONE
+            if other is _NONE:
+                other = next(source, _NONE)
+            if other is _NONE:
+                return self._books.sent
+            await self._send_any(other)
+
+    async def resume(self) -> None:
+        """Go on with a new batch after the last one broke; nothing is sent again.
+
+        The report goes on as well: it has the messages of all batches.
+
+        Raises:
+            ConfigError: The ingest is not open.
+
+        Cost: waits for the stream's last word on the broken batch, at most `ack_timeout`.
+        """
+        async with self._lock:
+            sending = self._open()
+            await self._settle(sending)
+            sending.turn()
+            self._broken, self._is_told = None, False
+
+    async def close(self) -> IngestReport:
+        """Wait until the stream has said what it has of all messages, and return the report.
+
+        Closing twice is fine. It raises nothing for what is not stored: the report says it.
+
+        Cost: one round trip; where the server does not answer, `ack_timeout` seconds.
+        """
+        async with self._lock:
+            if self._sending is not None:
+                try:
+                    await self._settle(self._sending)
+                finally:
+                    self._free()
+            return self.report
+
+    # Sending.
+
+    def _take_plain(
+        self, sending: FastSending, source: Iterator[PublishMessage | tuple[str, Payload]]
+    ) -> object:
+        """Take plain messages while there is room; return one that needs more than that.
+
+        `_NONE` says that the room or the source is at its end.
+        """
+        starts, put, largest = sending.starts, sending.put_plain, sending.largest
+        for message in islice(source, sending.room):
+            if sending.room <= 0 or type(message) is not tuple or len(message) != _PAIR:
+                return message
+            subject, data = message
+            if type(data) is not bytes or len(data) > largest or type(subject) is not str:
+                return message
+            start = starts.get(subject)
+            if start is None:
+                return message
+            put(start, data)
+        return _NONE
+
+    async def _send_any(self, message: object) -> int:
+        if isinstance(message, PublishMessage):
+            return await self._send(
+                prepare(
+                    message.subject,
+                    message.data,
+                    message.headers,
+                    message.msg_id,
+                    message.expect,
+                    message.ttl,
+                    message.rollup,
+                    message.schedule,
+                )
+            )
+        try:
+            # The cast names what is not known: `prepare` looks at what the two are.
+            subject, data = cast("tuple[str, Payload]", message)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"send_many: {described(message)} is no message",
+                hint="give (subject, data) or ns.PublishMessage(...)",
+            ) from None
+        return await self._send(prepare(subject, data))
+
+    async def _send(self, message: Prepared) -> int:
+        """Send a message, waiting for room, and for the batch's beginning."""
+        sending = self._open()
+        largest = sending.largest
+        size = len(message.block) + len(message.data)
+        if size > largest:
+            raise PayloadTooLargeError(
+                f"message to {message.subject} has {size} bytes, the server takes {largest}",
+                hint="split it, or raise max_payload in the server's configuration",
+            )
+        if message.needs or message.expects_last_id:
+            await check_with_stream(self._api, message, stream=self._stream)
+        if message.subject not in sending.starts:
+            await self._destination.check(message.subject)
+        async with self._lock:
+            sending = self._open()
+            while True:
+                self._check_whole(sending)
+                book = self._books.current
+                if not book.taken:
+                    return await self._begin(sending, message)
+                if sending.room > 0:
+                    break
+                await sending.wait_for_room()
+                sending = self._open()
+            sending.room -= 1
+            number = book.taken = book.taken + 1
+            start = sending.start_of(message.subject)
+            sending.put(start, number, Operation.APPEND, message.block, message.data)
+            return book.base + number
+
+    async def _begin(self, sending: FastSending, message: Prepared) -> int:
+        """Send the first message of a batch."""
+        number = self._books.sent + 1
+        await sending.begin(message)
+        self._check_whole(sending)
+        return number
+
+    def _open(self) -> FastSending:
+        if self._sending is None:
+            raise ConfigError("the ingest is not open", hint="use it with 'async with'")
+        return self._sending
+
+    def _check_whole(self, sending: FastSending) -> None:
+        """Raise when the batch is over."""
+        if sending.is_over:
+            if self._broken is None:
+                self._broken = self._broken_error(sending.failure)
+            self._is_told = True
+            raise self._broken.with_traceback(None)  # Else it would grow with each call.
+
+    def _broken_error(self, failure: NatsStreamError | None) -> BatchBrokenError:
+        report = self.report
+        refused = report.refused[0] if report.refused else None
+        known = failure if isinstance(failure, ServerError) else None
+        error = BatchBrokenError(
+            f"fast batch into {self._stream.name}: {report.stored} of {report.sent} messages are "
+            f"stored, of {sum(span.size for span in report.unknown)} it is not known yet",
+            code=known.code if known is not None else 0,
+            err_code=known.err_code if known is not None else 0,
+            description=known.description if known is not None else "",
+            detail=failure.message if failure is not None else "",
+            hint="`report` says which; resume() goes on with another batch",
+        )
+        error.index = refused.number - 1 if refused is not None else None
+        error.__cause__ = failure
+        return error
+
+    async def _settle(self, sending: FastSending) -> None:
+        """Wait for the stream's last word on the batch; what it does not say stays unknown."""
+        try:
+            await sending.end()
+        except NatsStreamError:
+            sending.give_up()
+
+    def _free(self) -> None:
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.close()
+            sending.give_up()
+
+    def __repr__(self) -> str:
+        state = "open" if self._sending is not None else "closed"
+        return f"<FastIngest into {self._stream.name}: {self._books.sent} sent, {state}>"

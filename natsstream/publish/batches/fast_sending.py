@@ -1,0 +1,497 @@
+"""Writes the messages of fast batches, and takes what the server says to them.
+
+Law: nothing is sent twice but what stores nothing: a ping, and the end of a batch. After a break of
+the connection a ping asks what has come: a batch belongs to the stream, not to the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from natsstream._wire.encode import fast_command, publish_start
+from natsstream._wire.parser import Frame
+from natsstream._wire.permission_violations import denied_error
+from natsstream._wire.subscriptions import Subscription
+from natsstream.api.requests import Api
+from natsstream.errors import (
+    BatchIncompleteError,
+    NatsStreamError,
+    NoRespondersError,
+    PermissionDeniedError,
+    RequestTimeoutError,
+    WrongStreamError,
+)
+from natsstream.events import PermissionDenied
+from natsstream.publish.batches.fast_answers import (
+    FinalAck,
+    FlowAck,
+    FlowGap,
+    Operation,
+    Refused,
+    read_answer,
+    reply_prefix,
+)
+from natsstream.publish.batches.fast_state import IngestState
+from natsstream.publish.destination import wrong_stream
+from natsstream.publish.outgoing import Prepared
+from natsstream.publish.sending import lost_error
+
+# Commands gathered go out as one write of about this size, so that the server begins early.
+WRITE_BYTES = 64 << 10
+# A wait for an ack asks with a ping after so long; a ping is no message and is not stored.
+PING_AFTER_S = 1.0
+# The server forgets a batch to which nothing comes, and tells nobody: pings within its time.
+_KEEP_ALIVES = 3
+# While a leader changes nobody listens (ADR-22).
+_START_RETRIES = 2
+_START_RETRY_WAIT_S = 0.25
+_SUBJECTS_MAX = 1_024
+# As a plain number: an enum's costs twice as long to write.
+_APPEND = int(Operation.APPEND)
+
+
+class FastSending:
+    """The wire of an ingest.
+
+    Args:
+        api: The connection.
+        books: The books of the ingest.
+        stream: The stream's name.
+        flow: An ack is wanted each so many messages, at most.
+        outstanding: Acks that may be under way.
+        gaps_are_ok: Whether a batch goes on behind a gap.
+        ack_timeout: Seconds that a wait takes without any progress.
+        idle_timeout: Seconds for which the server keeps a batch without a sign.
+
+    Attributes:
+        room: Messages that can be taken without waiting.
+        starts: What the commands of a subject begin with; a subject in it is legal.
+        waiting: Commands of messages that are taken and not written.
+        waiting_bytes: Their bytes.
+        largest: The largest message that the server takes.
+        failure: Why the batch can take nothing more; None while it can.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        books: IngestState,
+        stream: str,
+        *,
+        flow: int,
+        outstanding: int,
+        gaps_are_ok: bool,
+        ack_timeout: float,
+        idle_timeout: float,
+    ) -> None:
+        self._client = api.client
+        self._books = books
+        self._stream = stream
+        self._flow = flow
+        self._outstanding = outstanding
+        self._gaps_are_ok = gaps_are_ok
+        self._ack_timeout = ack_timeout
+        self._keep_alive_s = idle_timeout / _KEEP_ALIVES
+        self._inbox = api.client.new_inbox()
+        self._loop = asyncio.get_running_loop()
+        self._heard = asyncio.Event()
+        self._progress = 0
+        self._id = ""
+        self._prefix = ""
+        self._anchor = ""  # Where pings and the end go: a subject that the stream has.
+        self._odd: NatsStreamError | None = None
+        self._subscription: Subscription | None = None
+        self._stops: list[Callable[[], None]] = []
+        self._keeper: asyncio.TimerHandle | None = None
+        self._was_idle = False
+        self._is_write_due = False
+        self._is_ending = False
+        self.room: int = 0
+        self.starts: dict[str, bytes] = {}
+        self.waiting: list[bytes] = []
+        self.waiting_bytes: int = 0
+        self.largest: int = api.client.max_payload_bytes
+        self.failure: NatsStreamError | None = None
+
+    async def open(self) -> None:
+        """Listen for answers."""
+        client = self._client
+        self._subscription = await client.subscribe(
+            f"{self._inbox}.>", self._on_frames, on_denied=self._on_inbox_denied
+        )
+        self._stops = [client.watch(self._on_connection), client.watch_denied(self._on_denied)]
+        self._keeper = self._loop.call_later(self._keep_alive_s, self._keep_alive)
+
+    def close(self) -> None:
+        """Stop listening, and let the server forget a batch that has not ended."""
+        if self._subscription is None:
+            return
+        self._drop()
+        if not self._books.current.has_ended:
+            self._write_end()
+        for stop in self._stops:
+            stop()
+        if self._keeper is not None:
+            self._keeper.cancel()
+        self._subscription.close()
+        self._subscription = None
+        self.room = 0
+        self._wake()
+
+    # Beginning and ending a batch.
+
+    async def begin(self, message: Prepared) -> None:
+        """Begin a batch with its first message, and wait until the server has it.
+
+        Raises:
+            NatsStreamError: The message was refused, or there was no answer.
+        """
+        attempts = _START_RETRIES
+        while True:
+            book = self._books.current
+            self._id = secrets.token_hex(8)
+            self._prefix = reply_prefix(
+                self._inbox, self._id, self._flow, gaps_are_ok=self._gaps_are_ok
+            )
+            self.starts.clear()
+            self.failure = None
+            self._is_ending = False
+            start = self.start_of(message.subject)
+            self._anchor = message.subject
+            book.taken = 1
+            self.put(start, 1, Operation.START, message.block, message.data)
+            self.write()
+            await self.wait(lambda book=book: book.has_started or book.has_ended, self.ping)
+            if attempts and isinstance(self._reason(), NoRespondersError):
+                attempts -= 1
+                self._books.restart()
+                await asyncio.sleep(_START_RETRY_WAIT_S)
+                continue
+            return
+
+    def _reason(self) -> NatsStreamError | None:
+        # By a call: a type checker does not see that answers set it while one waits.
+        return self.failure
+
+    async def end(self) -> None:
+        """End the batch and wait for the stream's last word on it.
+
+        Raises:
+            RequestTimeoutError: It did not come in time.
+        """
+        book = self._books.current
+        if book.taken and not book.has_ended:
+            self.write()
+            await self.wait(lambda: not self.waiting or book.has_ended, self.ping)
+            self._is_ending = True
+            self.room = 0
+            if not book.has_ended:
+                self._write_end()
+                await self.wait(lambda: book.has_ended, self._write_end)
+
+    def give_up(self) -> None:
+        """The stream did not say how the batch ended: what was not written never will be."""
+        self._books.current.on_vanished()
+        self._drop()
+        self.room = 0
+
+    def turn(self) -> None:
+        """Make room for another batch."""
+        self._books.turn()
+        self._id = ""
+        self.room = 0
+        self.failure = None
+
+    # Writing.
+
+    def start_of(self, subject: str) -> bytes:
+        """Return what the commands of a legal subject begin with."""
+        start = self.starts.get(subject)
+        if start is None:
+            if len(self.starts) >= _SUBJECTS_MAX:
+                self.starts.clear()
+            start = self.starts[subject] = publish_start(subject, self._prefix)
+        return start
+
+    def put_plain(self, start: bytes, data: bytes) -> int:
+        """Take a message without headers, for which there is room; return its number."""
+        self.room -= 1
+        book = self._books.current
+        number = book.taken = book.taken + 1
+        command = fast_command(start, number, _APPEND, b"", data)
+        self.waiting.append(command)
+        self.waiting_bytes += len(command)
+        if self.waiting_bytes >= WRITE_BYTES:
+            self.write()
+        elif not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self.write)
+        return book.base + number
+
+    def put(self, start: bytes, number: int, operation: int, block: bytes, data: bytes) -> None:
+        """Queue the command of a message."""
+        command = fast_command(start, number, operation, block, data)
+        self.waiting.append(command)
+        self.waiting_bytes += len(command)
+        if self.waiting_bytes >= WRITE_BYTES:
+            self.write()
+        elif not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self.write)
+
+    def write(self) -> None:
+        """Write what waits, if a server is connected."""
+        self._is_write_due = False
+        if self.waiting and self._write(b"".join(self.waiting)):
+            self._books.current.written += len(self.waiting)
+            self.waiting.clear()
+            self.waiting_bytes = 0
+            self._was_idle = False
+            if self._client.is_congested:
+                self.room = 0  # The next message waits for the socket.
+
+    def _write(self, run: bytes) -> bool:
+        """Write to the server that is connected, and to no later one."""
+        client = self._client
+        if not client.is_connected:
+            return False
+        try:
+            if client.write(run):
+                return True
+        except NatsStreamError as error:  # The connection is closed.
+            self._fail(error)
+            return False
+        client.take_back(run)
+        return False
+
+    def ping(self) -> None:
+        """Ask what has come; the server answers with an ack or a gap."""
+        written = self._books.current.written
+        if written:
+            self._write(self._empty(written, Operation.PING))
+
+    def _write_end(self) -> None:
+        """End the batch without a message; more than once is fine, as it stores nothing."""
+        written = self._books.current.written
+        if written:
+            self._write(self._empty(written + 1, Operation.COMMIT_END))
+
+    def _empty(self, number: int, operation: Operation) -> bytes:
+        return fast_command(self.start_of(self._anchor), number, operation, b"", b"")
+
+    # Waiting.
+
+    async def wait(self, is_done: Callable[[], bool], ask: Callable[[], None]) -> None:
+        """Wait for the server, asking it each second.
+
+        Raises:
+            RequestTimeoutError: Nothing moved for `ack_timeout` seconds.
+            NatsStreamError: The connection was closed.
+        """
+        seen, since = self._progress, self._loop.time()
+        while not is_done():
+            if self._client.is_closed:
+                raise self._client.closing_error()
+            self.write()
+            self._heard.clear()
+            try:
+                async with asyncio.timeout(PING_AFTER_S):
+                    await self._heard.wait()
+            except TimeoutError:
+                if not is_done():
+                    ask()
+            if self._progress != seen:
+                seen, since = self._progress, self._loop.time()
+            elif self._loop.time() - since >= self._ack_timeout and not is_done():
+                raise self._stalled()
+
+    async def wait_for_room(self) -> None:
+        """Wait until a message can be taken, or the batch is over.
+
+        Raises:
+            RequestTimeoutError: Nothing moved for `ack_timeout` seconds.
+            ConnectionLostError: The server reads nothing.
+        """
+        self.write()
+        if self._client.is_congested:
+            await self._client.drain()
+        self._count_room()
+        await self.wait(lambda: self.room > 0 or self.is_over, self.ping)
+
+    @property
+    def is_over(self) -> bool:
+        """True when the batch takes nothing more."""
+        return self.failure is not None or self._books.current.has_ended
+
+    def _count_room(self) -> None:
+        book = self._books.current
+        is_open = book.has_started and not self.is_over and not self._is_ending
+        self.room = max(book.room(self._outstanding), 0) if is_open else 0
+
+    def _stalled(self) -> RequestTimeoutError:
+        book = self._books.current
+        odd = f"; {self._odd.message}" if self._odd is not None else ""
+        return RequestTimeoutError(
+            f"fast batch into {self._stream}: nothing was acked for {self._ack_timeout:g} s",
+            detail=f"message {book.base + book.acked} was the last{odd}",
+            hint="has the stream a leader? resume() goes on with another batch",
+            retryable=True,
+        )
+
+    # What the server and the connection tell.
+
+    def _on_frames(self, frames: list[Frame]) -> None:
+        book = self._books.current
+        for frame in frames:
+            if book.has_ended or not self._id:
+                break
+            try:
+                answer = read_answer(frame, self._id, self._stream)
+            except NatsStreamError as error:
+                self._odd = error  # Anybody can write here; the stall that follows tells it.
+                continue
+            match answer:
+                case FlowAck():
+                    before = book.acked, book.has_started
+                    book.on_ack(answer, self._flow)
+                    self._progress += before != (book.acked, book.has_started)
+                case FlowGap():
+                    self._on_gap(answer)
+                case Refused():
+                    self._on_refused(answer)
+                case FinalAck():
+                    self._progress += 1
+                    self._on_final(answer)
+                case None:
+                    pass
+        self._count_room()
+        self._wake()
+
+    def _on_final(self, answer: FinalAck) -> None:
+        if answer.other:
+            self._fail(
+                wrong_stream(
+                    f"fast batch into {self._stream}: stream {answer.other} has taken the subjects "
+                    f"over, and has stored {answer.count} messages up to {answer.sequence}"
+                )
+            )
+            answer = FinalAck(0, 0)  # Nothing of it is in the stream that was meant.
+        self._books.current.on_final(answer)
+        self._drop()
+
+    def _on_gap(self, answer: FlowGap) -> None:
+        span = self._books.current.on_gap(answer)
+        if span is None:
+            return
+        self._progress += 1
+        if not self._gaps_are_ok:
+            self._fail(
+                BatchIncompleteError(
+                    f"fast batch into {self._stream}: messages {span.first} to {span.last} did "
+                    "not reach the stream",
+                    hint="was the connection lost, did the stream's leader change, or has another "
+                    "stream these subjects?",
+                )
+            )
+
+    def _on_refused(self, answer: Refused) -> None:
+        book = self._books.current
+        is_ours = answer.stream == self._stream
+        if answer.is_unknown_batch and is_ours:
+            self._progress += 1
+            self._fail(answer.error)
+            book.on_vanished()
+            self._drop()
+            return
+        if not answer.is_message:
+            if not answer.error.retryable:  # Sealed, for one: its messages will not be told of.
+                self._fail(answer.error)
+            return
+        self._progress += 1
+        error = answer.error if is_ours else self._stray(answer)
+        book.on_refused(replace(answer, error=error))
+        if answer.number == 1 and answer.is_early:
+            self._fail(error)
+            book.on_final(FinalAck(0, 0))  # There was no batch yet, or the server has dropped it.
+            self._drop()
+        elif not self._gaps_are_ok:
+            self._fail(error)
+
+    def _stray(self, answer: Refused) -> NatsStreamError:
+        number = self._books.current.base + answer.number
+        return WrongStreamError(
+            f"fast batch into {self._stream}, message {number}: its subject belongs to stream "
+            f"{answer.stream}",
+            detail=answer.error.message,
+        )
+
+    def _fail(self, error: NatsStreamError) -> None:
+        """Take nothing more, and have the server end the batch."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        self.room = 0
+        self._drop()
+        if not self._is_ending:
+            self._write_end()
+        self._wake()
+
+    def _drop(self) -> None:
+        """What was not written will not be."""
+        self.waiting.clear()
+        self.waiting_bytes = 0
+
+    def _on_connection(self) -> None:
+        book = self._books.current
+        if book.written and not book.has_started and not book.has_ended:
+            # By another way a ping could come before the message itself, which would then begin a
+            # batch of this id for a second time.
+            self._fail(lost_error())
+            book.on_vanished()
+        if self._client.is_connected:
+            self.largest = self._client.max_payload_bytes
+            if self._id and not book.has_ended:
+                if self._is_ending or self.failure is not None:
+                    self._write_end()
+                else:
+                    self.ping()
+                    self.write()
+        else:
+            if self._gaps_are_ok:
+                book.on_break()
+            if self._client.is_closed:
+                self._fail(self._client.closing_error())
+        self._wake()
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        if event.operation != "publish" or event.subject not in self.starts:
+            return
+        book = self._books.current
+        self._progress += 1
+        self._fail(denied_error(event))
+        if not book.has_started:
+            book.on_final(FinalAck(0, 0))
+        self._wake()
+
+    def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
+        prefix = self._client.options.inbox_prefix
+        error.hint = f"allow {prefix}.> in the user's permissions, or set inbox_prefix"
+        self._fail(error)
+        self._books.current.on_vanished()
+        self._wake()
+
+    def _keep_alive(self) -> None:
+        """Ping a batch into which nothing was written for a while."""
+        self._keeper = self._loop.call_later(self._keep_alive_s, self._keep_alive)
+        book = self._books.current
+        if self._was_idle and book.written and not self.is_over:
+            with suppress(NatsStreamError):
+                self.ping()
+        self._was_idle = True
+
+    def _wake(self) -> None:
+        self._heard.set()

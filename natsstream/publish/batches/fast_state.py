@@ -1,0 +1,310 @@
+"""The books of a fast ingest: which of its messages are stored, are not, or nobody can say.
+
+Law: a message counts as stored only where the stream has said so, and as not stored only where it
+can not be stored any more; all others are unknown. Messages are numbered from 1 through the whole
+ingest; each batch of it numbers its own from 1, and the books add what was before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from natsstream.errors import NatsStreamError
+from natsstream.publish.batches.fast_answers import FinalAck, FlowAck, FlowGap, Refused
+
+REFUSALS_KEPT_MAX = 1_000
+GAPS_KEPT_MAX = 10_000
+
+
+class IngestSpan(NamedTuple):
+    """Messages of an ingest by their numbers, both included."""
+
+    first: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRefusal:
+    """A message that the stream refused: its number in the ingest, and why."""
+
+    number: int
+    error: NatsStreamError
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What became of the messages of a fast ingest, which are numbered from 1 as they were sent.
+
+    Attributes:
+        stream: The stream.
+        sent: Messages that `send` and `send_many` took.
+        stored: Messages that the stream has. A message whose `msg_id` it knew already counts: the
+            server does not tell it apart.
+        after_sequence: The stream's last sequence when the ingest began: all stand behind it.
+        last_sequence: The sequence of the last message that was stored, as far as the server told;
+            None where it did not.
+        gaps: Messages that are not stored: lost on the way, refused, or behind the end of a batch.
+            The first 10,000 runs of them.
+        missing: How many are not stored in all.
+        refused: Those of them that the stream refused, with its reasons; at most 1,000.
+        refused_count: How many it refused.
+        unknown: Messages of which it can not be told: the server was gone before it had acked them,
+            or, with `on_gap="ok"`, the connection broke before all that was said of them had come.
+            While the ingest is open, those that are under way.
+        batches: Fast batches that were begun.
+    """
+
+    stream: str
+    sent: int = 0
+    stored: int = 0
+    after_sequence: int = 0
+    last_sequence: int | None = None
+    gaps: tuple[IngestSpan, ...] = ()
+    missing: int = 0
+    refused: tuple[IngestRefusal, ...] = ()
+    refused_count: int = 0
+    unknown: tuple[IngestSpan, ...] = ()
+    batches: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """True when every message that was sent is stored."""
+        return self.stored == self.sent
+
+    @property
+    def first_sequence(self) -> int | None:
+        """The sequence of the first message, where nobody else wrote in between; else None."""
+        if self.last_sequence is None or not self.stored:
+            return None
+        is_alone = self.last_sequence - self.after_sequence == self.stored
+        return self.after_sequence + 1 if is_alone else None
+
+
+class BatchState:
+    """One fast batch.
+
+    Attributes:
+        base: Messages of the ingest before it.
+        taken: Messages that it was given, from 1.
+        written: Those that were written to a server.
+        acked: All up to this number are settled.
+        every: An ack comes each so many messages.
+        has_started: True when the server has answered its first message.
+        has_ended: True when nothing of it can be stored any more.
+        last_sequence: The stream's sequence of its last message, when its end told it.
+        refused: The first refusals.
+        refused_count: All refusals.
+    """
+
+    # Laws of the gaps: all of them stand in `_gaps`, except those in `_dark`, a region that is
+    # settled and of which only their number is kept. A gap is told before an ack goes beyond it,
+    # so none comes that belongs there, but one that is told twice may.
+
+    def __init__(self, base: int) -> None:
+        self.base: int = base
+        self.taken: int = 0
+        self.written: int = 0
+        self.acked: int = 0
+        self.every: int = 1
+        self.has_started: bool = False
+        self.has_ended: bool = False
+        self.last_sequence: int | None = None
+        self.refused: list[IngestRefusal] = []
+        self.refused_count: int = 0
+        self._gaps: list[IngestSpan] = []
+        self._fold_at = 2 * GAPS_KEPT_MAX
+        self._dark = IngestSpan(1, 0)
+        self._dark_missing = 0
+        self._doubtful: list[IngestSpan] = []
+
+    def room(self, outstanding: int) -> int:
+        """Return how many messages may be taken now.
+
+        Args:
+            outstanding: Acks that may be under way.
+        """
+        return self.acked + outstanding * self.every - self.taken
+
+    def on_ack(self, answer: FlowAck, every_max: int) -> None:
+        """Take an ack; an older one than the last changes nothing but the flow."""
+        self.has_started = True
+        self.every = min(answer.every, every_max)
+        self.acked = max(self.acked, min(answer.number, self.written))
+
+    def on_gap(self, answer: FlowGap) -> IngestSpan | None:
+        """Take a gap; return what is missing, in the numbers of the ingest."""
+        self.has_started = True
+        span = IngestSpan(max(answer.first, 1), min(answer.last, self.written))
+        if span.size < 1:
+            return None
+        self._lack(span)
+        return IngestSpan(self.base + span.first, self.base + span.last)
+
+    def on_refused(self, answer: Refused) -> None:
+        """Take the refusal of a message."""
+        if 1 <= answer.number <= self.written:
+            self.refused_count += 1
+            if len(self.refused) < REFUSALS_KEPT_MAX:
+                self.refused.append(IngestRefusal(self.base + answer.number, answer.error))
+            self._lack(IngestSpan(answer.number, answer.number))
+
+    def on_break(self) -> None:
+        """The connection broke: what was said of messages under way may be lost.
+
+        A later ack settles them, and says no more than that where gaps are allowed.
+        """
+        span = IngestSpan(self.acked + 1, self.written)
+        if span.size > 0 and not self.has_ended:
+            self._doubtful = merged([*self._doubtful, span])
+
+    def on_final(self, answer: FinalAck) -> None:
+        """Take the end: what is behind its count is not stored."""
+        self.has_ended = True
+        self.acked = min(answer.count, self.written)
+        self.last_sequence = answer.sequence or None
+        self._lack(IngestSpan(self.acked + 1, self.taken))
+        self.acked = self.written = self.taken
+
+    def on_vanished(self) -> None:
+        """The batch is over and nobody can tell how: what was written and not acked is unknown."""
+        self.has_ended = True
+        self._lack(IngestSpan(self.written + 1, self.taken))
+
+    def _lack(self, span: IngestSpan) -> None:
+        for one in without([span] if span.size > 0 else [], [self._dark]):
+            last = self._gaps[-1] if self._gaps else None
+            if last is not None and last.first <= one.first <= last.last + 1:
+                # So a run of refusals is one span.
+                self._gaps[-1] = IngestSpan(last.first, max(last.last, one.last))
+            else:
+                self._gaps.append(one)
+        if len(self._gaps) >= self._fold_at:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Keep the first spans, and of the others that are settled only how many they hold."""
+        spans = merged(self._gaps)
+        self._doubtful = without(self._doubtful, spans)
+        kept, rest = spans[:GAPS_KEPT_MAX], spans[GAPS_KEPT_MAX:]
+        if rest and kept[-1].last < self.acked:
+            self._dark = IngestSpan(kept[-1].last + 1, self.acked)
+            self._dark_missing += _size(_within(rest, self._dark))
+            rest = _within(rest, IngestSpan(self.acked + 1, self.taken))
+        kept += rest
+        self._gaps = kept
+        self._fold_at = max(2 * GAPS_KEPT_MAX, 2 * len(kept))
+
+    def gaps(self) -> list[IngestSpan]:
+        """Return what is not stored, in the numbers of the ingest, as far as it is kept."""
+        return [self._shifted(one) for one in merged(self._gaps)]
+
+    def missing(self) -> int:
+        """Return how many are not stored."""
+        return _size(merged(self._gaps)) + self._dark_missing
+
+    def unknown(self) -> list[IngestSpan]:
+        """Return what is not known, in the numbers of the ingest."""
+        unsettled = IngestSpan(self.acked + 1, self.taken)
+        spans = merged([*self._doubtful, *([unsettled] if unsettled.size > 0 else [])])
+        return [self._shifted(one) for one in without(spans, merged(self._gaps))]
+
+    def stored(self) -> int:
+        """Return how many the stream has said that it has."""
+        return self.taken - self.missing() - _size(self.unknown())
+
+    def _shifted(self, span: IngestSpan) -> IngestSpan:
+        return IngestSpan(self.base + span.first, self.base + span.last)
+
+    @property
+    def is_clean(self) -> bool:
+        """True when it has ended and all of it is stored."""
+        return self.has_ended and not self.missing() and not self.unknown()
+
+
+class IngestState:
+    """The books of all batches of an ingest.
+
+    Attributes:
+        current: The batch that messages go to.
+    """
+
+    def __init__(self, stream: str, after_sequence: int) -> None:
+        # What the batches before the current one came to: nothing more is said of them.
+        self._past = IngestReport(stream, after_sequence=after_sequence)
+        self.current: BatchState = BatchState(0)
+
+    @property
+    def sent(self) -> int:
+        """Messages taken."""
+        return self.current.base + self.current.taken
+
+    def turn(self) -> None:
+        """Begin the book of another batch."""
+        self._past = self.report()
+        self.current = BatchState(self.sent)
+
+    def restart(self) -> None:
+        """Begin the book of the current batch anew: nobody took its first message."""
+        self.current = BatchState(self.current.base)
+
+    def report(self) -> IngestReport:
+        """Return what is known now."""
+        past, book = self._past, self.current
+        told = [last for last in (past.last_sequence, book.last_sequence) if last is not None]
+        return IngestReport(
+            past.stream,
+            sent=self.sent,
+            stored=past.stored + book.stored(),
+            after_sequence=past.after_sequence,
+            last_sequence=max(told) if told else None,
+            gaps=tuple(merged([*past.gaps, *book.gaps()])[:GAPS_KEPT_MAX]),
+            missing=past.missing + book.missing(),
+            refused=(*past.refused, *book.refused)[:REFUSALS_KEPT_MAX],
+            refused_count=past.refused_count + book.refused_count,
+            unknown=tuple(merged([*past.unknown, *book.unknown()])),
+            batches=past.batches + bool(book.taken),
+        )
+
+
+def merged(spans: Sequence[IngestSpan]) -> list[IngestSpan]:
+    """Return spans in order, those that touch or overlap as one."""
+    result: list[IngestSpan] = []
+    for span in sorted(spans):
+        if result and span.first <= result[-1].last + 1:
+            result[-1] = IngestSpan(result[-1].first, max(result[-1].last, span.last))
+        else:
+            result.append(span)
+    return result
+
+
+def without(spans: Sequence[IngestSpan], holes: Sequence[IngestSpan]) -> list[IngestSpan]:
+    """Return spans without what is in the holes; these are in order and apart."""
+    result: list[IngestSpan] = []
+    for span in spans:
+        first = span.first
+        for hole in holes:
+            if hole.last < first or hole.first > span.last:
+                continue
+            if first < hole.first:
+                result.append(IngestSpan(first, hole.first - 1))
+            first = hole.last + 1
+        if first <= span.last:
+            result.append(IngestSpan(first, span.last))
+    return result
+
+
+def _size(spans: Sequence[IngestSpan]) -> int:
+    return sum(span.size for span in spans)
+
+
+def _within(spans: Sequence[IngestSpan], region: IngestSpan) -> list[IngestSpan]:
+    """Return the parts of spans that lie in a region."""
+    parts = (IngestSpan(max(s.first, region.first), min(s.last, region.last)) for s in spans)
+    return [part for part in parts if part.size > 0]

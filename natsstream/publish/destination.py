@@ -1,0 +1,137 @@
+"""The stream that messages are meant for, told by nothing in the messages themselves.
+
+Law: no header is stored that nobody gave. `Nats-Expected-Stream` would make the server refuse what
+is for another stream, but it is stored with the message, and whoever copies the message with its
+headers into another stream is refused as well. So a subject is looked at before it is first sent
+to, and the name in each ack after. Between the two another stream may take a subject over: then the
+ack's name tells, and the message stands in the other stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from natsstream._wire.error_codes import ErrorCode
+from natsstream.api.names import covers
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import PermissionDeniedError, StreamNotFoundError, WrongStreamError
+from natsstream.publish.admission import find_streams
+
+_SUBJECTS_MAX = 1_024
+
+
+class Destination:
+    """The stream that messages are for.
+
+    Args:
+        api: The connection.
+        stream: The stream as it was last seen.
+
+    Attributes:
+        name: Its name.
+        stream: As it was last seen; None where it was gone.
+    """
+
+    def __init__(self, api: Api, stream: StreamInfo) -> None:
+        self._api = api
+        self.name: str = stream.name
+        self.stream: StreamInfo | None = stream
+        # Captured as far as the servers know; accounts and imports may map subjects.
+        self._asked: set[str] = set()
+
+    async def check(self, subject: str) -> None:
+        """Refuse a subject that another stream captures.
+
+        Raises:
+            WrongStreamError: Another stream does; nothing was sent.
+            TransportError: The server did not answer in time; nothing was sent.
+
+        Cost: nothing for a subject that the stream is known to capture, else a round trip, once.
+        """
+        is_known = self.stream is not None and captures(self.stream.config, subject)
+        if is_known or subject in self._asked:
+            return
+        found: list[str] = []
+        with suppress(PermissionDeniedError):  # The ack tells.
+            found = await find_streams(self._api, subject)
+        if found and self.name not in found:
+            raise wrong_stream(
+                f"publish to {subject}: stream {found[0]} captures the subject, not stream "
+                f"{self.name}; nothing was sent"
+            )
+        if len(self._asked) >= _SUBJECTS_MAX:
+            self._asked.clear()
+        self._asked.add(subject)
+
+    async def strays(self, subjects: Collection[str]) -> set[str]:
+        """Look at the stream again, and return the subjects that another one captures by now.
+
+        Raises:
+            ServerError: The servers do not tell.
+            TransportError: They did not answer in time.
+
+        Cost: a round trip, and one for each subject that the stream is not known to capture.
+        """
+        try:
+            self.stream = await read_stream(self._api, self.name)
+        except StreamNotFoundError:
+            self.stream = None
+        self._asked.clear()
+        strays: set[str] = set()
+        for subject in subjects:
+            try:
+                await self.check(subject)
+            except WrongStreamError:
+                strays.add(subject)
+        return strays
+
+
+def captures(config: StreamConfig, subject: str) -> bool:
+    """Tell whether a stream's configuration has a subject among its own; a mirror has none."""
+    subjects = config.subjects
+    if subjects is None:
+        return config.mirror is None and not config.sources and subject == config.name
+    return subject in subjects or any(covers(each, subject) for each in subjects)
+
+
+def check_teller(subject: str, teller: str, sequence: int, wanted: str) -> None:
+    """Refuse the ack of another stream than the one that a message was meant for.
+
+    Args:
+        subject: Where the message went.
+        teller: The stream that says that it has it.
+        sequence: Its sequence there.
+        wanted: The stream that it was meant for.
+
+    Raises:
+        WrongStreamError: It is another one, and the message is stored there.
+    """
+    if teller != wanted:
+        raise wrong_stream(
+            f"publish to {subject}: stream {teller} has stored the message as {sequence}, not "
+            f"stream {wanted}"
+        )
+
+
+def taken_over(subject: str, wanted: str) -> WrongStreamError:
+    """Return the error of a message that was sent once, and whose subject has moved since."""
+    error = wrong_stream(
+        f"publish to {subject}: another stream captures the subject by now, not stream {wanted}; "
+        "the message is not sent again"
+    )
+    error.detail = f"it may be stored in stream {wanted}"
+    return error
+
+
+def wrong_stream(message: str) -> WrongStreamError:
+    """Return the error of a message for another stream, with the server's code for it."""
+    return WrongStreamError(
+        message,
+        code=400,
+        err_code=ErrorCode.STREAM_NOT_MATCH.value,
+        hint="see which stream captures a subject with streams.find(subject)",
+    )

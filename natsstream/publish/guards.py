@@ -1,0 +1,107 @@
+"""What keeps a run of messages in order: each says which one must stand before it in the stream.
+
+Law: the first message of a run says nothing, and is sent only when all before it have ended; each
+further one is stored only when the one before it is. So a message that is lost holds back those
+behind it, wherever it was lost.
+
+Which way works depends on the stream, as read in nats-server's source (processJetStreamMsg,
+checkMsgHeadersPreClusteredProposal) and seen on 2.15:
+
+- With one replica the server looks for duplicates before it compares message ids, and after it has
+  compared sequences. An id names one message, whoever else writes; a second copy is told as a
+  duplicate. So ids are what works.
+- With replicas nothing works. Ids are compared when a message is applied, on each server for
+  itself; one that is refused is then taken for one in flight, and no second copy is stored until
+  the duplicate window has passed. Sequences are compared by the leader, against those that it
+  expects: a message of another writer takes the place of ours and the one behind fits again, and
+  around a change of leaders later messages were seen to be stored before earlier ones without any
+  other writer. So a run is one message there.
+- Worse, a wrong id breaks a stream with replicas for good, on nats-server 2.14 to 2.15.1: no write
+  is answered any more. A stream of a cluster that has one replica may get more at any moment, and
+  messages are lost while it does. So ids are used only where the stream's server is in no cluster;
+  `is_unclustered` tells, and is asked again after each break and each pause.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from natsstream._wire.headers import HeaderName
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import NatsStreamError, WrongLastMessageIdError
+
+Line = tuple[HeaderName, str]
+
+# The line with no id in it; a block that it begins is counted too.
+_LINE_BYTES = len(f"NATS/1.0\r\n{HeaderName.EXPECTED_LAST_MSG_ID.value}: \r\n\r\n")
+_UTF8_BYTES_MAX = 4
+
+
+def is_unclustered(stream: StreamInfo) -> bool:
+    """Tell whether a stream lives on one server that is in no cluster, so it can get no replica."""
+    cluster = stream.cluster
+    return (stream.config.replicas or 1) == 1 and (cluster is None or not cluster.name)
+
+
+class Guard(Protocol):
+    """Says what each message of a run expects."""
+
+    @property
+    def line_bytes_max(self) -> int:
+        """Most bytes that the next message's line can have; 0 for the first."""
+        ...
+
+    def begin(self) -> None:
+        """Begin a run: the next message is its first."""
+        ...
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return what the next message, which has this id, expects; None for the first."""
+        ...
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell whether a message was refused because another one stands before it."""
+        ...
+
+
+class NoChain:
+    """Lets every message be a run of its own; for streams of clusters."""
+
+    line_bytes_max: int = 0
+
+    def begin(self) -> None:
+        """Begin a run."""
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return nothing: every message is the first."""
+        del msg_id
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell nothing: no message expects anything."""
+        del error
+        return False
+
+
+class MessageIdGuard:
+    """Expects the id of the message before; for streams that can have no replicas."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    @property
+    def line_bytes_max(self) -> int:
+        """Most bytes that the next message's line can have; 0 for the first."""
+        return _LINE_BYTES + _UTF8_BYTES_MAX * len(self._last) if self._last else 0
+
+    def begin(self) -> None:
+        """Begin a run: the next message is its first."""
+        self._last = ""
+
+    def next(self, msg_id: str) -> Line | None:
+        """Return what the next message, which has this id, expects; None for the first."""
+        last, self._last = self._last, msg_id
+        return (HeaderName.EXPECTED_LAST_MSG_ID, last) if last else None
+
+    def is_refusal(self, error: NatsStreamError) -> bool:
+        """Tell whether a message was refused because another one stands before it."""
+        return isinstance(error, WrongLastMessageIdError)

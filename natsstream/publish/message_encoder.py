@@ -1,0 +1,146 @@
+"""What a publisher makes of a message's arguments: the bytes around its payload.
+
+Law: a message that may be sent again has an id, and names its stream wherever that does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from natsstream._wire.encode import publish_start
+from natsstream._wire.headers import HeaderValues
+from natsstream.api.requests import Api
+from natsstream.errors import ConfigError, PayloadTooLargeError
+from natsstream.publish.admission import check_with_stream
+from natsstream.publish.destination import Destination
+from natsstream.publish.guards import is_unclustered
+from natsstream.publish.outgoing import (
+    Expect,
+    Prepared,
+    Rollup,
+    check_publish_subject,
+    given_msg_id,
+    labels,
+)
+from natsstream.publish.retrying import insist
+from natsstream.publish.schedule import Schedule, Ttl
+
+_SUBJECTS_MAX = 1_024
+# A server needs longer than this to be started again in a cluster and to give a stream replicas.
+_REPLICAS_KNOWN_S = 1.0
+# What all expectations of an order have in common, however they were given.
+_ORDER_LINE = b"\r\nNats-Expected-Last-"
+
+
+class MessageEncoder:
+    """Makes commands' beginnings and header blocks, for one publisher.
+
+    Args:
+        api: The connection.
+        retry_for: Seconds in which a message may be sent again; None for never.
+
+    Attributes:
+        starts: What the commands of a subject begin with; a subject in it is legal.
+        destination: The stream that all messages are for; None where there is no such.
+    """
+
+    def __init__(self, api: Api, *, retry_for: float | None) -> None:
+        self._api = api
+        self._is_retried = retry_for is not None
+        self._retry_for = retry_for or 0.0
+        self._reply_prefix = ""
+        self.starts: dict[str, bytes] = {}
+        self._ids = f"{secrets.token_urlsafe(9)}-"
+        self._ids_given = 0
+        self.destination: Destination | None = None
+        # Until when the stream of a subject is known to be in no cluster.
+        self._alone_until: dict[str, float] = {}
+
+    def begin(self, reply_prefix: str) -> None:
+        """Begin a block, whose acks go to subjects with this prefix."""
+        self._reply_prefix = reply_prefix
+        self.destination = None
+        self.starts.clear()
+
+    async def start(self, subject: object) -> bytes:
+        """Return what the commands of a subject begin with.
+
+        Raises:
+            SubjectError: The subject can not be published to.
+            WrongStreamError: Another stream than the one that messages are for captures it.
+        """
+        legal = check_publish_subject(subject)
+        if self.destination is not None:
+            await self.destination.check(legal)
+        elif self._api.make_stream is not None:
+            # Before the first message: behind it others of the subject would be lost as well.
+            make = self._api.make_stream
+            await insist(lambda: make(legal), self._retry_for)
+        if len(self.starts) >= _SUBJECTS_MAX:
+            self.starts.clear()
+        start = self.starts[legal] = publish_start(legal, self._reply_prefix)
+        return start
+
+    async def make(
+        self,
+        subject: str,
+        data: bytes,
+        headers: HeaderValues | None,
+        msg_id: str | None,
+        expect: Expect | None,
+        ttl: Ttl | None,
+        rollup: Rollup | None,
+        schedule: Schedule | None,
+    ) -> tuple[bytes, str]:
+        """Return the header block of a message, and the id in it where it may be sent again.
+
+        Raises:
+            HeaderError: A header would break the wire.
+            ConfigError: An argument has no legal value here.
+            UnsupportedServerError: The server is too old for what was asked.
+        """
+        if self._is_retried:
+            msg_id = self._retried_id(msg_id, headers)
+        block, needs, expects_last_id = labels(
+            subject, headers, msg_id, expect, ttl, rollup, schedule
+        )
+        if self._is_retried and _ORDER_LINE in block:
+            raise ConfigError(
+                "a message that may be sent again can expect nothing of what stands before it",
+                detail="the second copy would be refused because of the first",
+                hint="leave retry_for out, or the expectation",
+            )
+        if needs or expects_last_id:
+            await self._admit(Prepared(subject, data, block, needs, expects_last_id))
+        return block, msg_id or ""
+
+    async def _admit(self, message: Prepared) -> None:
+        """Ask the servers and the stream about a message; outside of clusters once a second."""
+        now = asyncio.get_running_loop().time()
+        if message.expects_last_id and now < self._alone_until.get(message.subject, 0.0):
+            message = message._replace(expects_last_id=False)
+        asked = message
+        stream = await insist(lambda: check_with_stream(self._api, asked), self._retry_for)
+        if stream is not None and is_unclustered(stream):
+            if len(self._alone_until) >= _SUBJECTS_MAX:
+                self._alone_until.clear()
+            self._alone_until[message.subject] = now + _REPLICAS_KNOWN_S
+
+    def _retried_id(self, msg_id: str | None, headers: HeaderValues | None) -> str:
+        """Return the id by which the stream knows a second copy, made here where none is given."""
+        if msg_id is None:
+            # One that the caller gives as a header is an identity as well.
+            msg_id = given_msg_id(headers)
+        if msg_id is not None:
+            return msg_id
+        self._ids_given += 1
+        return f"{self._ids}{self._ids_given:x}"
+
+
+def too_large(subject: str, size: int, largest: int) -> PayloadTooLargeError:
+    """Return the error of a message that the server would end the connection for."""
+    return PayloadTooLargeError(
+        f"message to {subject} has {size} bytes, the server takes {largest}",
+        hint="split it, or raise max_payload in the server's configuration",
+    )

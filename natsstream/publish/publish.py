@@ -1,0 +1,131 @@
+"""Publishing one message into a stream, and waiting for its ack.
+
+Law: a message whose ack was returned is in the stream; it is sent again only where the server has
+said that nobody took it, and only until its deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.arguments import check_int, check_seconds
+from natsstream.errors import NoRespondersError, RequestTimeoutError
+from natsstream.publish.admission import check_with_stream
+from natsstream.publish.destination import Destination, captures, check_teller
+from natsstream.publish.outgoing import Prepared
+from natsstream.publish.pub_ack import PubAck, no_stream, read_ack
+
+# ADR-22: while a stream's leader changes, nobody listens on its subjects for a moment.
+RETRY_ATTEMPTS = 2
+RETRY_WAIT_S = 0.25
+_ATTEMPTS_ON_NEW = 8
+
+
+async def publish(
+    api: Api,
+    message: Prepared,
+    *,
+    stream: StreamInfo | None = None,
+    timeout: float | None = None,
+    retry_attempts: int = RETRY_ATTEMPTS,
+    retry_wait: float = RETRY_WAIT_S,
+) -> PubAck:
+    """Publish one message and wait for the stream's ack; see `JetStream.publish`.
+
+    Args:
+        api: The connection.
+        message: What `outgoing.prepare` made.
+        stream: The stream that it is for, where it is for one; no template makes another one.
+        timeout: Seconds in all; None is `request_timeout`.
+        retry_attempts: How often it is sent again where nobody listens.
+        retry_wait: Seconds between two attempts.
+    """
+    given = api.client.options.request_timeout if timeout is None else timeout
+    wait_s = check_seconds(given, "timeout")
+    check_int(retry_attempts, "retry_attempts", minimum=0)
+    check_seconds(retry_wait, "retry_wait", may_be_zero=True)
+    subject = message.subject
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait_s
+    if message.needs or message.expects_last_id:
+        await _admit(api, message, stream, deadline)
+    if stream is not None and not captures(stream.config, subject):
+        await _check_destination(api, message, stream, deadline)
+    is_made = stream is not None
+    while True:
+        try:
+            frame = await api.client.request(
+                subject,
+                message.data,
+                headers=message.block,
+                timeout=max(deadline - loop.time(), 0.001),
+            )
+            ack = read_ack(frame, subject)
+            if stream is not None:
+                check_teller(subject, ack.stream, ack.sequence, stream.name)
+            return ack
+        except NoRespondersError as error:
+            if not is_made and await _make_stream(api, subject, deadline):
+                # Its servers may need a moment until everybody knows of its subjects.
+                is_made, retry_attempts = True, max(retry_attempts, _ATTEMPTS_ON_NEW)
+                continue
+            if retry_attempts <= 0 or loop.time() + retry_wait >= deadline:
+                raise no_stream(subject) from error
+            retry_attempts -= 1
+            await asyncio.sleep(retry_wait)
+            if loop.time() >= deadline:  # A busy loop woke up late: nothing more may be sent.
+                raise no_stream(subject) from error
+        except RequestTimeoutError as error:
+            raise _no_ack_in_time(subject, wait_s) from error
+
+
+async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadline: float) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            left = max(deadline - asyncio.get_running_loop().time(), 0.001)
+            await check_with_stream(api, message, stream=stream, timeout=left)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {message.subject}: the servers did not tell in time whether they take it; "
+            "the message was not stored",
+            retryable=True,
+        ) from None
+
+
+async def _check_destination(
+    api: Api, message: Prepared, stream: StreamInfo, deadline: float
+) -> None:
+    try:
+        async with asyncio.timeout_at(deadline):
+            await Destination(api, stream).check(message.subject)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {message.subject}: the servers did not tell in time which stream captures "
+            "the subject; the message was not stored",
+            retryable=True,
+        ) from None
+
+
+async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
+    """Make a stream where a template has one for the subject; tell whether there is one now."""
+    if api.make_stream is None:
+        return False
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await api.make_stream(subject)
+    except TimeoutError:
+        raise RequestTimeoutError(
+            f"publish to {subject}: no stream captured the subject, and none was made in time; "
+            "the message was not stored",
+            retryable=True,
+        ) from None
+
+
+def _no_ack_in_time(subject: str, wait_s: float) -> RequestTimeoutError:
+    return RequestTimeoutError(
+        f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
+        hint="send it again with the same msg_id or expectation; a stream with no_ack never tells",
+        retryable=True,
+    )

@@ -1,0 +1,376 @@
+"""Publishing many messages with a window of acks under way.
+
+Law: a message whose ack was returned is in the stream; every future settles, with the ack, with
+the server's refusal, or with an error that says that nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from natsstream._wire.client import Subscription
+from natsstream._wire.headers import HeaderValues
+from natsstream._wire.parser import Frame
+from natsstream.api.requests import Api
+from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import (
+    ConfigError,
+    ConnectionLostError,
+    NatsStreamError,
+    PermissionDeniedError,
+)
+from natsstream.events import PermissionDenied
+from natsstream.publish.ack_window import AckFuture, AckWindow
+from natsstream.publish.admission import find_stream
+from natsstream.publish.destination import Destination
+from natsstream.publish.message_encoder import MessageEncoder, too_large
+from natsstream.publish.ordered_sending import OrderedSending
+from natsstream.publish.outgoing import (
+    Expect,
+    Payload,
+    PublishMessage,
+    Rollup,
+    check_messages,
+    check_publish_subject,
+    pair_of,
+    payload_bytes,
+)
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publisher_options import PublisherOptions
+from natsstream.publish.schedule import Schedule, Ttl
+from natsstream.publish.sending import PipelinedSender, Sending
+from natsstream.units import NS_PER_SECOND, duration_ns
+
+# The server's own default, for streams that do not say.
+_DUPLICATE_WINDOW_S = 120.0
+
+
+class Publisher:
+    """Publishes without waiting for each ack; made by `JetStream.publisher`.
+
+    Messages leave in the order of `send`. Leaving the context waits for all acks and raises the
+    first failure that nobody has looked at; leaving it by an error sends nothing more.
+    """
+
+    def __init__(self, api: Api, options: PublisherOptions) -> None:
+        self._api = api
+        self._options = options
+        self._window = AckWindow(options.max_pending, options.max_pending_bytes)
+        self._sending: Sending | None = None
+        self._subscription: Subscription | None = None
+        self._prefix = ""
+        self._is_retried = options.retry_for is not None
+        self._labels = MessageEncoder(api, retry_for=options.retry_for)
+        # Looked at for each message, so not through `_labels`.
+        self._starts = self._labels.starts
+        self._looking_up = asyncio.Lock()
+        self._refusal: NatsStreamError | None = None
+        self._is_left = False
+        self._unwatch = lambda: None
+        self._unwatch_denied = lambda: None
+
+    @property
+    def pending_count(self) -> int:
+        """Messages whose ack is under way."""
+        return self._window.count
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the messages whose ack is under way."""
+        return self._window.size
+
+    async def __aenter__(self) -> Self:
+        if self._subscription is not None:
+            raise ConfigError("the publisher is open already", hint="make one for each block")
+        client = self._api.client
+        # Nothing of an earlier block: neither its failures nor where its acks went to.
+        self._window = AckWindow(self._options.max_pending, self._options.max_pending_bytes)
+        self._refusal = None
+        self._is_left = False
+        self._prefix = f"{client.new_inbox()}."
+        self._labels.begin(self._prefix)
+        self._subscription = await client.subscribe(
+            f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
+        )
+        if not self._is_retried:
+            self._sending = self._sending_to(None)
+        self._unwatch = client.watch(self._on_connection)
+        self._unwatch_denied = client.watch_denied(self._on_denied)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            self._close()
+
+    async def send(
+        self,
+        subject: str,
+        data: Payload = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> asyncio.Future[PubAck]:
+        """Send a message; waits only while the window is full.
+
+        Arguments as in `JetStream.publish`. With `retry_for` all messages go to the stream of the
+        first, one that has no `msg_id` is given one, and `expect` may say `stream` only.
+
+        Returns:
+            The future of its ack. It need not be awaited: leaving the context tells failures.
+
+        Raises:
+            SubjectError: The subject can not be published to; nothing was sent.
+            HeaderError: A header would break the wire; nothing was sent.
+            ConfigError: An argument has no legal value; nothing was sent.
+            PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
+            UnsupportedServerError: The server is too old for what was asked; nothing was sent.
+            TransportError: With `retry_for`: the stream could not be looked at in that time, or in
+                `request_timeout` where that is longer; nothing was sent.
+            NatsStreamError: An earlier message failed and nobody looked at its future.
+        """
+        if self._sending is None:
+            await self._prepare(subject)
+        raise_failure = self._window.raise_failure
+        return await self._send(
+            raise_failure, subject, data, headers, msg_id, expect, ttl, rollup, schedule
+        )
+
+    async def send_many(
+        self, messages: Iterable[PublishMessage | tuple[str, Payload]]
+    ) -> list[PubAck]:
+        """Send messages and wait for all of their acks.
+
+        One call crosses into the loop's thread once where `natsstream.blocking` is used; the
+        iterable is then gone through in that thread.
+
+        Args:
+            messages: Each with its arguments, or as (subject, data).
+
+        Returns:
+            The acks, in the order of the messages.
+
+        Raises:
+            NatsStreamError: What the first message that failed has failed with; its `index` counts
+                from 0. Nothing is sent after a failure is known, but messages behind it may have
+                been under way, and are stored or not; all of them have ended.
+
+        The iterable must give its messages at once: while it waits, for a file or another server,
+        the whole connection does, and messages before may fail by `ack_timeout`.
+
+        Cost: some 300 bytes a message until the call ends: give a long source in parts.
+        """
+        self._window.raise_failure()
+        futures: list[AckFuture] = []
+        failures = self._window.failures
+        check_messages(messages)
+        for message in messages:
+            try:
+                futures.append(await self._send_one(message))
+            except NatsStreamError as error:
+                await self._settle(futures)
+                error.index = len(futures)
+                raise
+            if self._window.failures != failures:
+                failures = self._window.failures
+                if any(future.error for future in futures):
+                    break
+        await self._settle(futures)
+        return [future.result() for future in futures]
+
+    async def flush(self) -> None:
+        """Wait for the acks of everything sent so far.
+
+        Raises:
+            NatsStreamError: The first failure that nobody has looked at.
+
+        Cost: at most `ack_timeout`, and `retry_for` on top, as no message waits for longer.
+        """
+        if self._sending is not None:
+            self._sending.write()
+            await self._window.wait_for(self._sending.entries())
+        self._window.raise_failure()
+
+    async def _send_one(self, message: PublishMessage | tuple[str, Payload]) -> AckFuture:
+        """Send one of many."""
+        if not isinstance(message, PublishMessage):
+            subject, data = pair_of(message)
+            if self._sending is None:
+                await self._prepare(subject)
+            return await self._send(_pass, subject, data)
+        if self._sending is None:
+            await self._prepare(message.subject)
+        return await self._send(
+            _pass,
+            message.subject,
+            message.data,
+            message.headers,
+            message.msg_id,
+            message.expect,
+            message.ttl,
+            message.rollup,
+            message.schedule,
+        )
+
+    async def _send(
+        self,
+        raise_failure: Callable[[], None],
+        subject: str,
+        data: Payload = b"",
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expect: Expect | None = None,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+        schedule: Schedule | None = None,
+    ) -> AckFuture:
+        try:
+            start = self._starts.get(subject) or await self._labels.start(subject)
+        except TypeError:  # No text, and nothing that a dict could look for.
+            start = await self._labels.start(subject)
+        if not isinstance(data, bytes):
+            data = payload_bytes(data)
+        block, given_id = b"", ""
+        if self._is_retried or not (
+            headers is msg_id is expect is ttl is rollup is schedule is None
+        ):
+            block, given_id = await self._labels.make(
+                subject, data, headers, msg_id, expect, ttl, rollup, schedule
+            )
+        size = len(block) + len(data)
+        if size > self._api.client.max_payload_bytes:
+            raise too_large(subject, size, self._api.client.max_payload_bytes)
+        size += len(start)
+        while not self._window.has_room(size):
+            if self._sending is not None:
+                self._sending.write()
+            await self._window.wait_for_room()
+        if self._sending is None:
+            raise self._refusal or _not_open()
+        raise_failure()
+        return self._sending.add(subject, start, block, data, given_id)
+
+    async def _settle(self, futures: list[AckFuture]) -> None:
+        """Wait until all have ended; raise the first failure with its index."""
+        if self._sending is not None:
+            self._sending.write()
+        waiting = [future for future in futures if not future.done()]
+        if waiting:
+            # Every future settles by its ack, its deadline or the connection's end.
+            await asyncio.wait(waiting)
+        failed = [index for index, future in enumerate(futures) if future.error is not None]
+        for index in failed:
+            futures[index].is_seen = True
+        if failed:
+            error = futures[failed[0]].error
+            if isinstance(error, NatsStreamError):
+                error.index = failed[0]
+                raise error
+
+    # How messages are sent.
+
+    async def _prepare(self, subject: str) -> None:
+        """Look at the stream before the first message that may be sent again."""
+        if self._subscription is None:
+            raise _not_open()
+        if self._refusal is not None:
+            raise self._refusal.with_traceback(None)  # Else it would grow with each call.
+        # The look may take as long as the message; others wait for the same one meanwhile.
+        loop, request_s = asyncio.get_running_loop(), self._api.client.options.request_timeout
+        deadline = loop.time() + max(self._options.retry_for or 0.0, request_s)
+        async with self._looking_up:
+            if self._sending is not None:
+                return
+            legal = check_publish_subject(subject)
+            name = self._options.stream
+            if name is None:
+                left = max(deadline - loop.time(), 0.001)
+                name = await find_stream(self._api, legal, timeout=left)
+            left = max(deadline - loop.time(), 0.001)
+            stream = await read_stream(self._api, name, timeout=left)
+            self._check_stream(stream)
+            if self._is_left:
+                raise _not_open()
+            # Ids make copies known to one stream: elsewhere they would be stored twice.
+            destination = self._labels.destination = Destination(self._api, stream)
+            self._sending = self._sending_to(destination)
+
+    def _check_stream(self, stream: StreamInfo) -> None:
+        """Refuse a stream in which a message that is sent again could be stored twice."""
+        retry_for = self._options.retry_for or 0.0
+        told = stream.config.duplicate_window
+        window_s = _DUPLICATE_WINDOW_S if told is None else duration_ns(told) / NS_PER_SECOND
+        if window_s <= retry_for:
+            raise ConfigError(
+                f"stream {stream.name} remembers message ids for {window_s:g} s only, and messages "
+                f"would be sent again for {retry_for:g} s",
+                hint="lower retry_for, or raise the stream's duplicate_window",
+            )
+        if stream.config.no_ack:
+            raise ConfigError(
+                f"stream {stream.name} has no_ack: it would not say what it stored",
+                hint="js.streams.update(name, no_ack=False)",
+            )
+
+    def _sending_to(self, destination: Destination | None) -> Sending:
+        prefix = self._prefix.encode()
+        if destination is not None and self._options.keep_order:
+            return OrderedSending(self._api, self._options, self._window, prefix, destination)
+        return PipelinedSender(self._api, self._options, self._window, prefix, destination)
+
+    # What the connection tells.
+
+    def _on_acks(self, frames: list[Frame]) -> None:
+        if self._sending is not None:
+            self._sending.on_acks(frames)
+
+    def _on_connection(self) -> None:
+        if self._sending is not None:
+            self._sending.on_connection()
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        if self._sending is not None and event.operation == "publish":
+            self._sending.on_denied(event)
+
+    def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
+        """No ack can come: fail what is under way, and take nothing more."""
+        self._refusal = error
+        if self._sending is not None:
+            self._sending.close(error)
+            self._sending = None
+        self._window.wake()
+
+    def _close(self) -> None:
+        self._is_left = True
+        self._unwatch()
+        self._unwatch_denied()
+        if self._subscription is not None:
+            self._subscription.close()
+            self._subscription = None
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            sending.close(ConnectionLostError("the publisher was left before the ack came"))
+        self._window.wake()
+
+
+def _pass() -> None:
+    """Raise nothing: `send_many` tells failures with their index."""
+
+
+def _not_open() -> ConfigError:
+    return ConfigError("the publisher is not open", hint="use it with 'async with'")

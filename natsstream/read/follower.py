@@ -1,0 +1,378 @@
+"""Follows a stream from a start on, across breaks: the engine under `Stream.ordered`.
+
+Law: what was delivered stays here until `advance` returns it, so cancelling loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import (
+    ConnectionLostError,
+    LimitExceededError,
+    MessagesLostError,
+    NatsStreamError,
+    ServerError,
+    TransportError,
+)
+from natsstream.read.catch_up import CatchUp
+from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.missing import MissingSequences
+from natsstream.read.ordered_progress import OrderedProgress
+from natsstream.read.progress import OutOfOrderError
+from natsstream.read.read_events import (
+    BreakReason,
+    GapFound,
+    HeartbeatsMissed,
+    OrderedReport,
+    ReadEvent,
+    Recreated,
+)
+from natsstream.read.runs import Run, split_run
+from natsstream.read.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
+from natsstream.read.start_position import ConsumerStart, OrderedSpec
+
+# A consumer comes to any of a stream's servers by chance. Of three servers the one that is wanted
+# is missed so often once in 300 million times, of five once in 60 million.
+_PLACES_TRIED_EACH = 16
+# The first attempt to go on waits for nothing; a server that comes back gets more and more time.
+_RETRY_WAIT_S = 0.1
+_RETRY_WAIT_MAX_S = 1.0
+# A replica that was cut off from its leader sends heartbeats like any other, so a consumer that is
+# idle for this long is checked.
+_LOOK_EVERY_S = 10.0
+
+
+class Follower:
+    """The engine of one ordered consumer; `open` makes it.
+
+    Attributes:
+        tail: How far it has come.
+        info: The stream when it was opened.
+    """
+
+    tail: OrderedProgress
+    info: StreamInfo
+
+    def __init__(
+        self,
+        api: Api,
+        spec: OrderedSpec,
+        *,
+        report: OrderedReport,
+        on_event: Callable[[ReadEvent], None],
+    ) -> None:
+        self._api = api
+        self._spec = spec
+        self._report = report
+        self._on_event = on_event
+        self._settlement = CatchUp(is_wanted=spec.settles)
+        self._holes = MissingSequences()
+        self._leader = LeaderReads(
+            api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
+        )
+        self._session: ReadSession[list[Message]] | None = None
+        # The servers that have told of everything up to the horizon, and whether there are others.
+        self._knowing: set[str] = set()
+        self._followers = 0
+        # What has arrived and is not accepted yet.
+        self._runs: deque[Run[list[Message]]] = deque()
+        # What the consumer still has behind the last run; None when that is not to be believed.
+        self._pending: int | None = None
+        self._failure: NatsStreamError | None = None
+        self._is_closed = False
+        # The next consumer on its way: a reader whose waits are shorter than that takes does not
+        # cancel it, or it would never get one.
+        self._beginning: asyncio.Task[ReadSession[list[Message]]] | None = None
+        # The break that is being mended: why, until when, how often it was tried.
+        self._reason: BreakReason | None = None
+        self._deadline = 0.0
+        self._attempts = 0
+        # When an idle consumer is checked, and what it should have delivered the last time.
+        self._next_look = 0.0
+        self._overdue: int | None = None
+
+    async def open(self) -> None:
+        """Find the start and make the first consumer."""
+        self.info = await self._leader.info()
+        self.tail = OrderedProgress(
+            await self._find_start(),
+            horizon=self.info.state.last_seq,
+            has_filters=bool(self._spec.filters),
+            stops_at_loss=self._spec.on_loss == "raise",
+            holes=self._holes,
+            report=self._report,
+        )
+        self._note_knowing(self.info)
+        while self._session is None:
+            try:
+                await self._begin()
+            except (SessionBrokenError, TransportError, ServerError) as error:
+                await self._mend(error)
+
+    @property
+    def has_reached_end(self) -> bool:
+        """True when the consumer had nothing behind what `advance` returned last."""
+        return not self._runs and self._is_end_told()
+
+    @property
+    def is_caught_up(self) -> bool:
+        """True when what existed has been passed, and what has replaced it if that is wanted."""
+        return self.tail.is_caught_up and self._settlement.is_done
+
+    async def advance(self) -> list[Message]:
+        """Return the next messages, or an empty list when something else happened.
+
+        Raises:
+            StreamNotFoundError: The stream was deleted.
+            StreamRecreatedError: It was deleted and made again.
+            MessagesLostError: The next messages are lost and `on_loss` is "raise".
+            ConnectionLostError: The server did not come back within `reconnect_timeout`; calling
+                again goes on trying.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            session = self._session or await self._begun()
+            if not self.is_caught_up and not self._runs and self._pending == 0:
+                await self._look_at_leader()
+                return []
+            if self.tail.is_caught_up and self._settlement.has_question(self.tail.next_seq):
+                info = await self._leader.info()
+                self._settlement.learn(info.state.last_seq, self.tail.next_seq)
+                return []
+            if not self._runs:
+                run = await session.next_run()
+                if run is None:
+                    self._deadline = self._attempts = 0
+                    # Nothing comes: what was pending may have been deleted.
+                    self._pending = None
+                    await self._look_at_leader()
+                    return []
+                self._overdue = None
+                self._runs.append(run)
+            messages = await self._accept()
+            # Only what can be used is progress: deliveries that are wrong each time come to an end.
+            self._deadline = self._attempts = 0
+            return messages
+        except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
+            await self._mend(error)
+            return []
+
+    async def close(self) -> None:
+        """Delete the consumer, also one that is being made; closing twice is fine."""
+        self._is_closed = True
+        if self._beginning is not None or self._session is not None:
+            await self._api.client.endings.run(self._end())
+
+    async def _end(self) -> None:
+        if self._beginning is not None:
+            beginning, self._beginning = self._beginning, None
+            beginning.cancel()
+            await asyncio.wait([beginning])
+            if not beginning.cancelled():
+                beginning.exception()  # Nobody waits for it any more.
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close(confirm=True)
+
+    async def _drop_session(self) -> None:
+        self._runs.clear()
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _find_start(self) -> ConsumerStart:
+        spec, state = self._spec, self.info.state
+        if spec.first is not None:
+            return ConsumerStart(sequence=spec.first)
+        if spec.start_time_ns is not None:
+            return ConsumerStart(time_ns=spec.start_time_ns)
+        match spec.deliver_policy:
+            case "all":
+                return ConsumerStart(sequence=max(state.first_seq, 1))
+            case "new":
+                return ConsumerStart(sequence=state.last_seq + 1)
+            case "last":
+                found = await self._leader.last_held()
+                return ConsumerStart(sequence=found or state.last_seq + 1)
+            case "last_per_subject":
+                return ConsumerStart()
+
+    async def _begun(self) -> ReadSession[list[Message]]:
+        """Wait for the next consumer, which goes on being made when the wait is cancelled."""
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(self._begin())
+        beginning = self._beginning
+        try:
+            return await asyncio.shield(beginning)
+        finally:
+            if beginning.done():
+                self._beginning = None
+
+    async def _begin(self) -> ReadSession[list[Message]]:
+        """Make the next consumer."""
+        start = self.tail.begin()
+        if self._spec.consistent and start.is_last_per_subject:
+            session, pending = await self._made_where_known(start)
+        else:
+            session, pending = await self._made(start)
+        if self._is_closed:
+            await session.close()
+        self._session, self._pending, self._overdue = session, pending, None
+        self._beginning = None  # Done, also if nobody waits for it just now.
+        self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
+        if self._reason is not None:
+            self._report.add_reason(self._reason)
+            self._on_event(Recreated(reason=self._reason, next_seq=self.tail.next_seq))
+            self._reason = None
+        return session
+
+    async def _made_where_known(
+        self, start: ConsumerStart
+    ) -> tuple[ReadSession[list[Message]], int]:
+        """Make a consumer on a server that knew everything up to the horizon when it began.
+
+        Another replica may lag behind: what it calls the last message of a subject may have been
+        replaced or deleted before the read began. The server offers no choice, only chance.
+        """
+        tried = 0
+        while tried < _PLACES_TRIED_EACH * (1 + self._followers):
+            tried += 1
+            known = frozenset(self._knowing)
+            session, pending = await self._made(start)
+            if not self._followers or session.node in known:
+                return session, pending
+            await session.close(confirm=True)
+        raise SessionBrokenError("no consumer could be made where all is known", "stalled")
+
+    async def _made(self, start: ConsumerStart) -> tuple[ReadSession[list[Message]], int]:
+        """Make a consumer; returns it and how much it has to deliver."""
+        state, filters = self.info.state, self._spec.filters
+        session = ReadSession[list[Message]](
+            self._api,
+            self._spec.stream,
+            start=start,
+            last=None,
+            # The server wants a filter for this one, even if it is all.
+            filters=filters or (">",) if start.is_last_per_subject else filters,
+            message_bytes=state.bytes // max(state.messages, 1),
+            headers_only=self._spec.headers_only,
+        )
+        try:
+            pending = await session.open()
+            # After the consumer was made: it dies with its stream, so it belongs to this one.
+            self._note_knowing(await self._leader.info())
+        except BaseException:
+            await session.close()
+            raise
+        return session, pending
+
+    def _note_knowing(self, info: StreamInfo) -> None:
+        if info.cluster is None:
+            return
+        self._followers = max(self._followers, len(info.cluster.replicas))
+        if info.state.last_seq >= self.tail.horizon:
+            self._knowing.add(info.cluster.leader)
+
+    async def _accept(self) -> list[Message]:
+        run, tail = self._runs[0], self.tail
+        if tail.crosses_horizon(run):
+            self._runs.popleft()
+            self._runs.extendleft(reversed(split_run(run, tail.horizon)))
+            run = self._runs[0]
+        if tail.has_holes(run):
+            await self._leader.explain(run.sequences, tail.next_seq)
+        messages = tail.accept(run)
+        self._runs.popleft()
+        self._pending = run.pending
+        if tail.is_phase_over:
+            self._pending = None  # What the run brought is left for the next consumer.
+            await self._drop_session()
+        for gap in tail.new_gaps:
+            self._on_event(GapFound(gap=gap))
+        tail.new_gaps.clear()
+        if tail.loss is not None and self._spec.on_loss == "raise":
+            self._failure = MessagesLostError(
+                f"messages {tail.loss.first} to {tail.loss.last} of stream {self._spec.stream} "
+                f"are gone",
+                first_seq=tail.loss.first,
+                last_seq=tail.loss.last,
+                hint=f"go on with ordered(first={tail.loss.last + 1}), or follow with "
+                f'on_loss="report", which counts them in the report',
+            )
+        return messages
+
+    def _is_end_told(self) -> bool:
+        """Tell whether the consumer's word is enough to know that nothing older is left."""
+        return self._pending == 0 and self.info.config.replicas == 1
+
+    def _note_end(self) -> None:
+        """Note that nothing older than this moment is left."""
+        self.tail.catch_up()
+        self._settlement.end()
+
+    async def _look_at_leader(self) -> None:
+        """Find out whether an idle consumer has passed what existed, and still gets what comes."""
+        tail, now = self.tail, asyncio.get_running_loop().time()
+        if self.is_caught_up and (self.info.config.replicas == 1 or now < self._next_look):
+            return
+        if self._is_end_told():
+            self._note_end()
+            return
+        # It may sit on a replica that lags behind, or count what is deleted.
+        found = await self._leader.next_held(tail.next_seq)
+        self._pending, self._next_look = None, now + _LOOK_EVERY_S
+        if found is None:
+            self._note_end()
+        elif found > tail.horizon:
+            tail.catch_up()
+        if found is not None and found == self._overdue:
+            raise SessionBrokenError(f"the consumer does not deliver sequence {found}", "stalled")
+        self._overdue = found
+
+    async def _mend(self, error: Exception) -> None:
+        """Get ready for another consumer after a break, or raise when there can be none."""
+        loop = asyncio.get_running_loop()
+        await self._drop_session()
+        if self._is_closed:
+            return
+        # A consumer that was left behind may fill a limit until the server has deleted it.
+        is_passing = self._reason is not None and isinstance(error, LimitExceededError)
+        if isinstance(error, NatsStreamError) and not (error.retryable or is_passing):
+            self._failure = error
+            raise error
+        reason = error.reason if isinstance(error, SessionBrokenError) else "no_answer"
+        if isinstance(error, OutOfOrderError):
+            reason = "out_of_order"
+        self._reason = self._reason or reason
+        if reason == "heartbeats":
+            self._on_event(HeartbeatsMissed(seconds=SILENCE_MAX_S))
+        limit_s = self._api.client.options.reconnect_timeout
+        self._deadline = self._deadline or loop.time() + limit_s
+        try:
+            if loop.time() >= self._deadline:
+                raise ConnectionLostError("the time is over")
+            await self._api.client.wait_connected(self._deadline - loop.time())
+        except ConnectionLostError as lost:
+            # Whoever asks again begins a new wait.
+            self._deadline = self._attempts = 0
+            raise self._gave_up(error, limit_s) from lost
+        if self._attempts:
+            wait_s = min(_RETRY_WAIT_S * 2 ** (self._attempts - 1), _RETRY_WAIT_MAX_S)
+            await asyncio.sleep(min(wait_s, max(self._deadline - loop.time(), 0)))
+        self._attempts += 1
+
+    def _gave_up(self, error: Exception, limit_s: float) -> ConnectionLostError:
+        cause = error.detail or error.message if isinstance(error, NatsStreamError) else str(error)
+        return ConnectionLostError(
+            f"following stream {self._spec.stream} broke and could not go on within {limit_s:g} s",
+            detail=cause,
+            hint=f"iterate again to go on trying, or use ordered(first={self.tail.next_seq}) later",
+            retryable=True,
+        )

@@ -1,0 +1,110 @@
+"""The newest message of each subject, then what comes.
+
+Law: what was stored after the beginning is handed over once and in order while the stream has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.errors import StreamRecreatedError
+from natsstream.read.latest.wanted import LatestRequest
+from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.missing import MissingSequences
+from natsstream.read.ordered import OrderedConsumer
+
+# A new leader may have to take over what the one before has acknowledged.
+_LOOKS_MAX = 5
+_LOOK_WAIT_S = 0.2
+
+
+class Latest(OrderedConsumer):
+    """Follows the newest message of each subject; made by `Stream.latest`.
+
+    Iterate it in `async with`. `initial()` ends when every subject that had a message when the
+    block was entered has come, also one that was written meanwhile, and at once when there is none.
+    `next_seq` is where another one goes on: `stream.latest(first=tail.next_seq)`.
+
+    Attributes:
+        report: What was done so far: messages, and why consumers were made again.
+    """
+
+    def __init__(self, api: Api, wanted: LatestRequest) -> None:
+        super().__init__(api, wanted.ordered())
+        self._api = api
+        self._wanted = wanted
+
+    async def __aenter__(self) -> Self:
+        """Find the start and make the first consumer.
+
+        Raises:
+            StreamNotFoundError: There is no such stream.
+            StreamRecreatedError: The stream is not the one of `created_ns`, or has not come to
+                `first`.
+            PermissionDeniedError: The user may not read it.
+            TransportError: There was no answer in time.
+        """
+        await super().__aenter__()
+        try:
+            await self._check_place()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    @property
+    def horizon(self) -> int:
+        """The stream's last sequence when the block was entered; what lies behind came later."""
+        self._check_open()
+        return self._follower.tail.horizon
+
+    async def is_current(self) -> bool:
+        """Ask the stream's leader whether all that it holds now has been taken.
+
+        Raises:
+            StreamNotFoundError: The stream was deleted.
+            StreamRecreatedError: It was deleted and made again.
+            TransportError: There was no answer in time.
+
+        Cost: one round trip for each filter; one in all where there are many and nothing is new.
+        """
+        self._check_open()
+        return await self._leader().next_held(self.next_seq) is None
+
+    def give_back(self, messages: Sequence[Message]) -> None:
+        """Take back the end of what `batches` has yielded last: the next loop begins with it."""
+        self._check_open()
+        self._rest = [*reversed(messages)]
+
+    async def _check_place(self) -> None:
+        first = self._wanted.first
+        if first is None or first <= self._follower.info.state.last_seq + 1:
+            return
+        name, leader = self._wanted.stream, self._leader()
+        last_seq = self._follower.info.state.last_seq
+        for _ in range(0 if self._follower.info.config.replicas == 1 else _LOOKS_MAX):
+            await asyncio.sleep(_LOOK_WAIT_S)
+            last_seq = (await leader.info()).state.last_seq
+            if first <= last_seq + 1:
+                return
+        raise StreamRecreatedError(
+            f"stream {name} has come to {last_seq}, not to {first - 1}: it was deleted and made "
+            "again, or has lost its end",
+            hint="its sequences mean other messages now: start from the beginning",
+        )
+
+    def _leader(self) -> LeaderReads:
+        return LeaderReads(
+            self._api,
+            self._wanted.stream,
+            self._wanted.filters,
+            holes=MissingSequences(),
+            created_ns=self.created_ns,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Latest {' '.join((self._wanted.stream, *self._wanted.filters))}>"

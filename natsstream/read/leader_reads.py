@@ -1,0 +1,169 @@
+"""What a reader asks the stream's leader: is it still the same stream, and what does it hold?
+
+Law: the leader alone knows; a consumer may sit on a replica that lags behind. A question about a
+stream that was deleted and made again is answered by StreamRecreatedError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from natsstream._wire import subjects
+from natsstream.api.features import GET_BY_TIME
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.errors import MessageNotFoundError, StreamRecreatedError
+from natsstream.fields import Fields
+from natsstream.read.missing import MissingSequences, holes_between
+from natsstream.units import format_rfc3339
+
+_log = logging.getLogger(__name__)
+
+# The server lists what it deleted and lost in one answer, seven bytes a sequence: 1.4 MB and 20 ms
+# for this many. A stream with more deleted ones in it is not asked, and all of them count as such.
+_DELETED_LISTED_MAX = 200_000
+# A deletion may reach the replica that delivers before the leader: it is asked again.
+_LOOKS_MAX = 3
+_LOOK_WAIT_S = 0.1
+_EVERY_SUBJECT = ("*", "*.>")
+# The server looks for one filter at a time; with more of them than this, it is asked first whether
+# there is anything at all.
+_FILTERS_FEW = 8
+_QUESTIONS_MAX = 64
+
+
+class LeaderReads:
+    """A stream, as its leader tells of it.
+
+    Args:
+        api: The connection.
+        stream: Name of the stream.
+        filters: The subjects that are read; empty for all.
+        holes: Learns why sequences are missing.
+        created_ns: The stream's identity; None takes that of the first answer.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        filters: Sequence[str],
+        *,
+        holes: MissingSequences,
+        created_ns: int | None,
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._filters = filters
+        self._holes = holes
+        self._created_ns = created_ns
+        self._deleted = 0
+
+    async def info(
+        self, *, lists_deleted: bool = False, timeout: float | None = None
+    ) -> StreamInfo:
+        """Return the stream's info.
+
+        Raises:
+            StreamNotFoundError: It was deleted.
+            StreamRecreatedError: It was deleted and made again.
+            TransportError: There was no answer in time.
+        """
+        what = f"stream {self._stream}"
+        body = {"deleted_details": True} if lists_deleted else None
+        subject = subjects.stream_info(self._stream)
+        answer = await self._api.read(subject, body, what=what, timeout=timeout)
+        info = StreamInfo.from_json(answer)
+        self._created_ns = self._created_ns or info.created_ns
+        if info.created_ns != self._created_ns:
+            raise StreamRecreatedError(
+                f"stream {self._stream} was created at {format_rfc3339(info.created_ns)}, "
+                f"not at {format_rfc3339(self._created_ns)}: it was deleted and made again",
+                hint="its sequences mean other messages now: start from the beginning",
+            )
+        self._deleted = info.state.num_deleted
+        return info
+
+    async def explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
+        """Ask why some are missing from `start` on, until it has been said or will not be.
+
+        Args:
+            sequences: Returns what was delivered, ascending; the last one ends the question.
+            start: The sequence that was expected first.
+        """
+        # What lies before the stream's first sequence was evicted, whatever filters hide.
+        evicts = self._holes.eviction_is_loss
+        lists = not self._filters and self._deleted <= _DELETED_LISTED_MAX
+        if not (lists or evicts):
+            return
+        holes = holes_between(sequences(), start) if lists else []
+        for look in range(_LOOKS_MAX):
+            if lists and all(self._holes.explain(*hole) for hole in holes):
+                return
+            if look:
+                await asyncio.sleep(_LOOK_WAIT_S)
+            info = await self.info(lists_deleted=lists)
+            self._holes.learn(first_held=info.state.first_seq)
+            if not lists:
+                return
+            state = Fields(info.raw["state"], f"the state of stream {self._stream}")
+            self._holes.learn(deleted=state.integers("deleted"), lost=info.state.lost)
+            if state.has("lost") and not info.state.lost:
+                self._holes.has_unnamed_loss = True
+                _log.warning(
+                    "stream %s lost messages and can not say which: they count as deleted",
+                    self._stream,
+                )
+
+    async def sequence_at(self, time_ns: int) -> int | None:
+        """Return the first sequence stored at or after a moment; None when there is none.
+
+        Raises:
+            UnsupportedServerError: The server would answer with the first sequence of all.
+        """
+        await self._api.require(GET_BY_TIME)
+        return await self._held({"start_time": format_rfc3339(time_ns), "next_by_subj": ">"})
+
+    async def next_held(self, sequence: int) -> int | None:
+        """Return the next sequence of the subjects that it holds, from `sequence` on.
+
+        Cost: one question for each filter, 64 of them under way at once; one where they are many
+        and nothing is new at all.
+        """
+        filters = self._filters or (">",)
+        if len(filters) > _FILTERS_FEW and (await self.info()).state.last_seq < sequence:
+            return None
+        found: list[int] = []
+        for start in range(0, len(filters), _QUESTIONS_MAX):
+            some = filters[start : start + _QUESTIONS_MAX]
+            questions: list[dict[str, object]] = [
+                {"seq": sequence, "next_by_subj": subject} for subject in some
+            ]
+            answers = await asyncio.gather(*map(self._held, questions), return_exceptions=True)
+            for answer in answers:  # All of them have ended.
+                if isinstance(answer, BaseException):
+                    raise answer
+                if answer:
+                    found.append(answer)
+        return min(found, default=None)
+
+    async def last_held(self) -> int | None:
+        """Return the last sequence of the subjects that it holds."""
+        if not self._filters:
+            found = await self._held({"last_by_subj": ">"})
+            if found:
+                return found
+        # For ">" the server looks at its last sequence alone, which may be deleted.
+        every = self._filters or _EVERY_SUBJECT
+        held = [await self._held({"last_by_subj": subject}) for subject in every]
+        return max((each for each in held if each), default=None)
+
+    async def _held(self, body: dict[str, object]) -> int | None:
+        subject = subjects.message_get(self._stream)
+        try:
+            answer = await self._api.read(subject, body, what=f"message of stream {self._stream}")
+        except MessageNotFoundError:
+            return None
+        return answer.part("message").integer("seq", minimum=1)

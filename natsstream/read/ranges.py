@@ -1,0 +1,184 @@
+"""A range of a stream: described first, read later, as messages or as columns.
+
+Law: describing asks nothing and costs nothing; each iteration is a read of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Literal
+
+from natsstream._wire.headers import VERSION_LINE, parse_headers
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.errors import MissingExtraError, NatsStreamError
+from natsstream.read.progress import ReadReport
+from natsstream.read.reader import RangeReader, RangeSpec
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from natsstream._wire.framing import FrameBlock
+
+# Blocks are about 1 MiB; a slow server makes small ones, which are joined up to these sizes.
+BATCH_ROWS_MIN = 4_096
+BATCH_BYTES_MIN = 512 << 10
+
+
+class StreamRange:
+    """Messages of a stream from one sequence or moment to another.
+
+    Iterate it for messages, or call `batches`, `to_arrow` or `to_pandas`. Made by `Stream.read`.
+    """
+
+    def __init__(self, api: Api, spec: RangeSpec) -> None:
+        self._api = api
+        self._spec = spec
+        self._reader: RangeReader[list[Message]] | RangeReader[pa.RecordBatch] | None = None
+
+    @property
+    def report(self) -> ReadReport:
+        """Counts and gaps of the newest read of this range."""
+        return self._reader.report if self._reader else ReadReport()
+
+    async def __aiter__(self) -> AsyncGenerator[Message]:
+        """Yield each message in order.
+
+        Raises:
+            SequenceRangeError: The stream does not hold the range.
+            StreamRecreatedError: The stream is not the one that was meant.
+            MessagesLostError: Messages are lost and `on_loss` is "raise".
+            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+        """
+        reader = RangeReader[list[Message]](self._api, self._spec, clip=_clip_messages)
+        self._reader = reader
+        async with aclosing(reader.runs()) as runs:
+            async for run in runs:
+                for message in run:
+                    yield message
+
+    async def batches(
+        self, columns: Sequence[str] | None = None, *, time_unit: Literal["ns", "us"] = "ns"
+    ) -> AsyncGenerator[pa.RecordBatch]:
+        """Yield Arrow record batches in order, of about 1 MiB each.
+
+        Args:
+            columns: Names out of `natsstream.columns.COLUMNS`; None is all of them.
+            time_unit: Unit of the column `time`.
+
+        Raises:
+            MissingExtraError: pyarrow or numpy is not installed.
+            ConfigError: A name is no column.
+            NatsStreamError: As for messages.
+
+        Cost: under one microsecond of CPU a message of 256 bytes; memory of a few blocks.
+        """
+        convert = _Converter(self._spec.stream, columns, time_unit)
+        reader = RangeReader(self._api, self._spec, clip=_clip_batch, convert=convert)
+        self._reader = reader
+        waiting: list[pa.RecordBatch] = []
+        failure: NatsStreamError | None = None
+        rows = size = 0
+        async with aclosing(reader.runs()) as runs:
+            try:
+                async for batch in runs:
+                    waiting.append(batch)
+                    rows += batch.num_rows
+                    size += batch.nbytes
+                    if rows >= BATCH_ROWS_MIN or size >= BATCH_BYTES_MIN:
+                        yield convert.join(waiting)
+                        waiting, rows, size = [], 0, 0
+            except NatsStreamError as error:
+                # What waits was read before it, and the error says to go on behind that.
+                failure = error
+        if waiting:
+            yield convert.join(waiting)
+        if failure is not None:
+            raise failure
+
+    async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the whole range as one Arrow table, held in memory."""
+        convert = _Converter(self._spec.stream, columns, "ns")
+        batches = [batch async for batch in self.batches(columns)]
+        return convert.table(batches)
+
+    async def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the whole range as a pandas DataFrame, held in memory.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        if importlib.util.find_spec("pandas") is None:
+            raise MissingExtraError("to_pandas needs pandas", hint="pip install pandas")
+        return (await self.to_arrow(columns)).to_pandas()
+
+    def __repr__(self) -> str:
+        spec = self._spec
+        bounds = f"{spec.first or 'first'} to {spec.last or 'last'}"
+        return f"<StreamRange {' '.join((spec.stream, bounds, *spec.filters))}>"
+
+
+class _Converter:
+    """Turns blocks into record batches of one schema; imports pyarrow only when made."""
+
+    def __init__(
+        self, stream: str, columns: Sequence[str] | None, time_unit: Literal["ns", "us"]
+    ) -> None:
+        try:
+            from natsstream import columns as arrow  # noqa: PLC0415 - pyarrow is an extra.
+        except ImportError as error:
+            raise MissingExtraError(
+                "columns need pyarrow and numpy", hint="pip install 'natsstream[arrow]'"
+            ) from error
+        self._arrow = arrow
+        self._stream = stream
+        wanted = arrow.COLUMNS if columns is None else columns
+        self._schema = arrow.message_schema(wanted, time_unit=time_unit)
+        self._time_unit: Literal["ns", "us"] = time_unit
+
+    def __call__(self, frames: FrameBlock) -> pa.RecordBatch:
+        data, arrow = frames.data, self._arrow
+        makers = {
+            "stream": lambda: arrow.constant_column(self._stream, len(frames)),
+            "subject": lambda: arrow.text_column(data, frames.subject_start, frames.subject_stop),
+            "sequence": lambda: arrow.integer_column(frames.sequence),
+            "time": lambda: arrow.time_column(frames.time_ns, self._time_unit),
+            "headers": lambda: arrow.headers_column(
+                data,
+                frames.header_start,
+                frames.payload_start,
+                _header_pairs,
+            ),
+            "data": lambda: arrow.binary_column(data, frames.payload_start, frames.payload_stop),
+        }
+        return arrow.record_batch([makers[name]() for name in self._schema.names], self._schema)
+
+    def join(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Return the batches as one."""
+        return self._arrow.join_batches(batches)
+
+    def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+        """Return the batches as a table; none make an empty one."""
+        return self._arrow.table(batches, self._schema)
+
+
+def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
+    """Return the headers of a block.
+
+    Servers store whatever a publisher calls headers. What is none stands whole under the empty
+    name: one message must not make all the others unreadable.
+    """
+    if not block.startswith(VERSION_LINE):
+        return [("", block.decode("utf-8", "surrogateescape"))]
+    return parse_headers(block).items_all()
+
+
+def _clip_messages(messages: list[Message], count: int) -> list[Message]:
+    return messages[:count]
+
+
+def _clip_batch(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
+    return batch.slice(0, count)

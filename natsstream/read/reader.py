@@ -1,0 +1,314 @@
+"""Reads a bounded range in order, across breaks: the engine under `Stream.read`.
+
+Law: a message is handed over once, in order; after a break the read goes on at the next sequence
+with a new consumer, or ends with a typed error that says where to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo, StreamState
+from natsstream.errors import (
+    ConnectionLostError,
+    MessagesLostError,
+    NatsStreamError,
+    SequenceRangeError,
+    ServerError,
+    TransportError,
+)
+from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.missing import MissingSequences
+from natsstream.read.progress import OutOfOrderError, Progress, ReadReport
+from natsstream.read.runs import Run
+from natsstream.read.session import (
+    HEARTBEAT_S,
+    ReadSession,
+    SessionBrokenError,
+    SessionIdleError,
+)
+from natsstream.read.start_position import ConsumerStart
+
+if TYPE_CHECKING:
+    from natsstream._wire.framing import FrameBlock
+
+Item = TypeVar("Item")
+
+_RESUME_WAIT_S = 0.1
+# A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
+# lostQuorumInterval), and answers with what it had then. So does one that has just come back.
+_STALE_LEADER_S = 12.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeSpec:
+    """What to read; see `Stream.read` for the meaning of each field.
+
+    `heartbeat_s` is how often an idle server says so: two times, and the leader is asked what is
+    left. A read of what others may remove meanwhile ends sooner with a shorter one.
+    """
+
+    stream: str
+    first: int | None = None
+    last: int | None = None
+    filters: Sequence[str] = ()
+    start_time_ns: int | None = None
+    end_time_ns: int | None = None
+    created_ns: int | None = None
+    on_loss: Literal["raise", "report"] = "raise"
+    eviction_is_loss: bool = False
+    heartbeat_s: float = HEARTBEAT_S
+
+
+class RangeReader(Generic[Item]):
+    """One read of one range.
+
+    Args:
+        api: The connection.
+        spec: What to read.
+        clip: Cuts a run's items after a number of messages, at the range's end.
+        convert: Makes columns of a block; None for messages.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        spec: RangeSpec,
+        *,
+        clip: Callable[[Item, int], Item],
+        convert: Callable[[FrameBlock], Item] | None = None,
+    ) -> None:
+        self._api = api
+        self._spec = spec
+        self._clip = clip
+        self._convert = convert
+        self._progress: Progress | None = None
+        self._message_bytes = 1
+        self._short_since: float | None = None
+        self._holes = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
+        self._leader = LeaderReads(
+            api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
+        )
+
+    @property
+    def report(self) -> ReadReport:
+        """What was read so far."""
+        return self._progress.report if self._progress else ReadReport()
+
+    async def runs(self) -> AsyncGenerator[Item]:
+        """Yield the range's messages in order, as they arrive.
+
+        Raises:
+            SequenceRangeError: The stream does not hold the range.
+            StreamRecreatedError: The stream was made anew before or during the read.
+            MessagesLostError: Messages of the range are lost (unless `on_loss="report"`).
+            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+        """
+        self._progress = progress = await self._begin()
+        deadline = 0.0
+        loop = asyncio.get_running_loop()
+        while not progress.is_done:
+            try:
+                async with aclosing(self._session(progress)) as items:
+                    async for item in items:
+                        deadline = 0.0
+                        yield item
+            except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
+                if isinstance(error, NatsStreamError) and not error.retryable:
+                    raise
+                limit_s = self._api.client.options.reconnect_timeout
+                deadline = deadline or loop.time() + limit_s
+                await self._resume(progress, deadline, error)
+
+    async def _begin(self) -> Progress:
+        spec = self._spec
+        info = await self._leader.info()
+        state = info.state
+        self._message_bytes = state.bytes // max(state.messages, 1)
+        first = state.first_seq if spec.first is None else spec.first
+        last = state.last_seq if spec.last is None else spec.last
+        if spec.start_time_ns is not None:
+            first = max(first, await self._sequence_at(spec.start_time_ns, state))
+        if spec.end_time_ns is not None:
+            last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
+        self._check_range(info, spec)
+        has_filters = bool(spec.filters)
+        progress = Progress(max(first, 1), last, has_filters=has_filters, holes=self._holes)
+        if spec.eviction_is_loss:
+            self._lose_until(progress, state.first_seq)
+        return progress
+
+    async def _sequence_at(self, time_ns: int, state: StreamState) -> int:
+        """Return the first sequence stored at or after a moment, or the one after the last."""
+        return await self._leader.sequence_at(time_ns) or state.last_seq + 1
+
+    def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
+        first, last, state = spec.first, spec.last, info.state
+        problem = ""
+        if (first is not None and first < 1) or (last is not None and last < 0):
+            problem = "sequences begin at 1"
+        elif first is not None and last is not None and first > last + 1:
+            problem = "the first sequence is after the last"
+        elif first is not None and first > state.last_seq + 1:
+            problem = "the stream has not come that far"
+        elif last is not None and last > state.last_seq:
+            problem = "the stream ends earlier"
+        if problem:
+            bounds = (
+                f"{state.first_seq if first is None else first} to "
+                f"{state.last_seq if last is None else last}"
+            )
+            raise SequenceRangeError(
+                f"range {bounds} of stream {spec.stream}: {problem}; "
+                f"it holds {state.first_seq} to {state.last_seq}",
+                first_seq=state.first_seq,
+                last_seq=state.last_seq,
+                hint="leave out first or last to take what the stream holds",
+            )
+
+    async def _session(self, progress: Progress) -> AsyncGenerator[Item]:
+        """Read with one consumer until the range ends or something breaks."""
+        session = ReadSession[Item](
+            self._api,
+            self._spec.stream,
+            start=ConsumerStart(sequence=progress.next_seq),
+            last=progress.last,
+            filters=self._spec.filters,
+            message_bytes=self._message_bytes,
+            convert=self._convert,
+            heartbeat_s=self._spec.heartbeat_s,
+        )
+        progress.begin()
+        try:
+            pending = await session.open()
+            while pending and not progress.is_done:
+                try:
+                    run = await session.next_run()
+                except SessionIdleError:
+                    break  # The leader is asked what is left.
+                if run is None:
+                    continue
+                pending = run.pending
+                if run.first > progress.last:
+                    pending = 0
+                    continue
+                if run.last - progress.next_seq + 1 > run.count:
+                    await self._leader.explain(run.sequences, progress.next_seq)
+                items, count = self._accept(progress, run)
+                if count:
+                    yield items
+                self._check_loss(progress)
+        finally:
+            await session.close()
+        if not progress.is_done:
+            await self._end(progress)
+
+    def _accept(self, progress: Progress, run: Run[Item]) -> tuple[Item, int]:
+        """Return the run's messages up to the range's end or the first loss, and their number."""
+        items, count, last = run.items, run.count, run.last
+        sequences = run.sequences
+        if last > progress.last:
+            kept = [sequence for sequence in run.sequences() if sequence <= progress.last]
+            items, count, last = self._clip(items, len(kept)), len(kept), kept[-1]
+            sequences = lambda: kept  # noqa: E731 - the same callable as above, over less.
+        progress.accept(
+            sequences() if last - run.first + 1 > count else (),
+            first=run.first,
+            last=last,
+            first_delivery=run.first_delivery,
+            count=count,
+        )
+        # With filters the last match may be far before the range's end.
+        if run.last > progress.last:
+            progress.finish(held_last=progress.last)
+        loss = progress.loss
+        if loss is not None and self._spec.on_loss == "raise":
+            safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first)
+            progress.report.messages -= count - safe
+            return self._clip(items, safe), safe
+        return items, count
+
+    async def _end(self, progress: Progress) -> None:
+        """The consumer has no more: believe it only when the leader says the same."""
+        found = await self._leader.next_held(progress.next_seq)
+        if found is not None and found <= progress.last:
+            # A replica that lags behind told the consumer; the leader has more.
+            raise SessionBrokenError(f"the consumer has not seen sequence {found} yet")
+        info = await self._leader.info()
+        stop = min(progress.last, info.state.last_seq) + 1
+        await self._leader.explain(lambda: [stop], progress.next_seq)
+        if self._spec.eviction_is_loss:
+            self._lose_until(progress, info.state.first_seq)
+        if not progress.is_done:
+            if not self._is_believed(progress, info):
+                raise SessionBrokenError(
+                    f"the leader has come to {info.state.last_seq} only: it may be cut off"
+                )
+            self._finish(progress, info)
+
+    def _is_believed(self, progress: Progress, info: StreamInfo) -> bool:
+        """Tell whether an answer tells the end of the range: a short one may be out of date."""
+        now = asyncio.get_running_loop().time()
+        if info.state.last_seq >= progress.last or (info.config.replicas or 1) == 1:
+            self._short_since = None
+            return True
+        self._short_since = now if self._short_since is None else self._short_since
+        return now - self._short_since >= _STALE_LEADER_S
+
+    def _finish(self, progress: Progress, info: StreamInfo) -> None:
+        progress.finish(held_last=info.state.last_seq)
+        self._check_loss(progress)
+
+    async def _resume(self, progress: Progress, deadline: float, error: Exception) -> None:
+        """Get ready for another session after a break, or raise when the time is over."""
+        now = asyncio.get_running_loop().time
+        if now() >= deadline:
+            raise self._gave_up(progress, error) from error
+        progress.report.add_resume()
+        try:
+            await self._api.client.wait_connected(deadline - now())
+        except ConnectionLostError as lost:
+            raise self._gave_up(progress, lost) from error
+        await asyncio.sleep(_RESUME_WAIT_S)
+        try:
+            info = await self._leader.info(timeout=max(deadline - now(), _RESUME_WAIT_S))
+        except (TransportError, ServerError) as again:
+            if not again.retryable:
+                raise
+            return
+        if self._spec.eviction_is_loss:
+            self._lose_until(progress, info.state.first_seq)
+        is_short = info.state.last_seq < progress.last
+        is_behind = progress.next_seq > info.state.last_seq
+        if self._is_believed(progress, info) and is_short and is_behind:
+            self._finish(progress, info)
+
+    def _gave_up(self, progress: Progress, error: Exception) -> ConnectionLostError:
+        limit_s = self._api.client.options.reconnect_timeout
+        cause = error.detail or error.message if isinstance(error, NatsStreamError) else str(error)
+        return ConnectionLostError(
+            f"read of stream {self._spec.stream} broke and could not go on within {limit_s:g} s",
+            detail=cause,
+            hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
+            retryable=True,
+        )
+
+    def _lose_until(self, progress: Progress, first_held: int) -> None:
+        progress.lose_until(first_held)
+        self._check_loss(progress)
+
+    def _check_loss(self, progress: Progress) -> None:
+        loss = progress.loss
+        if loss is None or self._spec.on_loss == "report":
+            return
+        raise MessagesLostError(
+            f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
+            first_seq=loss.first,
+            last_seq=loss.last,
+            hint='read on with on_loss="report", which counts them in the report',
+        )

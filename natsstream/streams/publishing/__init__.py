@@ -1,1 +1,0 @@
-"""Writing into streams: one message with its ack, or many with a window of acks under way."""

@@ -1,1 +1,0 @@
-"""Reading streams: bounded ranges, and ordered consumers that follow without an end."""

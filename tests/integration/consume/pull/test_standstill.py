@@ -1,0 +1,127 @@
+"""Integration tests of pulls while the link or the server stands still for a while.
+
+The ack_wait is ten minutes: whoever gets a message gets it because it was given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import connect
+from natsstream.consume.pull import fetching, inbox_pool, session, subscription
+from natsstream.fields import Fields
+from natsstream.testing import FaultProxy
+from tests.support.eventually import eventually_async
+from tests.support.pulling import has_pulls, has_subscriptions, sequences, subscriptions, worker_of
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from natsstream import Consumer
+    from natsstream.testing import NatsServer
+
+pytestmark = pytest.mark.asyncio
+
+ACK_WAIT_S = 600
+
+
+async def leave_flow(worker: Consumer, freeze: asyncio.Event, frozen: asyncio.Event) -> None:
+    """Leave a flow whose messages do not arrive."""
+    async with worker.consume(max_messages=20):
+        freeze.set()
+        await frozen.wait()
+
+
+async def cancel_fetch(worker: Consumer, freeze: asyncio.Event, frozen: asyncio.Event) -> None:
+    """Cancel a fetch whose messages do not arrive."""
+    fetch = asyncio.ensure_future(worker.fetch(20, timeout=60))
+    freeze.set()
+    await frozen.wait()
+    fetch.cancel()
+    with suppress(asyncio.CancelledError):
+        await fetch
+
+
+@pytest.mark.parametrize("way", [leave_flow, cancel_fetch])
+async def test_what_a_frozen_link_held_is_given_back_when_it_goes_on(
+    server: NatsServer,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[Consumer, asyncio.Event, asyncio.Event], Awaitable[None]],
+) -> None:
+    """Whoever has left does not wait for it; what was on its way is not lost until ack_wait."""
+    monkeypatch.setattr(session, "_FLUSH_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(inbox_pool, "LINGER_S", 0.05)
+    with FaultProxy(server.port) as proxy:
+        async with connect(server.url) as direct, connect(proxy.url) as js:
+            near = await worker_of(direct, stream_name, ack_wait=ACK_WAIT_S)
+            worker = await (await js.streams.get(stream_name)).consumers.get("work")
+            before = subscriptions(js)
+            freeze, frozen = asyncio.Event(), asyncio.Event()
+            leaving = asyncio.ensure_future(way(worker, freeze, frozen))
+            await freeze.wait()
+            await eventually_async(lambda: has_pulls(near))
+            proxy.stall(direction="to_client")
+            await fill(direct, stream_name, 20)
+            await eventually_async(lambda: are_out(near, 20))
+            frozen.set()
+            await leaving
+            await asyncio.sleep(0.5)  # Far longer than those who leave wait for the server.
+            proxy.heal()
+            others = await near.fetch(20, timeout=40)
+            await eventually_async(lambda: has_subscriptions(js, before))
+
+    assert sorted(sequences(others)) == list(range(1, 21))
+
+
+async def are_out(worker: Consumer, count: int) -> bool:
+    """Tell whether so many messages are out."""
+    return (await worker.info()).num_ack_pending == count
+
+
+async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
+    server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stands still beyond the fetch's time and grace, and goes on when it is asked."""
+    monkeypatch.setattr(fetching, "GRACE_S", 0.2)
+    with FaultProxy(server.port) as proxy:
+        async with connect(proxy.url) as js:
+            worker = await worker_of(js, stream_name, 3, ack_wait=ACK_WAIT_S)
+            await worker.fetch(1, no_wait=True)
+            settling = worker._pulling().settling  # pyright: ignore[reportPrivateUsage]
+            check = settling.check_exists
+
+            async def go_on(timeout: float) -> Fields | None:
+                monkeypatch.setattr(fetching, "GRACE_S", 30)
+                proxy.heal()
+                return await check(max(timeout, 30))
+
+            monkeypatch.setattr(settling, "check_exists", go_on)
+            proxy.stall()
+
+            assert sequences(await worker.fetch(10, timeout=0.1)) == [2, 3]
+
+
+async def test_flow_that_was_left_keeps_no_subscription_when_its_connection_breaks(
+    server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for the link's last word, which a broken one never has."""
+    monkeypatch.setattr(session, "_FLUSH_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(subscription, "_LINGER_MAX_S", 600)
+    with FaultProxy(server.port) as proxy:
+        async with connect(server.url) as direct, connect(proxy.url) as js:
+            near = await worker_of(direct, stream_name)
+            worker = await (await js.streams.get(stream_name)).consumers.get("work")
+            before = subscriptions(js)
+            async with worker.consume():
+                await eventually_async(lambda: has_pulls(near))
+                proxy.stall(direction="to_client")
+            assert subscriptions(js) == before + 1
+            proxy.cut()
+            await eventually_async(lambda: has_subscriptions(js, before))
+            proxy.heal()

@@ -1,0 +1,310 @@
+"""Workers whose handlers, options or dead-letter streams are not as they should be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from natsstream import connect
+from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.errors import ConsumerDeletedError, LeaseLostError, UsageError
+from natsstream.testing import FaultProxy, NatsServer
+from tests.support.eventually import eventually_async
+from tests.support.work import letters_of, make_work, settled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from natsstream import JetStream
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.testing import NatsNode
+
+pytestmark = pytest.mark.asyncio
+
+
+class Unset(Reject):
+    """A verdict of a caller who forgot `super().__init__`."""
+
+    def __init__(self) -> None:  # pyright: ignore[reportMissingSuperCall] - on purpose.
+        pass
+
+
+class UnsetRetry(Retry):
+    """The same, of the other kind."""
+
+    def __init__(self) -> None:  # pyright: ignore[reportMissingSuperCall] - on purpose.
+        pass
+
+
+class MuteError(Exception):
+    """Fails to describe itself."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+class Base(BaseException):
+    """What no handler should raise."""
+
+
+async def holds(condition: Callable[[], object]) -> None:
+    """Wait until a plain condition is true."""
+
+    async def ask() -> object:
+        return condition()
+
+    await eventually_async(ask)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Reject(ValueError("no text")),  # pyright: ignore[reportArgumentType] - on purpose.
+        lambda: Reject(MuteError()),  # pyright: ignore[reportArgumentType] - on purpose.
+        Unset,
+        UnsetRetry,
+        MuteError,
+        lambda: ValueError("\ud800\r\nA: b"),
+        lambda: StopAsyncIteration(1),
+    ],
+)
+async def test_whatever_a_handler_raises_becomes_a_letter(
+    js: JetStream, stream_name: str, make: Callable[[], Exception]
+) -> None:
+    consumer = await make_work(js, stream_name, 2)
+    queue = f"{stream_name}_DLQ"
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+        raise make()
+
+    async with consumer.worker(handle, dead_letter=queue, max_attempts=1) as worker:
+        await holds(lambda: worker.report.dead_lettered == 2)
+
+    assert len(await letters_of(await js.dead_letters.open(queue))) == 2
+
+
+async def test_coroutine_that_a_handler_returns_is_a_failure_and_no_success(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    told: list[BaseException] = []
+
+    async def work(message: DeliveredMessage) -> None:
+        del message
+
+    async def handle(message: DeliveredMessage) -> Any:
+        if message.delivered == 1:
+            return work(message)  # Without an await, nothing has been done.
+        return "done"
+
+    async with consumer.worker(
+        handle, backoff=[0.01], on_error=lambda error, _: told.append(error)
+    ) as worker:
+        await holds(lambda: worker.report.acked == 1)
+
+    assert worker.report.failures == 1
+    assert isinstance(told[0], UsageError)
+    assert "await" in told[0].hint
+
+
+async def test_base_exception_ends_the_run_and_gives_the_message_back(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 3)
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.delivered == 1 and message.data == b"0":
+            raise Base
+
+    with pytest.raises(Base):
+        await consumer.run(handle)
+
+    async def work() -> None:
+        async with consumer.worker(bases) as worker:
+            await holds(lambda: worker.report.returned >= 1)
+
+    with pytest.raises(Base):
+        await work()
+
+    async with consumer.worker(take):
+        await settled(consumer)
+
+
+async def bases(message: DeliveredMessage) -> None:
+    """Fail as nothing should."""
+    raise Base(message)
+
+
+async def take(message: DeliveredMessage) -> None:
+    """Handle a message."""
+    del message
+
+
+async def test_block_that_nobody_waits_in_tells_at_its_end_what_ended_the_work(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+
+    async def work() -> None:
+        async with consumer.worker(take) as worker:
+            await holds(lambda: worker.report.acked == 1)
+            await (await js.streams.get(stream_name)).consumers.delete("c")
+            await holds(lambda: not worker.is_running)
+
+    with pytest.raises(ConsumerDeletedError):
+        await work()
+
+
+async def test_letter_that_can_not_be_stored_in_the_last_delivery_is_held_until_it_can(
+    js: JetStream, stream_name: str
+) -> None:
+    # The server would not deliver it again, were it given back.
+    consumer = await make_work(js, stream_name, 1, max_deliver=1, ack_wait=0.5)
+    queue = await js.dead_letters.ensure(f"{stream_name}_DLQ")
+    await js.streams.update(queue.name, max_msgs=1, discard="new")
+    await js.core.publish(f"$DLQ.{queue.name}.full", b"")
+
+    async def handle(message: DeliveredMessage) -> None:
+        raise Reject(message.subject)
+
+    async with consumer.worker(handle, dead_letter=queue.name) as worker:
+        await holds(lambda: worker.report.unstored >= 1)
+        await js.streams.update(queue.name, max_msgs=-1)
+        await holds(lambda: worker.report.dead_lettered == 1)
+
+    assert [letter.reason for letter in await letters_of(queue)] == ["rejected"]
+
+
+async def test_lease_that_was_lost_while_a_message_waited_is_told(
+    server: NatsNode, stream_name: str
+) -> None:
+    told: list[int] = []
+    with FaultProxy(server.port) as proxy:
+        async with connect(server.url) as near, connect(proxy.url) as js:
+            await make_work(near, stream_name, 2, ack_wait=0.4)
+            consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+            begun, go_on = asyncio.Event(), asyncio.Event()
+
+            async def handle(message: DeliveredMessage) -> None:
+                del message
+                begun.set()
+                await go_on.wait()
+
+            def on_error(error: BaseException, message: DeliveredMessage) -> None:
+                if isinstance(error, LeaseLostError):
+                    told.append(message.sequence)
+
+            async with consumer.worker(
+                handle, concurrency=1, prefetch=2, on_error=on_error
+            ) as worker:
+                await begun.wait()
+                # The other one waits, and was reminded of.
+                leases = worker._leases  # pyright: ignore[reportPrivateUsage]
+                await holds(lambda: leases._heard_waiting)  # pyright: ignore[reportPrivateUsage]
+                proxy.cut()
+                await asyncio.sleep(0.8)  # Twice the lease.
+                go_on.set()
+                await holds(lambda: worker.report.lost_leases >= 2)
+                proxy.heal()
+                await holds(lambda: js.is_connected)
+
+    assert {1, 2} <= set(told)
+
+
+async def test_quick_handlers_ask_further_ahead_and_slow_ones_leave_work_to_others(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 0)
+    async with js.publisher() as publisher:
+        for number in range(3_000):
+            await publisher.send(f"{stream_name}.x", b"%d" % number)
+    most = 0
+    is_slow, go_on = False, asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal most
+        del message
+        if is_slow:
+            await go_on.wait()
+            return
+        incoming = worker._incoming  # pyright: ignore[reportPrivateUsage] - what it holds.
+        most = max(most, len(incoming.buffered()) if incoming is not None else 0)
+
+    async with consumer.worker(handle, concurrency=4) as worker:
+        await holds(lambda: worker.report.acked == 3_000)
+        assert most > 64
+    is_slow = True
+    for number in range(40):
+        await js.publish(f"{stream_name}.x", b"%d" % number)
+    async with consumer.worker(handle, concurrency=4) as slow:
+        await holds(lambda: slow.report.running == 4)
+        is_slow = False
+        async with consumer.worker(handle, concurrency=4) as other:
+            # Four are held and four wait there.
+            await holds(lambda: other.report.acked >= 32)
+            go_on.set()
+            await holds(lambda: slow.report.acked + other.report.acked == 40)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_worker_that_is_ended_at_any_moment_leaves_nothing_behind(
+    js: JetStream, stream_name: str, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a seed that makes it the same again.
+    consumer = await make_work(js, stream_name, 60)
+    before = asyncio.all_tasks()
+    seen = Counter[int]()
+
+    async def handle(message: DeliveredMessage) -> None:
+        await asyncio.sleep(chance.random() * 0.01)
+        if chance.random() < 0.1:
+            raise Retry(delay=0.01)
+        seen[message.sequence] += 1
+
+    for _ in range(8):
+        run = asyncio.create_task(consumer.run(handle, concurrency=5, stop_timeout=0.005))
+        await asyncio.sleep(chance.random() * 0.03)
+        for _ in range(chance.randint(1, 3)):
+            run.cancel()
+            await asyncio.sleep(chance.choice([0, 0, 0.002]))
+        with contextlib.suppress(asyncio.CancelledError):
+            await run
+        assert asyncio.all_tasks() == before
+    async with consumer.worker(handle, concurrency=5):
+        await settled(consumer, within_s=20)
+
+    assert len(seen) == 60
+
+
+ACCOUNT = """
+accounts { A { jetstream: enabled, users: [
+  { user: admin, password: x }
+  { user: worker, password: x, permissions: {
+    publish: ["$JS.API.CONSUMER.>", "$JS.API.STREAM.INFO.>", "$JS.ACK.>", "$DLQ.>"]
+    subscribe: ["_INBOX.>"] } } ] } }
+"""
+
+
+async def test_worker_that_may_not_change_streams_stores_letters_in_one_that_is_there(
+    stream_name: str,
+) -> None:
+    queue = f"{stream_name}_DLQ"
+    with NatsServer(config=ACCOUNT) as server:
+        urls = [server.url.replace("//", f"//{user}:x@") for user in ("admin", "worker")]
+        async with connect(urls[0]) as admin, connect(urls[1]) as js:
+            await make_work(admin, stream_name, 2)
+            await admin.dead_letters.ensure(queue)
+            consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+
+            async def handle(message: DeliveredMessage) -> None:
+                raise Reject(message.subject)
+
+            async with consumer.worker(handle, dead_letter=queue) as worker:
+                await holds(lambda: worker.report.dead_lettered == 2)
+            assert len(await letters_of(await admin.dead_letters.open(queue))) == 2

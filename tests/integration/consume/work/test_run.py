@@ -1,0 +1,482 @@
+"""Workers: handlers that run side by side, and what becomes of their messages."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from natsstream import connect
+from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.errors import ConfigError, ConsumerDeletedError, LeaseLostError, StreamNotFoundError
+from natsstream.testing import FaultProxy
+from tests.support.eventually import eventually_async
+from tests.support.standstill import prove
+from tests.support.work import letters_of, make_work, pending_of, settled
+
+if TYPE_CHECKING:
+    from natsstream import JetStream
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.work.worker import Worker
+    from natsstream.testing import NatsNode
+
+pytestmark = pytest.mark.asyncio
+
+
+async def holds(condition: Any) -> None:
+    """Wait until a plain condition is true."""
+
+    async def ask() -> Any:
+        return condition()
+
+    await eventually_async(ask)
+
+
+async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 100)
+    seen = Counter[bytes]()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen[message.data] += 1
+
+    async with consumer.worker(handle) as worker:
+        await holds(lambda: worker.report.acked == 100)
+
+    assert seen == Counter(b"%d" % number for number in range(100))
+    await settled(consumer)
+    assert not worker.is_running
+
+
+async def test_never_more_handlers_run_than_were_asked_for(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 60)
+    running, most = 0, 0
+    go_on = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal running, most
+        del message
+        running += 1
+        most = max(most, running)
+        await go_on.wait()
+        await asyncio.sleep(0.005)
+        running -= 1
+
+    async with consumer.worker(handle, concurrency=7) as worker:
+        await holds(lambda: running == 7)
+        go_on.set()
+        await holds(lambda: worker.report.acked == 60)
+
+    assert most == 7
+
+
+async def test_failed_messages_come_again_after_the_backoff(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    times: list[float] = []
+    told: list[BaseException] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        times.append(asyncio.get_running_loop().time())
+        if message.delivered < 3:
+            raise ValueError(message.delivered)
+
+    async with consumer.worker(
+        handle, backoff=[0.05, 0.3], on_error=lambda error, _: told.append(error)
+    ) as worker:
+        await holds(lambda: worker.report.acked == 1)
+
+    assert times[1] - times[0] >= 0.05
+    assert times[2] - times[1] >= 0.3
+    assert [type(error) for error in told] == [ValueError, ValueError]
+    assert worker.report.retried == worker.report.failures == 2
+
+
+async def test_verdicts_that_a_handler_raises_are_kept_to(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 3)
+    seen = Counter[bytes]()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen[message.data] += 1
+        if message.data == b"0":
+            raise Reject("never")
+        if message.data == b"1" and message.delivered == 1:
+            raise Retry(delay=0.01)
+        if message.data == b"2":
+            await message.term(reason="by hand")
+
+    async with consumer.worker(handle) as worker:
+        await holds(lambda: worker.report.acked == 1)
+
+    assert seen == {b"0": 1, b"1": 2, b"2": 1}
+    assert worker.report.terminated == worker.report.settled_by_handler == 1
+    assert worker.report.failures == 0
+    await settled(consumer)
+
+
+async def test_handlers_own_cancelled_error_is_a_failure_of_the_message(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 2)
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.delivered == 1:
+            raise asyncio.CancelledError
+
+    async with consumer.worker(handle, concurrency=1, backoff=[0.01]) as worker:
+        await holds(lambda: worker.report.acked == 2)
+
+    assert worker.report.failures == 2
+
+
+async def test_on_error_that_fails_ends_nothing(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 3)
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.delivered == 1:
+            raise ValueError
+
+    async def on_error(error: BaseException, message: DeliveredMessage) -> None:
+        raise RuntimeError(error, message)
+
+    async with consumer.worker(handle, backoff=[0.01], on_error=on_error) as worker:
+        await holds(lambda: worker.report.acked == 3)
+
+
+async def test_keepalive_holds_what_is_handled_and_what_waits(
+    js: JetStream, stream_name: str
+) -> None:
+    # Each handler takes more than the ack_wait, and the last message waits for two of them.
+    async def keep(lease_s: float) -> None:
+        consumer = await make_work(js, f"{stream_name}_{lease_s:.0f}", 3, ack_wait=lease_s)
+        seen: list[tuple[bytes, int]] = []
+
+        async def handle(message: DeliveredMessage) -> None:
+            seen.append((message.data, message.delivered))
+            await asyncio.sleep(1.3 * lease_s)
+
+        async with consumer.worker(handle, concurrency=1, prefetch=3) as worker:
+            await holds(lambda: worker.report.acked == 3)
+
+        assert seen == [(b"0", 1), (b"1", 1), (b"2", 1)]
+        assert worker.report.lost_leases == 0
+
+    await prove(js, keep)
+
+
+async def test_lost_lease_is_told(server: NatsNode, stream_name: str) -> None:
+    told: list[BaseException] = []
+    with FaultProxy(server.port) as proxy:
+        async with connect(server.url) as near, connect(proxy.url) as js:
+            await make_work(near, stream_name, 1, ack_wait=0.4)
+            consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+            begun, go_on = asyncio.Event(), asyncio.Event()
+
+            async def handle(message: DeliveredMessage) -> None:
+                begun.set()
+                if message.delivered == 1:
+                    await go_on.wait()
+
+            async with consumer.worker(
+                handle, concurrency=1, on_error=lambda error, _: told.append(error)
+            ) as worker:
+                await begun.wait()
+                proxy.cut()
+                await asyncio.sleep(0.8)  # Twice the lease, which nobody can keep up.
+                go_on.set()
+                await holds(lambda: worker.report.lost_leases >= 1)
+                proxy.heal()
+                await holds(lambda: js.is_connected)
+
+    assert any(isinstance(error, LeaseLostError) for error in told)
+
+
+async def test_stop_lets_handlers_finish_and_gives_the_rest_back(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 20)
+    begun = 0
+    go_on = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal begun
+        del message
+        begun += 1
+        await go_on.wait()
+
+    async with consumer.worker(handle, concurrency=2, prefetch=10) as worker:
+        await holds(lambda: begun == 2)
+        stopping = asyncio.create_task(worker.stop())
+        await holds(lambda: worker.report.running == 2)
+        go_on.set()
+        await stopping
+
+        assert worker.report.acked == begun == 2
+        assert not worker.is_running
+
+    # Nothing waits for ack_wait: another worker gets all of it at once.
+    async with consumer.worker(handle) as other:
+        await holds(lambda: other.report.acked == 18)
+
+
+async def test_handlers_that_outlast_the_deadline_are_cancelled_and_given_back(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    ends: list[str] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        try:
+            await asyncio.sleep(60 if message.delivered == 1 else 0)
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+        ends.append("done")
+
+    async with consumer.worker(handle) as worker:
+        await holds(lambda: worker.report.running == 1)
+        await worker.stop(timeout=0.05)
+        assert ends == ["cancelled"]
+        assert worker.report.returned == 1
+    async with consumer.worker(handle) as other:
+        await holds(lambda: other.report.acked == 1)
+
+
+def waiting_of(worker: Worker) -> int:
+    """Return how many messages wait for a free hand."""
+    incoming = worker._incoming  # pyright: ignore[reportPrivateUsage] - what it holds.
+    return len(incoming.buffered()) if incoming is not None else 0
+
+
+async def test_drain_handles_what_is_here(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 10)
+    go_on = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+        await go_on.wait()
+
+    async with consumer.worker(handle, concurrency=1, prefetch=10) as worker:
+        await holds(lambda: worker.report.running == 1)
+        await holds(lambda: waiting_of(worker))
+        draining = asyncio.create_task(worker.drain())
+        await asyncio.sleep(0)
+        go_on.set()
+        await draining
+
+        assert worker.report.acked == worker.report.received >= 2
+        assert worker.report.returned == 0
+
+
+async def test_run_that_is_cancelled_lets_handlers_finish(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    begun, done = asyncio.Event(), False
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal done
+        del message
+        begun.set()
+        await asyncio.sleep(0.1)
+        done = True
+
+    running = asyncio.create_task(consumer.run(handle))
+    await begun.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert done
+    await settled(consumer)
+
+
+async def test_run_that_is_cancelled_twice_leaves_no_handler(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 8)
+    running = 0
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal running
+        del message
+        running += 1
+        try:
+            await asyncio.sleep(60)
+        finally:
+            running -= 1
+
+    before = asyncio.all_tasks()
+    run = asyncio.create_task(consumer.run(handle, concurrency=4))
+    await holds(lambda: running == 4)
+    run.cancel()
+    await asyncio.sleep(0.05)
+    assert running == 4
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+    assert running == 0
+    assert asyncio.all_tasks() == before
+
+    async def take(message: DeliveredMessage) -> None:
+        del message
+
+    async with consumer.worker(take) as other:
+        await holds(lambda: other.report.acked == 8)
+
+
+async def test_deleted_consumer_ends_the_run_after_its_handlers(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    begun, done = asyncio.Event(), False
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal done
+        del message
+        begun.set()
+        await asyncio.sleep(0.2)
+        done = True
+
+    run = asyncio.create_task(consumer.run(handle))
+    await begun.wait()
+    await (await js.streams.get(stream_name)).consumers.delete("c")
+    with pytest.raises(ConsumerDeletedError):
+        await run
+
+    assert done
+
+
+async def test_confirmed_acks_are_stored(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 20)
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+
+    async with consumer.worker(handle, confirm=True) as worker:
+        await holds(lambda: worker.report.acked == 20)
+        assert await pending_of(consumer) == (0, 0)
+
+
+async def test_message_that_kills_its_workers_becomes_a_letter(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    for _ in range(2):  # Taken, and nothing is said of it but what comes of a crash: it is back.
+        message = await consumer.next(timeout=30)
+        assert message is not None
+        await message.nak(confirm=True)
+    handled = 0
+
+    async def handle(message: DeliveredMessage) -> None:
+        nonlocal handled
+        del message
+        handled += 1
+
+    queue_name = f"{stream_name}_DLQ"
+    async with consumer.worker(handle, dead_letter=queue_name, max_attempts=2) as worker:
+        await holds(lambda: worker.report.dead_lettered == 1)
+
+    (letter,) = await letters_of(await js.dead_letters.open(queue_name))
+    assert (letter.reason, letter.deliveries, handled) == ("abandoned", 3, 0)
+
+
+async def test_letter_that_can_not_be_stored_keeps_its_message(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    queue_name = f"{stream_name}_DLQ"
+    told: list[BaseException] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        raise Reject(message.subject)
+
+    await js.dead_letters.ensure(queue_name)
+    await js.streams.update(queue_name, max_msg_size=10)
+    async with consumer.worker(
+        handle, dead_letter=queue_name, on_error=lambda error, _: told.append(error)
+    ) as worker:
+        await holds(lambda: worker.report.unstored >= 1)
+        assert worker.report.dead_lettered == 0
+        await js.streams.update(queue_name, max_msg_size=-1)
+        await holds(lambda: worker.report.dead_lettered == 1)
+
+    assert len(await letters_of(await js.dead_letters.open(queue_name))) == 1
+    assert not all(isinstance(error, Reject) for error in told)
+
+
+async def test_what_can_not_work_is_refused_before_a_message_is_taken(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+
+    def plain(message: DeliveredMessage) -> None:
+        del message
+
+    with pytest.raises(ConfigError):
+        await consumer.run(plain)  # pyright: ignore[reportArgumentType] - on purpose.
+    with pytest.raises(ConfigError):
+        await consumer.run(functools.partial(handle), concurrency=0)
+    with pytest.raises(ConfigError, match="stream that it reads"):
+        await consumer.run(handle, dead_letter=stream_name)
+    other = f"{stream_name}_OTHER"
+    await js.streams.create(other, subjects=[f"{other}.>"])
+    with pytest.raises(ConfigError, match="no dead-letter stream"):
+        await consumer.run(handle, dead_letter=other)
+    with pytest.raises(StreamNotFoundError):
+        await js.dead_letters.open("NO_SUCH_QUEUE")
+
+    async def is_untouched() -> bool:
+        return await pending_of(consumer) == (0, 1)
+
+    await eventually_async(is_untouched)
+
+
+async def test_two_workers_share_the_messages(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 200)
+    seen = Counter[bytes]()
+
+    both = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen[message.data] += 1
+        await both.wait()
+        await asyncio.sleep(0.001)
+
+    async with (
+        consumer.worker(handle, concurrency=4) as one,
+        consumer.worker(handle, concurrency=4) as two,
+    ):
+        await holds(lambda: one.report.running and two.report.running)
+        both.set()
+        await holds(lambda: one.report.acked + two.report.acked == 200)
+
+    assert len(seen) == 200
+    assert set(seen.values()) == {1}
+    assert min(one.report.acked, two.report.acked) >= 20
+
+
+async def test_run_goes_on_over_a_break_of_the_connection(
+    server: NatsNode, stream_name: str
+) -> None:
+    seen = Counter[bytes]()
+    with FaultProxy(server.port) as proxy:
+        async with connect(server.url) as near, connect(proxy.url) as js:
+            await make_work(near, stream_name, 300, ack_wait=1)
+            consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+
+            async def handle(message: DeliveredMessage) -> None:
+                seen[message.data] += 1
+                await asyncio.sleep(0.002)
+
+            async with consumer.worker(handle, concurrency=8) as worker:
+                await holds(lambda: worker.report.acked >= 50)
+                proxy.cut()
+                proxy.heal()
+                await holds(lambda: len(seen) == 300)
+                await holds(lambda: worker.report.acked >= 300)
