@@ -50,6 +50,23 @@ async def test_window_in_bytes_is_never_exceeded(js: JetStream, stream_name: str
     assert (await stream.info()).state.messages == 200
 
 
+async def test_message_counts_as_many_bytes_before_it_enters_as_in_the_window(
+    js: JetStream, stream_name: str
+) -> None:
+    await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
+    most = 0
+
+    async with js.publisher(max_pending_bytes=10_000) as publisher:
+        # Where the two differ by a byte, one of these sizes goes beyond the limit.
+        for size in range(900, 1_000):
+            for _ in range(12):
+                await publisher.send(stream_name, bytes(size))
+                most = max(most, publisher.pending_bytes)
+            await publisher.flush()
+
+    assert most <= 10_000
+
+
 async def test_message_that_is_larger_than_the_window_goes_alone(
     js: JetStream, stream_name: str
 ) -> None:
