@@ -11,16 +11,17 @@ from collections.abc import Callable
 from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.errors import (
+    ConsumerNameError,
     ConsumerNotFoundError,
     MessageNotFoundError,
     NoRespondersError,
     ServerError,
+    StreamNameError,
     StreamNotFoundError,
 )
 from natsstream.streams.api import Api
 from natsstream.streams.configuring import read_stream
 from natsstream.streams.message import Message, stored_message
-from natsstream.streams.names import STREAM_NAME_BYTES_MAX
 
 # The server has no number of its own for a sequence that was deleted before; R1 and R3 differ.
 _GONE = (ErrorCode.SEQUENCE_NOT_FOUND, ErrorCode.STREAM_MSG_DELETE_FAILED)
@@ -65,11 +66,9 @@ async def find_original(
 
     Cost: one round trip.
     """
-    if not stream or len(stream.encode("utf-8", "surrogatepass")) > STREAM_NAME_BYTES_MAX:
-        return None
     try:
         found = await read_message(api, stream, {"seq": sequence})
-    except StreamNotFoundError:
+    except (StreamNotFoundError, StreamNameError):  # Others write letters too, of any name.
         return None
     return found if found is not None and is_meant(found.time_ns) else None
 
@@ -101,7 +100,7 @@ async def let_go(
     what = f"consumer {consumer} of stream {stream}"
     try:
         info = await api.read(subjects.consumer_info(stream, consumer), None, what=what)
-    except (ConsumerNotFoundError, StreamNotFoundError):
+    except (ConsumerNotFoundError, ConsumerNameError, StreamNotFoundError):
         return await _delete_from_queue(api, stream, sequence)
     if info.part("config", {}).text("ack_policy", "") != "explicit":
         return False  # An acknowledgement would settle all before it, or nothing.
