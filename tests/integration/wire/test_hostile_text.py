@@ -19,6 +19,7 @@ import pytest
 import natsstream as ns
 from natsstream.streams.consumers.manager import ConsumerManager
 from natsstream.streams.manager import StreamManager
+from tests.support.hostile import HOSTILE, INJECTION, check_sent
 from tests.support.strict import Message, StrictProxy
 
 if TYPE_CHECKING:
@@ -35,21 +36,6 @@ FOLLOWED = (
     *("names", "list", "watch", "open", "read"),
 )
 
-INJECTION = "x 0\r\n\r\nPUB INJECTED 0\r\n\r\nPUB y"
-HOSTILE = [
-    INJECTION,
-    "a\nPUB\tINJECTED\t0\n",
-    "a b",
-    "a\tb",
-    "a\0b",
-    "",
-    ".a..b",
-    "a.>.b",
-    "*",
-    "\u20ac.\u2028\xa0\x0b",
-    "\ud800",
-    "x" * 5_000,
-]
 # What stands only in bodies, or is text of this program alone.
 PURE = {
     *(ns.Base64Keys, ns.ChainedKeys, ns.FilterKeyCodec, ns.KeyCodec, ns.PathKeys),
@@ -346,18 +332,6 @@ async def use(result: Any, *, goes_on: bool = True) -> None:
                         await use(act(), goes_on=False)
 
 
-def check(world: World, what: str) -> None:
-    """Assert that everything that was sent is a command that a call could send."""
-    assert world.proxy.faults == [], what
-    strays = [
-        each.words
-        for each in world.proxy.commands
-        if any(word.split(b".")[0] == b"INJECTED" or b"\t" in word for word in each.words[1:])
-    ]
-    assert strays == [], what
-    world.proxy.commands.clear()
-
-
 @pytest.mark.parametrize("kind", public_classes(), ids=lambda kind: kind.__name__)
 async def test_no_argument_writes_a_command_of_its_own(
     kind: type, fresh_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -383,7 +357,7 @@ async def drive_with_text(world: World, call: Call, text: str) -> None:
             method = getattr(made, call.method)
             positional, keywords = with_text(call, method, text)
             await use(method(*positional, **keywords))
-    check(world, f"{call} {text!r}")
+    check_sent(world.proxy, f"{call} {text!r}")
 
 
 @pytest.mark.parametrize("config", [ns.StreamConfig, ns.ConsumerConfig])
@@ -406,7 +380,7 @@ async def test_no_field_of_a_config_writes_a_command_of_its_own(
                                 if config is ns.ConsumerConfig
                                 else act(given.pop("name"), **given)
                             )
-                    check(world, f"{config.__name__}.{each.name} {text!r}")
+                    check_sent(world.proxy, f"{config.__name__}.{each.name} {text!r}")
 
 
 LYING_TEXTS = [INJECTION, "a\nPUB\tINJECTED\t0\n", "a b", "\tx", "\0", "", "y" * 6_000, "\ud800"]
@@ -495,7 +469,7 @@ async def drive_with_lie(world: World, call: Call, lie: Callable[[Message], Mess
             world.proxy.lie = lie
             await use(method(*positional, **keywords))
             world.proxy.lie = None
-    check(world, str(call))
+    check_sent(world.proxy, str(call))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -515,10 +489,10 @@ async def test_no_file_writes_a_command(
             with suppress(ns.NatsStreamError, TimeoutError):
                 async with asyncio.timeout(2):
                     await world.js.streams.restore(folder, name=name)
-            check(world, f"backup.json {text!r}")
+            check_sent(world.proxy, f"backup.json {text!r}")
         for option in ("inbox_prefix", "api_prefix", "domain"):
             with suppress(ns.NatsStreamError):
                 given: Any = {option: text}
                 async with ns.connect(world.proxy.url, **given) as js:
                     await js.account()
-            check(world, f"{option} {text!r}")
+            check_sent(world.proxy, f"{option} {text!r}")
