@@ -28,6 +28,15 @@ def check_consumer_name(name: str) -> str:
     return _check_name(name, "consumer", ConsumerNameError)
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a text of others can be the name of a stream or a consumer."""
+    try:
+        check_stream_name(text)
+    except StreamNameError:
+        return False
+    return True
+
+
 def _check_name(name: str, noun: str, error: type[UsageError]) -> str:
     check_text(name, f"the {noun}'s name", error=error)
     if not name:

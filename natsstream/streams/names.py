@@ -10,7 +10,12 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias, cast
 
-from natsstream._wire.names import STREAM_NAME_BYTES_MAX, check_consumer_name, check_stream_name
+from natsstream._wire.names import (
+    STREAM_NAME_BYTES_MAX,
+    check_consumer_name,
+    check_stream_name,
+    is_name,
+)
 from natsstream.arguments import check_text, check_texts
 from natsstream.errors import ConfigError, SubjectError
 
@@ -24,6 +29,8 @@ __all__ = [
     "check_subject",
     "covers",
     "drop_covered",
+    "is_literal",
+    "is_name",
 ]
 
 # The server's max_control_line is 4,096 bytes for the whole line; a longer one closes the
@@ -79,6 +86,15 @@ def check_filter(subject: str) -> str:
             hint="'>' stands for the rest and comes last; '*' stands for one token",
         )
     return subject
+
+
+def is_literal(subject: str) -> bool:
+    """Tell whether a stored subject means itself alone when it is used as a filter.
+
+    Servers store subjects with wildcards in them, and some clients write them: nats-py takes
+    `purge("*")` for a key. As a filter it would be every key, so what stands there stays.
+    """
+    return not {"*", ">"}.intersection(subject.split("."))
 
 
 def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:

@@ -26,7 +26,7 @@ HOSTILE = [
 
 def check_sent(proxy: StrictProxy, what: str) -> None:
     """Assert that everything that was sent is a command that a call could send."""
-    assert proxy.faults == [], what
+    assert proxy.faults == [], f"{what}: {proxy.faults}"
     strays = [
         each.words
         for each in proxy.commands

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from natsstream.streams.api import Api
 from natsstream.streams.chunks.counting import ChunkCounts, Total
 from natsstream.streams.chunks.putting import remove
+from natsstream.streams.names import is_literal
 from natsstream.streams.reading.ordered import OrderedConsumer
 from natsstream.streams.reading.starts import OrderedSpec
 
@@ -83,7 +84,7 @@ class Sweep:
         pointed: Callable[[], Awaitable[Collection[str]]],
     ) -> SweepReport:
         """Look at all subjects of chunks; see `Chunks.sweep`."""
-        candidates = [subject async for subject in held]
+        candidates = [subject async for subject in held if is_literal(subject)]
         if candidates:
             asked_ns = (await self._total(candidates[0])).now_ns
             # Asked afterwards: a put that ended meanwhile is pointed to by now.

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from natsstream.errors import ConfigError, ProtocolError
 from natsstream.fields import Fields
+from natsstream.streams.names import is_name
 from natsstream.units import parse_rfc3339
 
 # How far the clocks of two servers may be apart: the one that stored the message and the one that
@@ -92,6 +93,8 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
         return None
     # Whoever may publish there could name another stream: the subject is what was permitted.
     if not subject.endswith(f".{stream}.{consumer}"):
+        return None
+    if not is_name(stream) or not is_name(consumer):
         return None
     return Captured(
         stream=stream,

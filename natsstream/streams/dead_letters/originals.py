@@ -11,12 +11,10 @@ from collections.abc import Callable
 from natsstream._wire import api as subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.errors import (
-    ConsumerNameError,
     ConsumerNotFoundError,
     MessageNotFoundError,
     NoRespondersError,
     ServerError,
-    StreamNameError,
     StreamNotFoundError,
 )
 from natsstream.streams.api import Api
@@ -68,7 +66,7 @@ async def find_original(
     """
     try:
         found = await read_message(api, stream, {"seq": sequence})
-    except (StreamNotFoundError, StreamNameError):  # Others write letters too, of any name.
+    except StreamNotFoundError:
         return None
     return found if found is not None and is_meant(found.time_ns) else None
 
@@ -100,7 +98,7 @@ async def let_go(
     what = f"consumer {consumer} of stream {stream}"
     try:
         info = await api.read(subjects.consumer_info(stream, consumer), None, what=what)
-    except (ConsumerNotFoundError, ConsumerNameError, StreamNotFoundError):
+    except (ConsumerNotFoundError, StreamNotFoundError):
         return await _delete_from_queue(api, stream, sequence)
     if info.part("config", {}).text("ack_policy", "") != "explicit":
         return False  # An acknowledgement would settle all before it, or nothing.

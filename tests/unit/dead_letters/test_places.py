@@ -36,7 +36,16 @@ def test_subject_says_which_message_it_is(
 
 @pytest.mark.parametrize(
     "subject",
-    ["", "$DLQ.Q.S.c.1", "$DLQ.Q.S.c.x.1", "$DLQ.Q.S.c.1.-1", "$KV.Q.S.c.1.1", "$DLQ.Q.S.c.1.1.1"],
+    [
+        *("", "$DLQ.Q.S.c.1", "$DLQ.Q.S.c.x.1", "$DLQ.Q.S.c.1.-1", "$KV.Q.S.c.1.1"),
+        *(
+            "$DLQ.Q.S.c.1.1.1",
+            "$DLQ.Q.*.c.1.1",
+            "$DLQ.Q.S.*.1.1",
+            "$DLQ.Q.>.c.1.1",
+            "$DLQ.Q..c.1.1",
+        ),
+    ],
 )
 def test_other_subjects_are_no_letters(subject: str) -> None:
     assert read_letter_subject(subject) is None
