@@ -153,7 +153,7 @@ BLOCKS = [
     b"HTTP/1.1\r\nA: b\r\n\r\n",
     b"\r\n\r\n",
 ]
-TOKENS = ["a", "*", ">", "a.*", "a*", "\u20ac", "\x01", "\x7f", "\\", "x" * 3_000, "a..b", ".a"]
+TOKENS = ["a", "*", ">", "a.*", "a*", "\u20ac", "\x01", "\x7f", "\\", "x" * 3_000]
 
 
 async def fail(_: object) -> None:
