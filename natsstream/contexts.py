@@ -136,13 +136,18 @@ def load_context(name: str | Path) -> Context:
         raise ConfigError(
             f"{text!r} is not a context's name", hint="no slashes, no two dots, not empty"
         )
-    path = Path(text).expanduser() if is_file else _folder() / "context" / f"{text}.json"
+    what = f"context {text!r}"
+    path = Path(_home(text, what)) if is_file else _folder() / "context" / f"{text}.json"
     try:
-        values: object = json.loads(path.read_bytes())
+        content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise _unknown_context(path if is_file else text) from None
     except OSError as error:
         raise ConfigError(f"context file {path} can not be read: {error.strerror}") from None
+    except ValueError:  # A null character, or half of a surrogate pair.
+        raise _no_path(what) from None
+    try:
+        values: object = json.loads(content)
     except (ValueError, RecursionError):
         # The cause is left out: its text may hold a secret of the file.
         raise ConfigError(f"context file {path} is not JSON") from None
@@ -267,22 +272,25 @@ def _follow(name: str, reference: str) -> str:
         )
     rest = reference.partition("://")[2]
     if scheme == "file" and name in _PATHS:
-        return _expand(rest)
+        return _expand(rest, name)
     if name in ("ca", "cert", "key"):
-        return _expand(reference)
+        return _expand(reference, name)
     if scheme == "file":
         try:
-            return Path(_expand(rest)).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
+            return Path(_expand(rest, name)).read_text(encoding="utf-8").strip()
+        except (OSError, ValueError):  # Also no text, or a path with half of a surrogate pair.
             raise ConfigError(f"{name}: the file {rest} can not be read") from None
     if scheme == "env" and rest:
-        found = os.environ.get(rest, "")
+        try:
+            found = os.environ.get(rest, "")
+        except UnicodeEncodeError:  # No variable has half of a surrogate pair in its name.
+            found = ""
         if not found:
             raise ConfigError(f"{name}: the environment variable {rest} is not set")
         return found
     if scheme == "data":
         return _decode(name, reference)
-    return _expand(reference) if name in _PATHS else reference
+    return _expand(reference, name) if name in _PATHS else reference
 
 
 def _decode(name: str, reference: str) -> str:
@@ -295,8 +303,24 @@ def _decode(name: str, reference: str) -> str:
         raise ConfigError(f"{name}: the data: reference is not base64") from None
 
 
-def _expand(path: str) -> str:
-    return os.path.expanduser(os.path.expandvars(path))
+def _expand(path: str, name: str) -> str:
+    try:
+        variables = os.path.expandvars(path)
+    except ValueError:  # Half of a surrogate pair in the name of a variable.
+        raise _no_path(name) from None
+    return _home(variables, name)
+
+
+def _home(path: str, name: str) -> str:
+    """Return a path with the home folder in the place of `~`, or as it is where there is none."""
+    try:
+        return os.path.expanduser(path)
+    except ValueError:  # A null character in the name of a user.
+        raise _no_path(name) from None
+
+
+def _no_path(name: str) -> ConfigError:
+    return ConfigError(f"{name} is not a path that can be")
 
 
 def _seconds(text: str) -> float:
@@ -314,8 +338,8 @@ def _no_proxy(where: str) -> ConfigError:
 
 
 def _folder() -> Path:
-    root = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(root) if root else Path.home() / ".config") / "nats"
+    root = os.environ.get("XDG_CONFIG_HOME") or _home("~/.config", "the home folder")
+    return Path(root) / "nats"
 
 
 def _is_name(text: str) -> bool:

@@ -1,10 +1,14 @@
 """Every JetStream API subject that natsstream uses, in one place.
 
-Law: nothing else in the package spells a subject that starts with `$JS`.
+Law: nothing else in the package spells a subject that starts with `$JS`. A name is one token of it:
+each is looked at here by the rule for arguments (`names.py`), as it may be a file's or an answer's.
+A wrong one is a StreamNameError or a ConsumerNameError. Filters of what is told have wildcards.
 Source: ADR-1 (JSON API) and nats.go jetstream/api.go.
 """
 
 from __future__ import annotations
+
+from natsstream._wire.names import check_consumer_name, check_stream_name
 
 PREFIX = "$JS.API"
 
@@ -53,118 +57,118 @@ STREAM_LIST = f"{PREFIX}.STREAM.LIST"
 
 def stream_create(stream: str) -> str:
     """Create a stream; body: its config."""
-    return f"{PREFIX}.STREAM.CREATE.{stream}"
+    return _of_stream("STREAM.CREATE", stream)
 
 
 def stream_update(stream: str) -> str:
     """Replace a stream's config; body: the whole config."""
-    return f"{PREFIX}.STREAM.UPDATE.{stream}"
+    return _of_stream("STREAM.UPDATE", stream)
 
 
 def stream_delete(stream: str) -> str:
     """Delete a stream and all of its messages."""
-    return f"{PREFIX}.STREAM.DELETE.{stream}"
+    return _of_stream("STREAM.DELETE", stream)
 
 
 def stream_info(stream: str) -> str:
     """Read a stream's config and state; body: optional details and paging."""
-    return f"{PREFIX}.STREAM.INFO.{stream}"
+    return _of_stream("STREAM.INFO", stream)
 
 
 def stream_purge(stream: str) -> str:
     """Remove messages; body: filter, and seq or keep."""
-    return f"{PREFIX}.STREAM.PURGE.{stream}"
+    return _of_stream("STREAM.PURGE", stream)
 
 
 def stream_step_down(stream: str) -> str:
     """Ask a stream's leader to give up; body: placement, or nothing."""
-    return f"{PREFIX}.STREAM.LEADER.STEPDOWN.{stream}"
+    return _of_stream("STREAM.LEADER.STEPDOWN", stream)
 
 
 def stream_remove_peer(stream: str) -> str:
     """Take a replica from a server; body: the server's name."""
-    return f"{PREFIX}.STREAM.PEER.REMOVE.{stream}"
+    return _of_stream("STREAM.PEER.REMOVE", stream)
 
 
 def stream_snapshot(stream: str) -> str:
     """Send a stream's content to a subject, in chunks that are answered."""
-    return f"{PREFIX}.STREAM.SNAPSHOT.{stream}"
+    return _of_stream("STREAM.SNAPSHOT", stream)
 
 
 def stream_restore(stream: str) -> str:
     """Begin a restore; body: config and state; answers where the chunks go."""
-    return f"{PREFIX}.STREAM.RESTORE.{stream}"
+    return _of_stream("STREAM.RESTORE", stream)
 
 
 def direct_get(stream: str) -> str:
     """Read messages from any replica (ADR-31); body: which ones."""
-    return f"{PREFIX}.DIRECT.GET.{stream}"
+    return _of_stream("DIRECT.GET", stream)
 
 
 def direct_get_last(stream: str, subject: str) -> str:
     """Read the last message of one subject from any replica; no body, so permissions see it."""
-    return f"{PREFIX}.DIRECT.GET.{stream}.{subject}"
+    return f"{direct_get(stream)}.{subject}"
 
 
 def message_delete(stream: str) -> str:
     """Delete one message; body: its sequence, and whether its bytes stay."""
-    return f"{PREFIX}.STREAM.MSG.DELETE.{stream}"
+    return _of_stream("STREAM.MSG.DELETE", stream)
 
 
 def message_get(stream: str) -> str:
     """Read one message from the stream's leader; body: which one."""
-    return f"{PREFIX}.STREAM.MSG.GET.{stream}"
+    return _of_stream("STREAM.MSG.GET", stream)
 
 
 def consumer_create(stream: str, consumer: str, subject_filter: str = "") -> str:
     """Create a named consumer; a single filter stands in the subject, so permissions can see it."""
     token = f".{subject_filter}" if subject_filter else ""
-    return f"{PREFIX}.CONSUMER.CREATE.{stream}.{consumer}{token}"
+    return _of_consumer("CONSUMER.CREATE", stream, consumer) + token
 
 
 def consumer_delete(stream: str, consumer: str) -> str:
     """Delete a consumer."""
-    return f"{PREFIX}.CONSUMER.DELETE.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.DELETE", stream, consumer)
 
 
 def consumer_info(stream: str, consumer: str) -> str:
     """Read a consumer's config and progress."""
-    return f"{PREFIX}.CONSUMER.INFO.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.INFO", stream, consumer)
 
 
 def consumer_names(stream: str) -> str:
     """Read the names of a stream's consumers, 1,024 a page; body: offset."""
-    return f"{PREFIX}.CONSUMER.NAMES.{stream}"
+    return _of_stream("CONSUMER.NAMES", stream)
 
 
 def consumer_list(stream: str) -> str:
     """Read the infos of a stream's consumers, 256 a page; body: offset."""
-    return f"{PREFIX}.CONSUMER.LIST.{stream}"
+    return _of_stream("CONSUMER.LIST", stream)
 
 
 def consumer_pause(stream: str, consumer: str) -> str:
     """Pause a consumer; body: pause_until, or nothing to resume."""
-    return f"{PREFIX}.CONSUMER.PAUSE.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.PAUSE", stream, consumer)
 
 
 def consumer_reset(stream: str, consumer: str) -> str:
     """Let a consumer deliver again; body: seq, or nothing for what is not settled (ADR-60)."""
-    return f"{PREFIX}.CONSUMER.RESET.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.RESET", stream, consumer)
 
 
 def consumer_unpin(stream: str, consumer: str) -> str:
     """Take the pin from the pinned client of a group; body: group."""
-    return f"{PREFIX}.CONSUMER.UNPIN.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.UNPIN", stream, consumer)
 
 
 def consumer_step_down(stream: str, consumer: str) -> str:
     """Ask a consumer's leader to give up; body: placement, or nothing."""
-    return f"{PREFIX}.CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.LEADER.STEPDOWN", stream, consumer)
 
 
 def consumer_next(stream: str, consumer: str) -> str:
     """Ask a pull consumer for messages; they arrive on the reply subject."""
-    return f"{PREFIX}.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+    return _of_consumer("CONSUMER.MSG.NEXT", stream, consumer)
 
 
 # What the server tells of messages that a consumer gives up; a stream may capture these subjects.
@@ -172,12 +176,12 @@ def consumer_next(stream: str, consumer: str) -> str:
 
 def advisory_max_deliveries(stream: str, consumer: str = "*") -> str:
     """Where the server tells of a message that was delivered as often as the consumer allows."""
-    return f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"
+    return f"{EVENTS}.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"
 
 
 def advisory_terminated(stream: str, consumer: str = "*") -> str:
     """Where the server tells of a message that a client has terminated."""
-    return f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{stream}.{consumer}"
+    return f"{EVENTS}.ADVISORY.CONSUMER.MSG_TERMINATED.{stream}.{consumer}"
 
 
 def settle_message(stream: str, consumer: str, sequence: int) -> str:
@@ -186,9 +190,21 @@ def settle_message(stream: str, consumer: str, sequence: int) -> str:
     The server looks only at the stream, the consumer and the stream's sequence; the other numbers
     are for the client (seen on 2.15, R1 and R3, also for messages past `max_deliver`).
     """
-    return f"$JS.ACK.{stream}.{consumer}.1.{sequence}.0.0.0"
+    return f"$JS.ACK.{_names(stream, consumer)}.1.{sequence}.0.0.0"
 
 
 def is_command(subject: str) -> bool:
     """Tell whether a server acts on what is published to a subject; what it tells is no command."""
     return subject.startswith(("$JS.", "$SYS.")) and not subject.startswith(f"{EVENTS}.")
+
+
+def _of_stream(action: str, stream: str) -> str:
+    return f"{PREFIX}.{action}.{check_stream_name(stream)}"
+
+
+def _of_consumer(action: str, stream: str, consumer: str) -> str:
+    return f"{PREFIX}.{action}.{_names(stream, consumer)}"
+
+
+def _names(stream: str, consumer: str) -> str:
+    return f"{check_stream_name(stream)}.{check_consumer_name(consumer)}"

@@ -1,4 +1,4 @@
-"""What may be the name of a stream or a consumer, a subject and a filter; pure rules.
+"""What may be a subject and a filter; pure rules. Those of names are the wire's (`_wire/names.py`).
 
 Law: what the server would answer by closing the connection, or by storing under another name, is
 refused here before anything is sent.
@@ -10,16 +10,29 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias, cast
 
-from natsstream.arguments import check_text, check_texts
-from natsstream.errors import (
-    ConfigError,
-    ConsumerNameError,
-    StreamNameError,
-    SubjectError,
-    UsageError,
+from natsstream._wire.names import (
+    STREAM_NAME_BYTES_MAX,
+    check_consumer_name,
+    check_stream_name,
+    is_name,
 )
+from natsstream.arguments import check_text, check_texts
+from natsstream.errors import ConfigError, SubjectError
 
-STREAM_NAME_BYTES_MAX = 255
+__all__ = [
+    "STREAM_NAME_BYTES_MAX",
+    "SUBJECT_BYTES_MAX",
+    "check_consumer_name",
+    "check_filter",
+    "check_filters",
+    "check_stream_name",
+    "check_subject",
+    "covers",
+    "drop_covered",
+    "is_literal",
+    "is_name",
+]
+
 # The server's max_control_line is 4,096 bytes for the whole line; a longer one closes the
 # connection. The rest of the line (verb, reply, sizes) needs well under 512.
 SUBJECT_BYTES_MAX = 3_584
@@ -30,36 +43,7 @@ _END = ""
 
 # White space is ASCII's: servers take any other. The last range is what text has in the place of
 # bytes that are not UTF-8: it can not be encoded.
-_ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 _ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
-
-
-def check_stream_name(name: str) -> str:
-    """Return the name, or raise StreamNameError when no server would take it."""
-    return _check_name(name, "stream", StreamNameError)
-
-
-def check_consumer_name(name: str) -> str:
-    """Return the name, or raise ConsumerNameError when no server would take it."""
-    return _check_name(name, "consumer", ConsumerNameError)
-
-
-def _check_name(name: str, noun: str, error: type[UsageError]) -> str:
-    check_text(name, f"the {noun}'s name", error=error)
-    if not name:
-        raise error(f"the {noun}'s name is empty", hint="give the name that the server knows it by")
-    if len(name.encode("utf-8", "surrogatepass")) > STREAM_NAME_BYTES_MAX:
-        raise error(
-            f"{noun} name {name[:40]!r}... exceeds {STREAM_NAME_BYTES_MAX} bytes",
-            hint="servers name files by it; shorten it",
-        )
-    found = _ILLEGAL_IN_NAME.search(name)
-    if found:
-        raise error(
-            f"{noun} name {name!r} has {found.group()!r}",
-            hint="use letters, digits, '-' and '_'; no spaces and none of . * > / \\",
-        )
-    return name
 
 
 def check_subject(subject: str) -> str:
@@ -102,6 +86,15 @@ def check_filter(subject: str) -> str:
             hint="'>' stands for the rest and comes last; '*' stands for one token",
         )
     return subject
+
+
+def is_literal(subject: str) -> bool:
+    """Tell whether a stored subject means itself alone when it is used as a filter.
+
+    Servers store subjects with wildcards in them, and some clients write them: nats-py takes
+    `purge("*")` for a key. As a filter it would be every key, so what stands there stays.
+    """
+    return not {"*", ">"}.intersection(subject.split("."))
 
 
 def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:

@@ -15,10 +15,12 @@ def request(
     *,
     timeout_s: float = 30,
     msg_id: str = "",
+    headers: bytes = b"",
 ) -> dict[str, object]:
     """Send one request in the NATS protocol and return the JSON answer.
 
-    With a message id, a message that was sent before and whose ack was lost is stored once.
+    With a message id, a message that was sent before and whose ack was lost is stored once. The
+    headers are a whole block, which nothing looks at.
 
     Raises:
         OSError: The server refuses the connection, ends it, or does not answer in time.
@@ -26,7 +28,7 @@ def request(
     # Its own: the late answer to an earlier request must not be taken for this one's.
     inbox = f"_INBOX.{secrets.token_hex(8)}"
     with socket.create_connection(("127.0.0.1", server_port), timeout_s) as wire:
-        header = f"NATS/1.0\r\nNats-Msg-Id: {msg_id}\r\n\r\n".encode() if msg_id else b""
+        header = f"NATS/1.0\r\nNats-Msg-Id: {msg_id}\r\n\r\n".encode() if msg_id else headers
         verb, sizes = ("HPUB", f"{len(header)} ") if header else ("PUB", "")
         head = f'CONNECT {{"verbose":false,"headers":true}}\r\nSUB {inbox} 1\r\n'
         head += f"{verb} {subject} {inbox} {sizes}{len(header) + len(payload)}\r\n"

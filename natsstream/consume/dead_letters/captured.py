@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from natsstream.api.names import is_name
 from natsstream.errors import ConfigError, ProtocolError
 from natsstream.fields import Fields
 from natsstream.units import parse_rfc3339
@@ -89,6 +90,8 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
         return None
     # Whoever may publish there could name another stream: the subject is what was permitted.
     if not subject.endswith(f".{stream}.{consumer}"):
+        return None
+    if not is_name(stream) or not is_name(consumer):
         return None
     return Captured(
         stream=stream,

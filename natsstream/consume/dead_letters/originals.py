@@ -11,7 +11,6 @@ from collections.abc import Callable
 from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.message import Message, stored_message
-from natsstream.api.names import STREAM_NAME_BYTES_MAX
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import read_stream
 from natsstream.errors import (
@@ -65,8 +64,6 @@ async def find_original(
 
     Cost: one round trip.
     """
-    if not stream or len(stream.encode("utf-8", "surrogatepass")) > STREAM_NAME_BYTES_MAX:
-        return None
     try:
         found = await read_message(api, stream, {"seq": sequence})
     except StreamNotFoundError:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from natsstream._wire import subjects
+from natsstream.api.names import is_name
 
 _ROOT = "$DLQ"
 _TOKENS = 6
@@ -57,12 +58,18 @@ def letter_subject(queue: str, key: LetterKey) -> str:
 
 
 def read_letter_subject(subject: str) -> LetterKey | None:
-    """Return which message a letter is about; None when the subject is no letter's."""
+    """Return which message a letter is about; None when the subject is no letter's.
+
+    Servers store subjects with wildcards in them. A letter of stream `*` would be dropped together
+    with the notes of all others.
+    """
     tokens = subject.split(".")
     if len(tokens) != _TOKENS or tokens[0] != _ROOT:
         return None
     stream, consumer, sequence, time_ns = tokens[2:]
     if not _is_number(sequence) or not _is_number(time_ns):
+        return None
+    if not is_name(stream) or not is_name(consumer):
         return None
     return LetterKey(stream, consumer, int(sequence), int(time_ns))
 

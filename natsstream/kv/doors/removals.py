@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from natsstream.api.message import Message
+from natsstream.api.names import is_literal
 from natsstream.errors import (
     ConfigError,
     WrongRevisionError,
@@ -82,7 +83,7 @@ class Removals(Part):
             return [
                 (message.subject, message.sequence, message.time_ns)
                 async for message in tail.initial()
-                if operation_of(message) != "PUT" and _is_literal(message.subject)
+                if operation_of(message) != "PUT" and is_literal(message.subject)
             ]
 
     async def purge_matching(self, *filters: str, ttl: Ttl | None = None) -> int:
@@ -122,7 +123,7 @@ class Removals(Part):
                 found = [
                     each
                     async for each in tail.initial()
-                    if operation_of(each) == "PUT" and _is_literal(each.subject)
+                    if operation_of(each) == "PUT" and is_literal(each.subject)
                 ]
         return await _sum_of(lambda each: self._purge_one(each, ttl), found)
 
@@ -166,12 +167,3 @@ async def _sum_of(act: Callable[[T], Awaitable[int]], items: Sequence[T]) -> int
                 raise outcome
             total += outcome
     return total
-
-
-def _is_literal(subject: str) -> bool:
-    """Tell whether a stored subject means itself alone when it is used as a filter.
-
-    nats-py takes `purge("*")` for a key and stores its marker under that name: as a filter it would
-    be every key. Nobody can name such a record, so it stays.
-    """
-    return not {"*", ">"}.intersection(subject.split("."))

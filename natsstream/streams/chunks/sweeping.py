@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass
 
+from natsstream.api.names import is_literal
 from natsstream.api.requests import Api
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.start_position import OrderedSpec
@@ -80,7 +81,7 @@ class Sweep:
         pointed: Callable[[], Awaitable[Collection[str]]],
     ) -> SweepReport:
         """Look at all subjects of chunks; see `Chunks.sweep`."""
-        candidates = [subject async for subject in held]
+        candidates = [subject async for subject in held if is_literal(subject)]
         if candidates:
             asked_ns = (await self._total(candidates[0])).now_ns
             # Asked afterwards: a put that ended meanwhile is pointed to by now.

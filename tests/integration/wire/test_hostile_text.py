@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pytest
 
 import natsstream as ns
+from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.streams.consumers.manager import ConsumerManager
 from natsstream.streams.manager import StreamManager
+from tests.support.hostile import HOSTILE, INJECTION, check_sent
 from tests.support.strict import Message, StrictProxy
 
 if TYPE_CHECKING:
@@ -35,21 +37,6 @@ FOLLOWED = (
     *("names", "list", "watch", "open", "read"),
 )
 
-INJECTION = "x 0\r\n\r\nPUB INJECTED 0\r\n\r\nPUB y"
-HOSTILE = [
-    INJECTION,
-    "a\nPUB\tINJECTED\t0\n",
-    "a b",
-    "a\tb",
-    "a\0b",
-    "",
-    ".a..b",
-    "a.>.b",
-    "*",
-    "\u20ac.\u2028\xa0\x0b",
-    "\ud800",
-    "x" * 5_000,
-]
 # What stands only in bodies, or is text of this program alone.
 PURE = {
     *(ns.Base64Keys, ns.ChainedKeys, ns.FilterKeyCodec, ns.KeyCodec, ns.PathKeys),
@@ -59,6 +46,10 @@ PURE = {
 NOT_SENT = {"path", "columns", "kinds", "since", "head", "pointed"}
 # They end the world for the calls behind them, and send no name but the handle's.
 ENDS = {"close", "drain", "seal", "delete", "remove", "abandon", "release", "remove_peer"}
+
+
+class NotMadeError(AssertionError):
+    """The world has no object of a public class."""
 
 
 class Call(NamedTuple):
@@ -157,6 +148,8 @@ OWN: dict[str, dict[str, Any]] = {
     "DeadLetters": {"name": "DLQ"},
     "Counters": {"subject": "count.a", "filter": "count.>"},
     "Stream.verify_chain": {"key": None},
+    "Chunks.open": {"value": ns.ChunkedValue(subject="orders.a", size=1, chunks=1)},
+    "DeliveredMessage.begin_verdict": {"verdict": AckKind.ACK},
 }
 
 
@@ -234,7 +227,7 @@ class World:
             case "Lock":
                 return await stack.enter_async_context(bucket.lock("lock", ttl=5))
             case _:
-                raise AssertionError(f"make an object of the new public class {kind} here")
+                raise NotMadeError(f"make an object of the new public class {kind} here")
 
 
 @asynccontextmanager
@@ -346,18 +339,6 @@ async def use(result: Any, *, goes_on: bool = True) -> None:
                         await use(act(), goes_on=False)
 
 
-def check(world: World, what: str) -> None:
-    """Assert that everything that was sent is a command that a call could send."""
-    assert world.proxy.faults == [], what
-    strays = [
-        each.words
-        for each in world.proxy.commands
-        if any(word.split(b".")[0] == b"INJECTED" or b"\t" in word for word in each.words[1:])
-    ]
-    assert strays == [], what
-    world.proxy.commands.clear()
-
-
 @pytest.mark.parametrize("kind", public_classes(), ids=lambda kind: kind.__name__)
 async def test_no_argument_writes_a_command_of_its_own(
     kind: type, fresh_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -383,7 +364,7 @@ async def drive_with_text(world: World, call: Call, text: str) -> None:
             method = getattr(made, call.method)
             positional, keywords = with_text(call, method, text)
             await use(method(*positional, **keywords))
-    check(world, f"{call} {text!r}")
+    check_sent(world.proxy, f"{call} {text!r}")
 
 
 @pytest.mark.parametrize("config", [ns.StreamConfig, ns.ConsumerConfig])
@@ -406,7 +387,7 @@ async def test_no_field_of_a_config_writes_a_command_of_its_own(
                                 if config is ns.ConsumerConfig
                                 else act(given.pop("name"), **given)
                             )
-                    check(world, f"{config.__name__}.{each.name} {text!r}")
+                    check_sent(world.proxy, f"{config.__name__}.{each.name} {text!r}")
 
 
 LYING_TEXTS = [INJECTION, "a\nPUB\tINJECTED\t0\n", "a b", "\tx", "\0", "", "y" * 6_000, "\ud800"]
@@ -485,9 +466,10 @@ async def test_no_answer_of_a_server_writes_a_command(
 
 
 async def drive_with_lie(world: World, call: Call, lie: Callable[[Message], Message]) -> None:
-    """Call with good arguments; which error it raises is not what is looked at here."""
+    """Call with good arguments; an error is one of ours."""
     world.proxy.lie = None
-    with suppress(Exception):
+    # What has no text for an argument is reached through what returns it.
+    with suppress(ns.NatsStreamError, TimeoutError, StopAsyncIteration, NotMadeError):
         async with asyncio.timeout(0.25), AsyncExitStack() as stack:
             made = await world.make(call.kind, stack)
             method = getattr(made, call.method)
@@ -495,7 +477,7 @@ async def drive_with_lie(world: World, call: Call, lie: Callable[[Message], Mess
             world.proxy.lie = lie
             await use(method(*positional, **keywords))
             world.proxy.lie = None
-    check(world, str(call))
+    check_sent(world.proxy, str(call))
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -515,10 +497,10 @@ async def test_no_file_writes_a_command(
             with suppress(ns.NatsStreamError, TimeoutError):
                 async with asyncio.timeout(2):
                     await world.js.streams.restore(folder, name=name)
-            check(world, f"backup.json {text!r}")
+            check_sent(world.proxy, f"backup.json {text!r}")
         for option in ("inbox_prefix", "api_prefix", "domain"):
             with suppress(ns.NatsStreamError):
                 given: Any = {option: text}
                 async with ns.connect(world.proxy.url, **given) as js:
                     await js.account()
-            check(world, f"{option} {text!r}")
+            check_sent(world.proxy, f"{option} {text!r}")

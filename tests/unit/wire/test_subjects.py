@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import TYPE_CHECKING
+
 import pytest
 
 from natsstream._wire import subjects as api
+from natsstream.errors import ConsumerNameError, StreamNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUILDERS = [
+    each
+    for name, each in inspect.getmembers(api, inspect.isfunction)
+    if each.__module__ == api.__name__
+    and not name.startswith(("_", "advisory_"))  # Those are filters, and have wildcards.
+    and "stream" in inspect.signature(each).parameters
+]
+NO_NAMES = [
+    *("", "a.b", "a.>.b", "a..b", ".", ">", "a b", "a\tb", "a\0", "x 0\r\nPUB y", "a/b", "\\"),
+    *("a*", "\ud800", "x" * 256),
+]
+GOOD = {"stream": "S", "consumer": "c", "subject": "orders.new", "sequence": 5}
 
 
 @pytest.mark.parametrize(
@@ -51,3 +71,15 @@ def test_server_may_name_a_request_without_its_domain(
     is_same: bool,  # noqa: FBT001 - a row of the table.
 ) -> None:
     assert api.is_same_request(sent, named) is is_same
+
+
+@pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
+def test_no_subject_is_made_of_what_is_no_name(build: Callable[..., str]) -> None:
+    given = {name: GOOD[name] for name in inspect.signature(build).parameters if name in GOOD}
+    assert "S" in build(**given).split(".")
+    for wrong in NO_NAMES:
+        with pytest.raises(StreamNameError):
+            build(**{**given, "stream": wrong})
+        if "consumer" in given:
+            with pytest.raises(ConsumerNameError):
+                build(**{**given, "consumer": wrong})
