@@ -32,7 +32,7 @@ from natsstream.objects.names import new_nuid
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
 from natsstream.streams.chunks.value import Progress
-from natsstream.streams.doors.part import endings_of
+from natsstream.streams.endings import endings_of
 
 RETRY_FOR_S = 30.0
 """How long a put of what can be read again is tried again, by default."""

@@ -28,7 +28,7 @@ from natsstream.errors import (
 from natsstream.kv.entry import Entry
 from natsstream.kv.locks.leases import Claim, Lease, Terms, begun, now_ns
 from natsstream.kv.plain import PlainBucket
-from natsstream.streams.doors.part import endings_of
+from natsstream.streams.endings import Endings, endings_of
 
 _CLEAN_UP_S = 2.0
 _RETRY_S = 0.05
@@ -51,7 +51,7 @@ class LockKey:
         self.bucket: PlainBucket = bucket
         self.name: str = name
         self.terms: Terms = terms
-        self.endings = endings_of(bucket.stream)
+        self.endings: Endings = endings_of(bucket.stream)
         self._claim = claim
         self._value = claim.to_bytes()
         # When the first request was sent that has no answer: it may be stored, or may be yet.

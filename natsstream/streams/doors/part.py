@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from natsstream._wire.endings import Endings
 from natsstream.streams.api import Api
 from natsstream.streams.diff import ConfigChange
 from natsstream.streams.info import StreamInfo
@@ -16,8 +15,3 @@ class Part:
         self.change: ConfigChange = change or ConfigChange(cached.name, "unchanged")
         self.cached: StreamInfo = cached
         self.name: str = cached.name
-
-
-def endings_of(stream: Part) -> Endings:
-    """Return the endings of a stream's connection, for views whose clean-up outlives cancels."""
-    return stream._api.client.endings

@@ -266,7 +266,11 @@ async def test_a_claim_that_is_answered_too_late_is_removed_though_its_caller_is
         return await purge(key, **options)
 
     monkeypatch.setattr(kv, "purge", held_up)
-    monkeypatch.setattr(lock_key, "begun", lambda *_, **__: None)
+
+    def too_late(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(lock_key, "begun", too_late)
     task = asyncio.ensure_future(kv.lock("l", ttl=60).__aenter__())
     await is_removed.wait()
     await cancel(task, 2)
