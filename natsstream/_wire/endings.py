@@ -23,10 +23,18 @@ class Endings:
         Args:
             ending: It must end by itself, within some seconds.
         """
+        await asyncio.shield(self.begin(ending))
+
+    def begin(self, ending: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Begin an ending, and return its task: it is to be waited for, and never cancelled.
+
+        Args:
+            ending: As for `run`.
+        """
         task = asyncio.ensure_future(ending)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        await asyncio.shield(task)
+        return task
 
     async def finish(self, timeout: float) -> None:
         """Wait until all have ended; what takes longer than `timeout` seconds is cancelled."""

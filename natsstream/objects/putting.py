@@ -10,8 +10,10 @@ Source: ADR-20; nats.go jetstream/object.go Put.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from natsstream.errors import (
     ChunksDamagedError,
@@ -27,6 +29,7 @@ from natsstream.objects.names import new_nuid
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
 from natsstream.streams.chunks.value import Progress
+from natsstream.streams.endings import endings_of
 
 RETRY_FOR_S = 30.0
 """How long a put of what can be read again is tried again, by default."""
@@ -59,6 +62,7 @@ class ObjectPut:
         progress: Progress | None,
     ) -> None:
         self._metas = metas
+        self._endings = endings_of(metas.stream)
         self._chunk_size = chunk_size
         self._info = info
         self._retry_for = retry_for
@@ -75,16 +79,12 @@ class ObjectPut:
         try:
             stored = await self._point_to(info)
         except BaseException:
-            with suppress(NatsStreamError, TimeoutError):
-                async with asyncio.timeout(_CLEAN_UP_S):
-                    await self._give_up(info)
+            await self._endings.run(_in_time(self._give_up(info)))
             raise
         try:
             await self._release()
         except BaseException:  # Cancelled: the old chunks go all the same.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_CLEAN_UP_S):
-                    await self._release()
+            await self._endings.run(_in_time(self._release()))
             raise
         return stored
 
@@ -190,6 +190,13 @@ class ObjectPut:
         """Remove the old object's chunks; what can not be removed now is for the sweep."""
         with suppress(TransportError, ServerError):
             await self._metas.release(self._replaced)
+
+
+async def _in_time(clean_up: Coroutine[Any, Any, None]) -> None:
+    """Clean up; what can not be removed now is for the sweep."""
+    with suppress(NatsStreamError, TimeoutError):
+        async with asyncio.timeout(_CLEAN_UP_S):
+            await clean_up
 
 
 class _StoredError(Exception):

@@ -69,6 +69,11 @@ def connection_of(server: NatsNode, name: str) -> dict[str, Any]:
     return connections_of(server, name)[0]
 
 
+def server_subscriptions(server: NatsNode, name: str) -> int:
+    """Return how many subscriptions the server has of the connection with a client name."""
+    return int(connection_of(server, name)["subscriptions"])
+
+
 async def by_messages(messages: StreamRange) -> AsyncIterator[list[int]]:
     """Yield the sequences of a read, message by message."""
     async with aclosing(aiter(messages)) as items:

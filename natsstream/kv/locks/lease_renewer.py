@@ -69,13 +69,17 @@ class LeaseRenewer:
         await self._has_ended.wait()
 
     async def leave(self) -> None:
-        """Stop, and give the key back; who is cancelled here is so when that is done."""
+        """Stop, and give the key back.
+
+        A caller that is cancelled once waits for that all the same. One that is cancelled again
+        does not wait; the key is given back still.
+        """
         self.is_left = True
         self._has_ended.set()
         self._end.cancel()
         self._renewing.cancel()
         if self._giving_back is None:
-            self._giving_back = asyncio.create_task(self._give_back())
+            self._giving_back = self._key.endings.begin(self._give_back())
         try:
             await asyncio.shield(self._giving_back)
         except asyncio.CancelledError:

@@ -25,6 +25,7 @@ from natsstream.errors import (
 from natsstream.kv.entry import Entry
 from natsstream.kv.locks.leases import Claim, Lease, Terms, begun, now_ns
 from natsstream.kv.plain import PlainBucket
+from natsstream.streams.endings import Endings, endings_of
 
 _CLEAN_UP_S = 2.0
 _RETRY_S = 0.05
@@ -38,12 +39,16 @@ class LockKey:
         name: The key.
         claim: Who claims it; its id is of this holding alone.
         terms: For how long.
+
+    Attributes:
+        endings: Carries out what removes the key, also when its caller is cancelled meanwhile.
     """
 
     def __init__(self, bucket: PlainBucket, name: str, claim: Claim, terms: Terms) -> None:
         self.bucket: PlainBucket = bucket
         self.name: str = name
         self.terms: Terms = terms
+        self.endings: Endings = endings_of(bucket.stream)
         self._claim = claim
         self._value = claim.to_bytes()
         # When the first request was sent that has no answer: it may be stored, or may be yet.
@@ -111,7 +116,7 @@ class LockKey:
         self._unsure_ns = None
         renewed = lease.renewed(revision, sent_ns=sent_ns, answered_ns=now_ns())
         if renewed is None:
-            await self._remove(revision)
+            await self.endings.run(self._remove(revision))
             raise self.lost(lease, "the server's answer came too late")
         return renewed
 
@@ -183,7 +188,7 @@ class LockKey:
         self._unsure_ns = None
         lease = begun(self.terms, revision, sent_ns=sent_ns, answered_ns=now_ns())
         if lease is None:  # Too late to be believed: others wait no longer than they must.
-            await self._remove(revision)
+            await self.endings.run(self._remove(revision))
         return lease
 
     async def _stored(self, lease: Lease | None) -> int | None:

@@ -94,7 +94,7 @@ class Lock:
             if self._keeper is not None:
                 await self._keeper.leave()
             elif self._key.is_unsure:
-                await self._key.give_back(None)
+                await self._key.endings.run(self._key.give_back(None))
             raise
         self._owner = asyncio.current_task()
         self._cancels_before = 0 if self._owner is None else self._owner.cancelling()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import cast
 
 from natsstream._wire import subjects
@@ -82,21 +82,15 @@ class ChunkPut:
             ack_timeout=_PUBLISH_TIMEOUT_S,  # The scope is faster.
             stream=self._stream,
         )
+        stack = AsyncExitStack()
         try:
-            async with Publisher(self._api, options) as publisher:
-                try:
-                    await self._send_all(publisher, source, chunk_size)
-                except RequestTimeoutError:
-                    raise  # What had no ack for so long has none in a moment either.
-                except BaseException:
-                    # A purge must not overtake chunks that are on their way.
-                    await self._settle()
-                    raise
+            publisher = await stack.enter_async_context(Publisher(self._api, options))
+            await self._send_all(publisher, source, chunk_size)
+            await stack.aclose()
             if self._chunks:
                 await self._count()
-        except BaseException:
-            if self._chunks:
-                await self._discard()
+        except BaseException as error:
+            await self._api.client.endings.run(self._take_back(stack, error))
             raise
         return ChunkedValue(
             subject=self._subject,
@@ -191,6 +185,15 @@ class ChunkPut:
             detail = f"{self._chunks} were stored, {total.chunks} are there"
             kind = "missing" if total.chunks < self._chunks else "surplus"
             raise _spoiled(self._subject, detail, kind)
+
+    async def _take_back(self, publishing: AsyncExitStack, error: BaseException) -> None:
+        """Remove what was sent; a purge must not overtake chunks that are on their way."""
+        if not isinstance(error, RequestTimeoutError):
+            # What had no ack for so long has none in a moment either.
+            await self._settle()
+        await publishing.__aexit__(type(error), error, error.__traceback__)
+        if self._chunks:
+            await self._discard()
 
     async def _settle(self) -> None:
         """Wait until what is under way has ended, a moment at most."""

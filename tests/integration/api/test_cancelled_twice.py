@@ -7,7 +7,6 @@ server, no task here, and no error that nobody looked at.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,10 @@ import pytest
 from natsstream import connect
 from natsstream._wire import client
 from natsstream.read import session
+from tests.support.cancels import cancel
 from tests.support.eventually import eventually_async
 from tests.support.pulling import subscriptions
-from tests.support.streams import consumer_count, fill
+from tests.support.streams import consumer_count, fill, server_subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 ROUNDS = 300
-# A reader of some messages is through in a few milliseconds.
-WITHIN_S = 0.003
 
 
 async def read(js: JetStream, name: str) -> None:
@@ -107,17 +105,6 @@ async def make(js: JetStream, name: str) -> list[Any]:
     return [stream, await js.streams.get(f"KV_{name}"), await js.streams.get(f"OBJ_{name}")]
 
 
-async def cancel(task: asyncio.Task[None], random: Random) -> None:
-    """Cancel a task once, twice or three times, within one turn of the loop or some."""
-    await asyncio.sleep(random.choice((0, random.uniform(0, WITHIN_S))))
-    for _ in range(random.randint(1, 3)):
-        task.cancel()
-        for _ in range(random.choice((0, 0, 1, 1, 2, 5))):
-            await asyncio.sleep(0)
-    with suppress(asyncio.CancelledError):
-        await task
-
-
 WAYS = [read, ordered, latest, watch, history, download, objects, push, consume, fetch, core]
 
 
@@ -128,10 +115,11 @@ async def test_a_reader_that_is_cancelled_any_number_of_times_leaves_nothing(
     random = Random(way.__name__)  # noqa: S311 - it draws moments.
     unseen: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(context))
-    async with connect(server.url) as js:
+    async with connect(server.url, name=stream_name) as js:
         streams = await make(js, stream_name)
         consumers = [await consumer_count(stream) for stream in streams]
         before, tasks = subscriptions(js), len(asyncio.all_tasks())
+        listened = await asyncio.to_thread(server_subscriptions, server, stream_name)
         for _ in range(ROUNDS):
             await cancel(asyncio.ensure_future(way(js, stream_name)), random)
 
@@ -140,7 +128,12 @@ async def test_a_reader_that_is_cancelled_any_number_of_times_leaves_nothing(
             is_alone = len(asyncio.all_tasks()) == tasks
             return held == consumers and subscriptions(js) == before and is_alone
 
+        async def is_silent() -> bool:
+            now = await asyncio.to_thread(server_subscriptions, server, stream_name)
+            return now == listened
+
         await eventually_async(is_clean)
+        await eventually_async(is_silent)
     assert not unseen
 
 

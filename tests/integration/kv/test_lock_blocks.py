@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
 from natsstream.errors import LockLostError
+from natsstream.kv.locks import lock_key
 from tests.support.eventually import eventually_async
 from tests.support.locks import give_back_patiently
 
@@ -214,3 +215,78 @@ async def test_a_cancel_while_the_lock_is_given_back_does_not_keep_it(kv: KeyVal
             await asyncio.wait([task])
             if not lock.is_held:  # It had begun.
                 assert await kv.get("l", consistent=True) is None
+
+
+@pytest.mark.parametrize("cancels", [2, 3, 4])
+async def test_who_is_cancelled_again_while_the_claim_is_taken_back_leaves_no_lock_behind(
+    kv: KeyValue, monkeypatch: pytest.MonkeyPatch, cancels: int
+) -> None:
+    """The claim is stored when nobody waits for it any more."""
+    create, may_go = kv.create, asyncio.Event()
+
+    async def stored_late(name: str, value: bytes, *, ttl: int) -> int:
+        revision = await create(name, value, ttl=ttl)
+        await may_go.wait()
+        return revision
+
+    lock = kv.lock("l", ttl=60)
+    monkeypatch.setattr(lock._bucket, "create", stored_late)  # pyright: ignore[reportPrivateUsage]
+    task = asyncio.ensure_future(lock.__aenter__())
+    await eventually_async(lambda: kv.get("l", consistent=True))
+    await cancel(task, cancels)
+    may_go.set()
+    await eventually_async(lambda: is_free(kv))
+
+
+@pytest.mark.parametrize("cancels", [1, 2, 3, 4])
+async def test_who_is_cancelled_again_and_again_while_leaving_leaves_no_lock_behind(
+    kv: KeyValue, cancels: int
+) -> None:
+    """Also a renewal is under way meanwhile, which the way out waits for."""
+
+    async def hold() -> None:
+        async with kv.lock("l", ttl=60) as lock:
+            entered.set_result(lock)
+
+    entered: asyncio.Future[Lock] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(hold())
+    await entered
+    await cancel(task, cancels)
+    await eventually_async(lambda: is_free(kv))
+
+
+async def test_a_claim_that_is_answered_too_late_is_removed_though_its_caller_is_cancelled(
+    kv: KeyValue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    purge, is_removed, may_go = kv.purge, asyncio.Event(), asyncio.Event()
+
+    async def held_up(key: str, **options: Any) -> int:
+        is_removed.set()
+        await may_go.wait()
+        return await purge(key, **options)
+
+    monkeypatch.setattr(kv, "purge", held_up)
+
+    def too_late(*_: object, **__: object) -> None:
+        return None
+
+    monkeypatch.setattr(lock_key, "begun", too_late)
+    task = asyncio.ensure_future(kv.lock("l", ttl=60).__aenter__())
+    await is_removed.wait()
+    await cancel(task, 2)
+    may_go.set()
+    await eventually_async(lambda: is_free(kv))
+
+
+async def is_free(kv: KeyValue) -> bool:
+    """Tell whether the lock is nobody's."""
+    return await kv.get("l", consistent=True) is None
+
+
+async def cancel(task: asyncio.Future[Any], times: int) -> None:
+    """Cancel a task some times; it ends, and does not wait for its clean-up for ever."""
+    for _ in range(times):
+        task.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+    await asyncio.wait([task])
