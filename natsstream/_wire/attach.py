@@ -55,7 +55,7 @@ _METHODS = (
 )
 
 
-def attach_nats(nats: object, parser: FrameParser, host: ConnectionListener) -> NatsPyLink:
+def attach_nats(nats: object, parser: FrameParser, listener: ConnectionListener) -> NatsPyLink:
     """Hook into a connected client of nats-py.
 
     Raises:
@@ -83,16 +83,16 @@ def attach_nats(nats: object, parser: FrameParser, host: ConnectionListener) -> 
         raise ConfigError(
             "natsstream stands on this connection already", hint="use one context for the program"
         )
-    return _Attachment(nats, parser, host)
+    return _Attachment(nats, parser, listener)
 
 
 class _Attachment:
     """A link to the application's client; see `nats_py.Link`."""
 
-    def __init__(self, nats: Any, parser: FrameParser, host: ConnectionListener) -> None:
+    def __init__(self, nats: Any, parser: FrameParser, listener: ConnectionListener) -> None:
         self._nats = nats
         self._parser = parser
-        self._host = host
+        self._listener = listener
         self._lane: FastLane | None = None
         self.transport: asyncio.Transport | None = None
         self._is_attached = True
@@ -100,7 +100,7 @@ class _Attachment:
         self._kept = {name: getattr(nats, name) for name in _CALLBACKS}
         nats._natsstream = self
         for name, method in _CALLBACKS.items():
-            setattr(nats, name, _both(getattr(host, method), self._kept[name]))
+            setattr(nats, name, _both(getattr(listener, method), self._kept[name]))
         # Instance attributes hide the class's methods, for this client alone.
         self._own: dict[str, Any] = {
             name: vars(nats)[name] for name in _METHODS if name in vars(nats)
@@ -123,7 +123,7 @@ class _Attachment:
 
     async def _process_op_err(self, e: Exception) -> None:
         # As for a connection of our own: nats-py tells of an end of file, but not of a reset.
-        await self._host.on_error(e)
+        await self._listener.on_error(e)
         await self._methods["_process_op_err"](e)
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
@@ -137,7 +137,7 @@ class _Attachment:
     async def _process_msg(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes | None
     ) -> None:
-        self._host.on_heard()
+        self._listener.on_heard()
         name = str(sid).encode()
         if name not in self._parser.sinks:
             await self._methods["_process_msg"](sid, subject, reply, data, headers)
@@ -150,7 +150,7 @@ class _Attachment:
         fields.append(b"%d" % (len(header) + len(data)))
         parsed = self._parser.parse(b"%b\r\n%b%b\r\n" % (b" ".join(fields), header, data))
         if parsed.failure is not None:
-            self._host.on_broken(parsed.failure)
+            self._listener.on_broken(parsed.failure)
             self.abort()
 
     async def _process_err(self, err_msg: str) -> None:
@@ -231,9 +231,11 @@ class _Attachment:
         received.clear()
         if not is_payload:
             parsed.clear()
-        host = self._host
+        listener = self._listener
         self._parser.allow(nats.max_payload)
-        self._lane = FastLane(self._parser, behind(transport), host.on_broken, host.on_heard)
+        self._lane = FastLane(
+            self._parser, behind(transport), listener.on_broken, listener.on_heard
+        )
         self._lane.install(transport, early, passing=rest)
         self.transport = transport
 

@@ -65,7 +65,7 @@ class LiveCreds(UserString):
     __str__ = __repr__
 
 
-def login_arguments(options: ConnectOptions) -> dict[str, Any]:
+def auth_arguments(options: ConnectOptions) -> dict[str, Any]:
     """Return the keyword arguments that sign in and secure the connection.
 
     Raises:

@@ -369,7 +369,7 @@ class Client:
             if self._writer.has_server:  # Otherwise the first one waits for a connection still.
                 self.write(command)
 
-        patience = RequestTimer(future, deadline, ask_again if repeats else None)
+        timer = RequestTimer(future, deadline, ask_again if repeats else None)
         try:
             command = self.publish_command(subject, reply, headers, payload)
             self._writer.write_together(command)
@@ -383,7 +383,7 @@ class Client:
                 retryable=True,
             ) from None
         finally:
-            patience.end()
+            timer.end()
             self.requests.forget(reply)
             if not is_over:
                 self.take_back(command)

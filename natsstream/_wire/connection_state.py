@@ -187,12 +187,12 @@ class ConnectionState:
 
     def on_server_error(self, text: str) -> None:
         """The server sent `-ERR`."""
-        denial = parse_permission_violation(text)
-        if denial is None:
+        violation = parse_permission_violation(text)
+        if violation is None:
             self._blame(text)
             self._tell(ServerComplaint(url=self.url, text=text))
             return
-        operation, subject, queue = denial
+        operation, subject, queue = violation
         event = PermissionDenied(url=self.url, operation=operation, subject=subject, queue=queue)
         _call(self._on_denied, event)
         self._tell(event)

@@ -20,8 +20,8 @@ from nats.errors import Error as NatsPyError
 from nats.errors import NoServersError
 
 from natsstream._wire.auth import (
+    auth_arguments,
     demand_tls,
-    login_arguments,
     silence_hint,
     tls_failure,
 )
@@ -110,9 +110,9 @@ class LanedClient(NatsPyClient):
         transport: The socket's transport, of the last one while there is none.
     """
 
-    def __init__(self, parser: FrameParser, host: ConnectionListener) -> None:
+    def __init__(self, parser: FrameParser, listener: ConnectionListener) -> None:
         super().__init__()
-        self._natsstream = (parser, host)
+        self._natsstream = (parser, listener)
         self._refusals = 0
         self.transport: asyncio.Transport | None = None
 
@@ -182,7 +182,7 @@ class LanedClient(NatsPyClient):
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
         settle_info(info)
         if told := cast("list[str] | None", info.get("connect_urls")):
-            info["connect_urls"] = self._admit(told)
+            info["connect_urls"] = self._unknown_urls(told)
         if initial_connection and "tls" in self.options and not self.options["tls_handshake_first"]:
             demand_tls(info)
         await super()._process_info(info, initial_connection)
@@ -191,7 +191,7 @@ class LanedClient(NatsPyClient):
             self._server_info.update(info)
             self._max_payload = info.get("max_payload", self._max_payload)
 
-    def _admit(self, told: list[str]) -> list[str]:
+    def _unknown_urls(self, told: list[str]) -> list[str]:
         """Forget servers that have left the cluster; return those that are not known yet."""
         pool = self._server_pool
         given = {address_of(server.uri.netloc) for server in pool if not server.discovered}
@@ -209,7 +209,7 @@ class LanedClient(NatsPyClient):
         return [url for url, address in found.items() if address not in given and url not in known]
 
     async def _process_err(self, err_msg: str) -> None:
-        # The host knows it by the lane already. nats-py would close the connection for good; the
+        # The lane has reported it already. nats-py would close the connection for good; the
         # server does so where it means to, and then there are others.
         del err_msg
 
@@ -269,7 +269,7 @@ def address_of(netloc: str) -> tuple[str, int] | None:
         return None
 
 
-def install_lane(nats: Any, parser: FrameParser, host: ConnectionListener) -> asyncio.Transport:
+def install_lane(nats: Any, parser: FrameParser, listener: ConnectionListener) -> asyncio.Transport:
     """Put the lane in front of a connection whose handshake is done; return its transport.
 
     Raises:
@@ -288,7 +288,7 @@ def install_lane(nats: Any, parser: FrameParser, host: ConnectionListener) -> as
     if streams._io_reader.at_eof():
         raise ConnectionResetError("the server hung up after the handshake")
     parser.allow(nats.max_payload)
-    lane = FastLane(parser, behind(transport), host.on_broken, host.on_heard)
+    lane = FastLane(parser, behind(transport), listener.on_broken, listener.on_heard)
     lane.install(transport, early)
     return transport
 
@@ -317,7 +317,7 @@ def abort_transport(streams: object) -> None:
 
 
 async def open_nats(
-    url: str, options: ConnectOptions, parser: FrameParser, host: ConnectionListener
+    url: str, options: ConnectOptions, parser: FrameParser, listener: ConnectionListener
 ) -> LanedClient:
     """Connect to one server, once; later breaks are followed by reconnects to any of them.
 
@@ -328,13 +328,13 @@ async def open_nats(
         RequestTimeoutError: The handshake took too long.
         TlsError: TLS is asked for and there is none, or a certificate is not trusted.
     """
-    login = login_arguments(options)
-    nats = LanedClient(parser, host)
+    auth = auth_arguments(options)
+    nats = LanedClient(parser, listener)
     causes: list[Exception] = []
 
     async def note(error: Exception) -> None:
         causes.append(error)
-        await host.on_error(error)
+        await listener.on_error(error)
 
     try:
         # nats-py bounds each step of the handshake; this bounds all of them.
@@ -353,12 +353,12 @@ async def open_nats(
                 ping_interval=_NEVER_S,
                 pending_size=PENDING_BYTES_MAX,
                 error_cb=note,
-                disconnected_cb=host.on_disconnected,
-                reconnected_cb=host.on_connected,
-                closed_cb=host.on_closed,
-                discovered_server_cb=host.on_servers,
-                lame_duck_mode_cb=host.on_lame_duck,
-                **login,
+                disconnected_cb=listener.on_disconnected,
+                reconnected_cb=listener.on_connected,
+                closed_cb=listener.on_closed,
+                discovered_server_cb=listener.on_servers,
+                lame_duck_mode_cb=listener.on_lame_duck,
+                **auth,
             )
             if task is not None and task.cancelling() > cancelled:
                 raise asyncio.CancelledError  # nats-py has swallowed it.
@@ -378,7 +378,7 @@ async def open_nats(
         await _discard(nats)
         failure = _failure(url, causes[-1] if causes else error, options, info)
         raise failure from None if isinstance(failure, ConfigError) else error
-    nats.nats._error_cb = host.on_error  # `note` would keep every error of an outage.
+    nats.nats._error_cb = listener.on_error  # `note` would keep every error of an outage.
     nats.options["allow_reconnect"] = True
     nats.options["max_reconnect_attempts"] = -1
     _fill_pool(nats.nats, options.servers)

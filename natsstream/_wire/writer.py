@@ -29,9 +29,9 @@ class SocketWriter:
             False where somebody else writes to the same socket.
     """
 
-    def __init__(self, life: ConnectionState) -> None:
+    def __init__(self, state: ConnectionState) -> None:
         self.gathers: bool = True
-        self._state = life
+        self._state = state
         self._link: NatsPyLink | None = None
         self._nats: Any = None
         self._flushes: set[asyncio.Future[None]] = set()

@@ -3,8 +3,8 @@
 `with natsstream.blocking.connect(url) as js:` gives the context of `natsstream.connect` with `for`
 instead of `async for` and no `await`. There is no second set of classes: each object here stands
 for one of the async ones and runs its methods on the loop. Every public name of `natsstream` but
-`attach` is here too: values, errors and events as they are, classes of objects as their twins. The
-types are in `__init__.pyi`, which `scripts/generate_blocking_types` writes from the async
+`attach` is here too: values, errors and events as they are, classes of objects as their proxies.
+The types are in `__init__.pyi`, which `scripts/generate_blocking_types` writes from the async
 signatures.
 
 A function that an async method would await, such as a consumer's handler, is a plain one here; it
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import natsstream
 from natsstream import connection
 from natsstream.blocking.portal import Portal
-from natsstream.blocking.proxies import find_twin, wrap
+from natsstream.blocking.proxies import find_proxy, wrap
 from natsstream.errors import UsageError
 
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
@@ -157,11 +157,11 @@ def connect(*args: Any, **options: Any) -> Connection:
 def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is not None:
-        return find_twin(getattr(importlib.import_module(home), name))
+        return find_proxy(getattr(importlib.import_module(home), name))
     if name not in _BORROWED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(natsstream, name)
-    return (find_twin(found) if isinstance(found, type) else None) or found
+    return (find_proxy(found) if isinstance(found, type) else None) or found
 
 
 def __dir__() -> list[str]:

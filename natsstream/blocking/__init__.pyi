@@ -1,4 +1,4 @@
-"""The types of `natsstream.blocking`: each class is the twin of the async one.
+"""The types of `natsstream.blocking`: each class is the proxy of the async one.
 
 Generated, do not edit: `scripts/generate_blocking_types` wrote this file from the async sources.
 """

@@ -1,7 +1,7 @@
-"""The blocking twins of async objects: made from the async classes, not written.
+"""The blocking proxies of async objects: made from the async classes, not written.
 
 Law: what a method or an iterator returns crosses as it is, unless there is something to await or to
-iterate in it; then its twin crosses. Methods run on the loop; attributes are read where one is. A
+iterate in it; then its proxy crosses. Methods run on the loop; attributes are read where one is. A
 function that a method awaits is a plain one here (`handlers.py`).
 """
 
@@ -38,7 +38,7 @@ class SyncProxy:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = getattr(self._held, name)
-        return self._method(name) if inspect.isroutine(value) else self._cross(value)
+        return self._method(name) if inspect.isroutine(value) else self._wrap(value)
 
     def __dir__(self) -> list[str]:
         own = [name for name in super().__dir__() if name.startswith("__")]
@@ -50,7 +50,7 @@ class SyncProxy:
     def __reduce__(self) -> NoReturn:
         self._portal.__reduce__()
 
-    def _cross(self, value: Any) -> Any:
+    def _wrap(self, value: Any) -> Any:
         return self if value is self._held else wrap(value, self._portal)
 
     def _async_side(self, value: Any, is_handler: bool) -> Any:  # noqa: FBT001 - by place, in a row.
@@ -75,7 +75,7 @@ class SyncProxy:
             options = {
                 key: self._async_side(value, key in handlers) for key, value in options.items()
             }
-            return self._cross(self._portal.call(method, *places, **options))
+            return self._wrap(self._portal.call(method, *places, **options))
 
         return call
 
@@ -104,23 +104,23 @@ class _OwnIterator(SyncProxy):
         take_ready = getattr(self._held, "take_ready", None)
         item = take_ready() if take_ready is not None else None
         if item is not None:
-            return self._cross(item)  # It was there: no need to cross into the loop's thread.
+            return self._wrap(item)  # It was there: no need to cross into the loop's thread.
         try:
-            return self._cross(self._portal.call(_next, self._held))
+            return self._wrap(self._portal.call(_next, self._held))
         except StopAsyncIteration:
             raise StopIteration from None
 
-    def _cross(self, value: Any) -> Any:
+    def _wrap(self, value: Any) -> Any:
         if isinstance(value, AsyncGenerator):
             return _steps(cast("AsyncGenerator[Any]", value), self._portal)
-        return super()._cross(value)
+        return super()._wrap(value)
 
 
 class _Context(SyncProxy):
     __slots__ = ()
 
     def __enter__(self) -> Any:
-        return self._cross(self._portal.call(self._held.__aenter__))
+        return self._wrap(self._portal.call(self._held.__aenter__))
 
     def __exit__(
         self,
@@ -156,13 +156,13 @@ _RULES: dict[type[Any], _Rule | None] = {}
 
 
 def wrap(value: Any, portal: Portal) -> Any:
-    """Return values as they are, and whatever has something to await as its blocking twin."""
+    """Return values as they are, and whatever has something to await as its blocking proxy."""
     rule = _rule(cast("type[Any]", type(value)))
     return value if rule is None else rule(value, portal)
 
 
-def find_twin(kind: type[Any]) -> type[Any] | None:
-    """Return the twin of a class; None for a class whose objects cross as they are."""
+def find_proxy(kind: type[Any]) -> type[Any] | None:
+    """Return the proxy of a class; None for a class whose objects cross as they are."""
     rule = _rule(kind)
     if isinstance(rule, functools.partial):
         return cast("type[Any]", rule.args[0])  # As `_make_rule` has put it there.
@@ -170,7 +170,7 @@ def find_twin(kind: type[Any]) -> type[Any] | None:
 
 
 def _held_by(value: Any) -> Any:
-    """Return what a twin stands for, and everything else as it is."""
+    """Return what a proxy stands for, and everything else as it is."""
     return object.__getattribute__(value, "_held") if isinstance(value, SyncProxy) else value
 
 
@@ -179,7 +179,7 @@ def _rule(kind: type[Any]) -> _Rule | None:
     try:
         return _RULES[kind]
     except KeyError:
-        # Two threads may come here together: the first one's twin is the twin.
+        # Two threads may come here together: the first one's proxy is the proxy.
         return _RULES.setdefault(kind, _make_rule(kind))
 
 
@@ -192,9 +192,9 @@ def _make_rule(kind: type[Any]) -> _Rule | None:
         return _container
     if _is_list(kind):
         members = {"__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
-        twin = type(kind.__name__, (kind,), members)
-        return functools.partial(_filled, cast("type[list[Any]]", twin))  # As its base is one.
-    return _make_twin(kind) if _has_async(kind) else None
+        proxy = type(kind.__name__, (kind,), members)
+        return functools.partial(_filled, cast("type[list[Any]]", proxy))  # As its base is one.
+    return _make_proxy(kind) if _has_async(kind) else None
 
 
 def _is_list(kind: type[Any]) -> bool:
@@ -211,7 +211,7 @@ def _has_async(kind: type[Any]) -> bool:
     )
 
 
-def _make_twin(kind: type[Any]) -> type[SyncProxy]:
+def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
     bases: list[type[SyncProxy]] = []
     if hasattr(kind, "__anext__"):
         bases.append(_OwnIterator)
@@ -264,16 +264,16 @@ async def _wait(future: asyncio.Future[Any]) -> Any:
     return future.result()
 
 
-def _filled(twin: type[list[Any]], values: list[Any], portal: Portal) -> list[Any]:
-    """Return a list of a class of its own with the same attributes, and with twins in it."""
-    made = twin.__new__(twin)
+def _filled(proxy: type[list[Any]], values: list[Any], portal: Portal) -> list[Any]:
+    """Return a list of a class of its own with the same attributes, and with proxies in it."""
+    made = proxy.__new__(proxy)
     made.__dict__.update(vars(values))
     made.extend(_container([*values], portal))
     return made
 
 
 def _container(values: Any, portal: Portal) -> Any:
-    """Return the same container, or another one where values have twins."""
+    """Return the same container, or another one where values have proxies."""
     if isinstance(values, dict):
         pairs = cast("dict[Any, Any]", values)
         before = [*pairs.values()]

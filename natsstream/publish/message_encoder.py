@@ -21,7 +21,7 @@ from natsstream.publish.outgoing import (
     Rollup,
     check_publish_subject,
     given_msg_id,
-    labels,
+    message_headers,
 )
 from natsstream.publish.retrying import insist
 from natsstream.publish.schedule import Schedule, Ttl
@@ -102,7 +102,7 @@ class MessageEncoder:
         """
         if self._is_retried:
             msg_id = self._retried_id(msg_id, headers)
-        block, needs, expects_last_id = labels(
+        block, needs, expects_last_id = message_headers(
             subject, headers, msg_id, expect, ttl, rollup, schedule
         )
         if self._is_retried and _ORDER_LINE in block:
@@ -112,10 +112,10 @@ class MessageEncoder:
                 hint="leave retry_for out, or the expectation",
             )
         if needs or expects_last_id:
-            await self._admit(Prepared(subject, data, block, needs, expects_last_id))
+            await self._check_with_stream(Prepared(subject, data, block, needs, expects_last_id))
         return block, msg_id or ""
 
-    async def _admit(self, message: Prepared) -> None:
+    async def _check_with_stream(self, message: Prepared) -> None:
         """Ask the servers and the stream about a message; outside of clusters once a second."""
         now = asyncio.get_running_loop().time()
         if message.expects_last_id and now < self._alone_until.get(message.subject, 0.0):

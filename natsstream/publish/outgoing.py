@@ -149,11 +149,11 @@ def prepare(
     if headers is msg_id is expect is ttl is rollup is schedule is None:
         return Prepared(subject, payload, b"", (), expects_last_id=False)
     return Prepared(
-        subject, payload, *labels(subject, headers, msg_id, expect, ttl, rollup, schedule)
+        subject, payload, *message_headers(subject, headers, msg_id, expect, ttl, rollup, schedule)
     )
 
 
-def labels(
+def message_headers(
     subject: str,
     headers: HeaderValues | None = None,
     msg_id: str | None = None,

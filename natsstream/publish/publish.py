@@ -50,7 +50,7 @@ async def publish(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     if message.needs or message.expects_last_id:
-        await _admit(api, message, stream, deadline)
+        await _check_with_stream(api, message, stream, deadline)
     if stream is not None and not captures(stream.config, subject):
         await _check_destination(api, message, stream, deadline)
     is_made = stream is not None
@@ -81,7 +81,9 @@ async def publish(
             raise _no_ack_in_time(subject, wait_s) from error
 
 
-async def _admit(api: Api, message: Prepared, stream: StreamInfo | None, deadline: float) -> None:
+async def _check_with_stream(
+    api: Api, message: Prepared, stream: StreamInfo | None, deadline: float
+) -> None:
     try:
         async with asyncio.timeout_at(deadline):
             left = max(deadline - asyncio.get_running_loop().time(), 0.001)

@@ -28,7 +28,7 @@ from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
 from natsstream.publish.destination import Destination
 from natsstream.publish.message_encoder import MessageEncoder, too_large
-from natsstream.publish.ordered_sending import OrderedSending
+from natsstream.publish.ordered_sender import OrderedSender
 from natsstream.publish.outgoing import (
     Expect,
     Payload,
@@ -39,10 +39,10 @@ from natsstream.publish.outgoing import (
     pair_of,
     payload_bytes,
 )
+from natsstream.publish.pipelined_sender import PipelinedSender, Sender
 from natsstream.publish.pub_ack import PubAck
 from natsstream.publish.publisher_options import PublisherOptions
 from natsstream.publish.schedule import Schedule, Ttl
-from natsstream.publish.sending import PipelinedSender, Sending
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 # The server's own default, for streams that do not say.
@@ -60,7 +60,7 @@ class Publisher:
         self._api = api
         self._options = options
         self._window = AckWindow(options.max_pending, options.max_pending_bytes)
-        self._sending: Sending | None = None
+        self._sender: Sender | None = None
         self._subscription: Subscription | None = None
         self._prefix = ""
         self._is_retried = options.retry_for is not None
@@ -97,7 +97,7 @@ class Publisher:
             f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
         )
         if not self._is_retried:
-            self._sending = self._sending_to(None)
+            self._sender = self._sender_to(None)
         self._unwatch = client.watch(self._on_connection)
         self._unwatch_denied = client.watch_denied(self._on_denied)
         return self
@@ -144,7 +144,7 @@ class Publisher:
                 `request_timeout` where that is longer; nothing was sent.
             NatsStreamError: An earlier message failed and nobody looked at its future.
         """
-        if self._sending is None:
+        if self._sender is None:
             await self._prepare(subject)
         raise_failure = self._window.raise_failure
         return await self._send(
@@ -201,19 +201,19 @@ class Publisher:
 
         Cost: at most `ack_timeout`, and `retry_for` on top, as no message waits for longer.
         """
-        if self._sending is not None:
-            self._sending.write()
-            await self._window.wait_for(self._sending.entries())
+        if self._sender is not None:
+            self._sender.write()
+            await self._window.wait_for(self._sender.entries())
         self._window.raise_failure()
 
     async def _send_one(self, message: PublishMessage | tuple[str, Payload]) -> AckFuture:
         """Send one of many."""
         if not isinstance(message, PublishMessage):
             subject, data = pair_of(message)
-            if self._sending is None:
+            if self._sender is None:
                 await self._prepare(subject)
             return await self._send(_pass, subject, data)
-        if self._sending is None:
+        if self._sender is None:
             await self._prepare(message.subject)
         return await self._send(
             _pass,
@@ -257,18 +257,18 @@ class Publisher:
             raise too_large(subject, size, self._api.client.max_payload_bytes)
         size += len(start)
         while not self._window.has_room(size):
-            if self._sending is not None:
-                self._sending.write()
+            if self._sender is not None:
+                self._sender.write()
             await self._window.wait_for_room()
-        if self._sending is None:
+        if self._sender is None:
             raise self._refusal or _not_open()
         raise_failure()
-        return self._sending.add(subject, start, block, data, given_id)
+        return self._sender.add(subject, start, block, data, given_id)
 
     async def _settle(self, futures: list[AckFuture]) -> None:
         """Wait until all have ended; raise the first failure with its index."""
-        if self._sending is not None:
-            self._sending.write()
+        if self._sender is not None:
+            self._sender.write()
         waiting = [future for future in futures if not future.done()]
         if waiting:
             # Every future settles by its ack, its deadline or the connection's end.
@@ -294,7 +294,7 @@ class Publisher:
         loop, request_s = asyncio.get_running_loop(), self._api.client.options.request_timeout
         deadline = loop.time() + max(self._options.retry_for or 0.0, request_s)
         async with self._looking_up:
-            if self._sending is not None:
+            if self._sender is not None:
                 return
             legal = check_publish_subject(subject)
             name = self._options.stream
@@ -308,7 +308,7 @@ class Publisher:
                 raise _not_open()
             # Ids make copies known to one stream: elsewhere they would be stored twice.
             destination = self._labels.destination = Destination(self._api, stream)
-            self._sending = self._sending_to(destination)
+            self._sender = self._sender_to(destination)
 
     def _check_stream(self, stream: StreamInfo) -> None:
         """Refuse a stream in which a message that is sent again could be stored twice."""
@@ -327,32 +327,32 @@ class Publisher:
                 hint="js.streams.update(name, no_ack=False)",
             )
 
-    def _sending_to(self, destination: Destination | None) -> Sending:
+    def _sender_to(self, destination: Destination | None) -> Sender:
         prefix = self._prefix.encode()
         if destination is not None and self._options.keep_order:
-            return OrderedSending(self._api, self._options, self._window, prefix, destination)
+            return OrderedSender(self._api, self._options, self._window, prefix, destination)
         return PipelinedSender(self._api, self._options, self._window, prefix, destination)
 
     # What the connection tells.
 
     def _on_acks(self, frames: list[Frame]) -> None:
-        if self._sending is not None:
-            self._sending.on_acks(frames)
+        if self._sender is not None:
+            self._sender.on_acks(frames)
 
     def _on_connection(self) -> None:
-        if self._sending is not None:
-            self._sending.on_connection()
+        if self._sender is not None:
+            self._sender.on_connection()
 
     def _on_denied(self, event: PermissionDenied) -> None:
-        if self._sending is not None and event.operation == "publish":
-            self._sending.on_denied(event)
+        if self._sender is not None and event.operation == "publish":
+            self._sender.on_denied(event)
 
     def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
         """No ack can come: fail what is under way, and take nothing more."""
         self._refusal = error
-        if self._sending is not None:
-            self._sending.close(error)
-            self._sending = None
+        if self._sender is not None:
+            self._sender.close(error)
+            self._sender = None
         self._window.wake()
 
     def _close(self) -> None:
@@ -362,9 +362,9 @@ class Publisher:
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            sending.close(ConnectionLostError("the publisher was left before the ack came"))
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close(ConnectionLostError("the publisher was left before the ack came"))
         self._window.wake()
 
 

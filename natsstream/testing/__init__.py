@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from natsstream.testing.cluster import NatsCluster
     from natsstream.testing.container_cluster import NatsClusterContainer
     from natsstream.testing.containers import NatsContainer
-    from natsstream.testing.freezer import Pulses
+    from natsstream.testing.freezer import Freezer
     from natsstream.testing.nodes import ClusterNode
     from natsstream.testing.proxy import FaultProxy
     from natsstream.testing.servers import NatsServer
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ClusterNode",
     "FaultProxy",
+    "Freezer",
     "NatsCluster",
     "NatsClusterContainer",
     "NatsContainer",
     "NatsNode",
     "NatsNodes",
     "NatsServer",
-    "Pulses",
     "ServerOptions",
     "ServerStartError",
     "find_nats_server",
@@ -59,7 +59,7 @@ _HOMES = {
     "NatsNode": "backends",
     "NatsNodes": "backends",
     "NatsServer": "servers",
-    "Pulses": "pulses",
+    "Freezer": "freezer",
     "ServerOptions": "backends",
     "ServerStartError": "binary",
     "find_nats_server": "binary",

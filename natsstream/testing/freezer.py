@@ -20,7 +20,7 @@ PULSES_MAX = 100_000
 JOIN_WAIT_S = 30.0
 
 
-class Pulses:
+class Freezer:
     """Pauses and resumes one process on a thread, between entering and leaving a `with` block.
 
     The process goes on when the block is left, when all pulses are done, and at the normal end of

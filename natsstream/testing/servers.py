@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
-from natsstream.testing.freezer import Pulses
+from natsstream.testing.freezer import Freezer
 from natsstream.testing.hiding import without_secrets
 from natsstream.testing.logs import tail_of
 from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
@@ -290,7 +290,7 @@ class NatsServer:
 
     def pulse(
         self, *, paused_s: float, running_s: float, count: int, seed: int | None = None
-    ) -> Pulses:
+    ) -> Freezer:
         """Return pulses that freeze the server again and again while their `with` block runs.
 
         ```python
@@ -310,7 +310,7 @@ class NatsServer:
                 range.
         """
         process = self._running()
-        return Pulses(process, paused_s=paused_s, running_s=running_s, count=count, seed=seed)
+        return Freezer(process, paused_s=paused_s, running_s=running_s, count=count, seed=seed)
 
     def restart(self, *, deadline_s: float = 30.0) -> Self:
         """End the server in good order and start it on the same data and port.

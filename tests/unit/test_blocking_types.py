@@ -37,7 +37,7 @@ def stub_classes() -> dict[str, ast.ClassDef]:
 
 
 def async_class(name: str) -> type[object]:
-    """Return what a class of the types is the twin of."""
+    """Return what a class of the types is the proxy of."""
     homes: dict[str, str] = vars(blocking)["_HOMES"]
     home = homes.get(name)
     found: type[object] = getattr(importlib.import_module(home) if home else natsstream, name)
@@ -124,14 +124,14 @@ def test_generator_refuses_what_it_can_not_translate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "twin"),
+    ("annotation", "proxy"),
     [
         ("Callable[[bytes], Awaitable[None]]", "Callable[[bytes], None]"),
         ("Callable[[int], Awaitable[str]] | None", "Callable[[int], str] | None"),
     ],
 )
 def test_handler_that_is_awaited_is_a_plain_function_in_the_types(
-    annotation: str, twin: str
+    annotation: str, proxy: str
 ) -> None:
     generator = load_script()
     source = ast.parse(f"def run(self, handler: {annotation}) -> None: ...").body[0]
@@ -141,7 +141,7 @@ def test_handler_that_is_awaited_is_a_plain_function_in_the_types(
         generator.Types(), module, source, "Worker.run", handlers=frozenset({"handler"})
     )
 
-    assert ast.unparse(made.args.args[1].annotation) == twin
+    assert ast.unparse(made.args.args[1].annotation) == proxy
 
 
 def test_every_public_name_but_attach_is_there_in_the_types_and_at_run_time() -> None:

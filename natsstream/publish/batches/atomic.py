@@ -32,13 +32,13 @@ from natsstream.errors import (
 )
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.batches.atomic_rules import (
-    AtomicBook,
+    AtomicState,
     BatchAck,
     check_stream,
     committing,
     read_batch_ack,
 )
-from natsstream.publish.batches.atomic_sending import AtomicSending
+from natsstream.publish.batches.atomic_sender import AtomicSender
 from natsstream.publish.batches.outcome import LostCommit, find_outcome
 from natsstream.publish.destination import Destination, check_teller
 from natsstream.publish.outgoing import Expect, Payload, Prepared, Rollup, prepare
@@ -71,13 +71,13 @@ class AtomicBatch:
         self._idle_s = check_seconds(idle_timeout, "idle_timeout")
         # Each stored message carries it: twelve characters, of 72 random bits.
         self.batch_id: str = secrets.token_urlsafe(9)
-        self._book = AtomicBook(stream.config, self.batch_id, self._max)
+        self._batch = AtomicState(stream.config, self.batch_id, self._max)
         self._destination = Destination(api, stream)
         self._state: _State = "new"
         self._failure: NatsStreamError | None = None
         self._ack: BatchAck | None = None
         self._lock = asyncio.Lock()
-        self._sending: AtomicSending | None = None
+        self._sender: AtomicSender | None = None
         # Servers before 2.14 end a batch only with a message: the last one is kept back for it.
         self._has_ending = True
         self._held: tuple[Prepared, bytes] | None = None
@@ -85,7 +85,7 @@ class AtomicBatch:
     @property
     def count(self) -> int:
         """Messages in the batch."""
-        return self._book.count
+        return self._batch.count
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
@@ -95,13 +95,13 @@ class AtomicBatch:
         if not config.allow_atomic or config.no_ack:  # It may have been changed since.
             self._stream = await read_stream(self._api, config.name)
             check_stream(self._stream.config, atomic=True)
-            self._book = AtomicBook(self._stream.config, self.batch_id, self._max)
+            self._batch = AtomicState(self._stream.config, self.batch_id, self._max)
             self._destination = Destination(self._api, self._stream)
         client = self._api.client
         version = client.server_info.get("version")
         level = await self._api.level()
         self._has_ending = has_feature(ATOMIC_BATCH_END, version=version, level=level)
-        self._sending = AtomicSending(client, config.name, self.batch_id)
+        self._sender = AtomicSender(client, config.name, self.batch_id)
         self._state = "open"
         return self
 
@@ -238,14 +238,14 @@ class AtomicBatch:
                 raise ConfigError("the batch was not committed", hint="call commit() first")
             if self._state != "unknown":
                 return self._ack
-            sending = self._wire()
+            sender = self._wire()
             lost = LostCommit(
                 self._stream,
                 self.batch_id,
-                self._book.count,
-                sending.anchor,
-                self._book.last_subject,
-                is_known=sending.sent > 0,
+                self._batch.count,
+                sender.anchor,
+                self._batch.last_subject,
+                is_known=sender.sent > 0,
             )
             self._ack = await find_outcome(self._api, lost, timeout)
             self._state = "committed" if self._ack is not None else "over"
@@ -266,19 +266,19 @@ class AtomicBatch:
     # Messages on their way.
 
     async def _add(self, message: Prepared) -> int:
-        headers = await self._admit(message)
+        headers = await self._check_message(message)
         if self._held is not None:
             await self._let_go()
-        block = self._book.take(message, headers)
-        number = self._book.count
+        block = self._batch.take(message, headers)
+        number = self._batch.count
         if self._has_ending:
             await self._stage(message, block)
         else:
             self._held = (message, block)
         return number
 
-    async def _admit(self, message: Prepared) -> Headers | None:
-        headers = self._book.check(message)
+    async def _check_message(self, message: Prepared) -> Headers | None:
+        headers = self._batch.check(message)
         await self._destination.check(message.subject)
         self._check_open()  # Another task may have left the block meanwhile.
         if message.needs or message.expects_last_id:
@@ -303,43 +303,43 @@ class AtomicBatch:
 
     async def _stage(self, message: Prepared, block: bytes) -> None:
         """Send a message that does not end the batch."""
-        sending = self._wire()
+        sender = self._wire()
         try:
-            await sending.stage(message.subject, message.data, block)
+            await sender.stage(message.subject, message.data, block)
         except NoRespondersError as error:
             failure = no_stream(message.subject)
             self._end(failure)
             raise failure from error
         except NatsStreamError as error:
-            error.index = sending.sent - 1
+            error.index = sender.sent - 1
             if isinstance(error, TransportError):
                 error.hint = "nothing of the batch is stored: begin it again"
             self._end(error)
             raise
         except BaseException:  # Cancelled: what the server would have said is not known.
-            self._end(sending.lost("adding a message was cancelled"))
+            self._end(sender.lost("adding a message was cancelled"))
             raise
         self._check_open()  # Another task may have left the block while this one waited.
 
     async def _last(self, last: Prepared | None) -> tuple[str, bytes, bytes]:
         """Return subject, payload and block of the message that commits."""
         if last is not None:
-            headers = await self._admit(last)
+            headers = await self._check_message(last)
             await self._let_go()
             if self._has_ending and not self._wire().sent:
                 # The stream must know the batch before its commit, so that it can forget it: a
                 # commit that is the first message would begin a batch whenever it arrives.
-                await self._stage(last, self._book.take(last, headers))
-                return self._wire().anchor, b"", self._book.ending()
-            return last.subject, last.data, committing(self._book.take(last, headers))
-        if not self._book.count:
+                await self._stage(last, self._batch.take(last, headers))
+                return self._wire().anchor, b"", self._batch.ending()
+            return last.subject, last.data, committing(self._batch.take(last, headers))
+        if not self._batch.count:
             raise ConfigError("the batch is empty", hint="add messages, or give commit() one")
         self._check_idle()
         if self._held is not None:
             message, block = self._held
             self._held = None
             return message.subject, message.data, committing(block)
-        return self._wire().anchor, b"", self._book.ending()
+        return self._wire().anchor, b"", self._batch.ending()
 
     async def _commit(self, subject: str, data: bytes, block: bytes, wait_s: float) -> BatchAck:
         self._state = "committing"
@@ -377,7 +377,7 @@ class AtomicBatch:
         """Say what a refusal leaves open."""
         error.detail = error.detail or "nothing of the batch is stored"
         if isinstance(error, BatchIncompleteError):
-            strays = self._book.strays()
+            strays = self._batch.strays()
             error.hint = "send the whole batch again, under a new id"
             if strays:
                 error.hint = (
@@ -399,9 +399,9 @@ class AtomicBatch:
 
     def _check_idle(self) -> None:
         """Refuse to send into a batch that the server has given up."""
-        sending = self._wire()
-        waited_s = asyncio.get_running_loop().time() - sending.sent_at
-        if not sending.sent or waited_s < self._idle_s:
+        sender = self._wire()
+        waited_s = asyncio.get_running_loop().time() - sender.sent_at
+        if not sender.sent or waited_s < self._idle_s:
             return
         error = BatchExpiredError(
             f"batch into {self._stream.name}: nothing was sent for {waited_s:.1f} s, and the "
@@ -420,17 +420,17 @@ class AtomicBatch:
             self._end(error)
             raise
 
-    def _wire(self) -> AtomicSending:
-        if self._sending is None:
+    def _wire(self) -> AtomicSender:
+        if self._sender is None:
             raise ConfigError("the batch is not open", hint="use it with 'async with'")
-        return self._sending
+        return self._sender
 
     def _end(self, failure: NatsStreamError | None) -> None:
         """End a batch that is not committed, and let the server forget it."""
         self._state, self._failure = "over", failure
         self._held = None
-        if self._sending is not None:
-            self._sending.end()
+        if self._sender is not None:
+            self._sender.end()
 
     def __repr__(self) -> str:
         return f"<AtomicBatch {self.batch_id} into {self._stream.name}: {self.count} {self._state}>"

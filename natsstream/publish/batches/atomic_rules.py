@@ -59,7 +59,7 @@ class BatchAck:
         return self.sequence - self.count + 1
 
 
-class AtomicBook:
+class AtomicState:
     """The messages that an atomic batch has, as far as the rules are about them.
 
     Attributes:

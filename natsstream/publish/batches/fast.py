@@ -28,7 +28,7 @@ from natsstream.errors import (
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.batches.atomic_rules import check_stream
 from natsstream.publish.batches.fast_answers import Operation
-from natsstream.publish.batches.fast_sending import FastSending
+from natsstream.publish.batches.fast_sender import FastSender
 from natsstream.publish.batches.fast_state import IngestReport, IngestState
 from natsstream.publish.destination import Destination
 from natsstream.publish.outgoing import (
@@ -75,8 +75,8 @@ class FastIngest:
         self._outstanding = check_int(max_outstanding_acks, "max_outstanding_acks", minimum=1)
         self._ack_timeout = check_seconds(ack_timeout, "ack_timeout")
         self._idle_timeout = check_seconds(idle_timeout, "idle_timeout")
-        self._sending: FastSending | None = None
-        self._books = IngestState(stream.name, stream.state.last_seq)
+        self._sender: FastSender | None = None
+        self._ingest = IngestState(stream.name, stream.state.last_seq)
         self._lock = asyncio.Lock()
         self._broken: BatchBrokenError | None = None
         self._is_told = False
@@ -85,10 +85,10 @@ class FastIngest:
     @property
     def report(self) -> IngestReport:
         """What is known now of the messages; while the ingest is open, some are under way."""
-        return self._books.report()
+        return self._ingest.report()
 
     async def __aenter__(self) -> Self:
-        if self._sending is not None:
+        if self._sender is not None:
             raise ConfigError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
         # Who waits so long for an ack waits as long for the stream.
@@ -96,11 +96,11 @@ class FastIngest:
         self._stream = await read_stream(self._api, self._stream.name, timeout=wait_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
-        self._books = IngestState(self._stream.name, self._stream.state.last_seq)
+        self._ingest = IngestState(self._stream.name, self._stream.state.last_seq)
         self._broken, self._is_told = None, False
-        sending = FastSending(
+        sender = FastSender(
             self._api,
-            self._books,
+            self._ingest,
             self._stream.name,
             flow=self._flow,
             outstanding=self._outstanding,
@@ -108,8 +108,8 @@ class FastIngest:
             ack_timeout=self._ack_timeout,
             idle_timeout=self._idle_timeout,
         )
-        await sending.open()
-        self._sending = sending
+        await sender.open()
+        self._sender = sender
         return self
 
     async def __aexit__(
@@ -121,13 +121,13 @@ class FastIngest:
         if kind is not None:
             self._free()
             return
-        sending = self._sending
+        sender = self._sender
         report = await self.close()
-        if sending is None or self._is_told:
+        if sender is None or self._is_told:
             return
-        is_whole = sending.failure is None and not report.unknown
+        is_whole = sender.failure is None and not report.unknown
         if not (is_whole if self._gaps_are_ok else report.is_complete):
-            raise self._broken_error(sending.failure)
+            raise self._broken_error(sender.failure)
 
     async def send(
         self,
@@ -161,18 +161,18 @@ class FastIngest:
 
         Cost: no round trip, except for the first message.
         """
-        sending = self._sending
+        sender = self._sender
         if (
-            sending is not None
-            and sending.room > 0
+            sender is not None
+            and sender.room > 0
             and type(data) is bytes
             and type(subject) is str
             and headers is msg_id is expect is ttl is rollup is schedule is None
-            and len(data) <= sending.largest
+            and len(data) <= sender.largest
         ):
-            start = sending.starts.get(subject)
+            start = sender.starts.get(subject)
             if start is not None:
-                return sending.put_plain(start, data)
+                return sender.put_plain(start, data)
         return await self._send(
             prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
         )
@@ -197,12 +197,12 @@ class FastIngest:
         self._open()
         source = iter(messages)
         while True:
-            sending = self._open()
-            other = self._take_plain(sending, source) if sending.room > 0 else _NONE
+            sender = self._open()
+            other = self._take_plain(sender, source) if sender.room > 0 else _NONE
             if other is _NONE:
                 other = next(source, _NONE)
             if other is _NONE:
-                return self._books.sent
+                return self._ingest.sent
             await self._send_any(other)
 
     async def resume(self) -> None:
@@ -216,9 +216,9 @@ class FastIngest:
         Cost: waits for the stream's last word on the broken batch, at most `ack_timeout`.
         """
         async with self._lock:
-            sending = self._open()
-            await self._settle(sending)
-            sending.turn()
+            sender = self._open()
+            await self._settle(sender)
+            sender.turn()
             self._broken, self._is_told = None, False
 
     async def close(self) -> IngestReport:
@@ -229,9 +229,9 @@ class FastIngest:
         Cost: one round trip; where the server does not answer, `ack_timeout` seconds.
         """
         async with self._lock:
-            if self._sending is not None:
+            if self._sender is not None:
                 try:
-                    await self._settle(self._sending)
+                    await self._settle(self._sender)
                 finally:
                     self._free()
             return self.report
@@ -239,15 +239,15 @@ class FastIngest:
     # Sending.
 
     def _take_plain(
-        self, sending: FastSending, source: Iterator[PublishMessage | tuple[str, Payload]]
+        self, sender: FastSender, source: Iterator[PublishMessage | tuple[str, Payload]]
     ) -> object:
         """Take plain messages while there is room; return one that needs more than that.
 
         `_NONE` says that the room or the source is at its end.
         """
-        starts, put, largest = sending.starts, sending.put_plain, sending.largest
-        for message in islice(source, sending.room):
-            if sending.room <= 0 or type(message) is not tuple or len(message) != _PAIR:
+        starts, put, largest = sender.starts, sender.put_plain, sender.largest
+        for message in islice(source, sender.room):
+            if sender.room <= 0 or type(message) is not tuple or len(message) != _PAIR:
                 return message
             subject, data = message
             if type(data) is not bytes or len(data) > largest or type(subject) is not str:
@@ -284,8 +284,8 @@ class FastIngest:
 
     async def _send(self, message: Prepared) -> int:
         """Send a message, waiting for room, and for the batch's beginning."""
-        sending = self._open()
-        largest = sending.largest
+        sender = self._open()
+        largest = sender.largest
         size = len(message.block) + len(message.data)
         if size > largest:
             raise PayloadTooLargeError(
@@ -294,42 +294,42 @@ class FastIngest:
             )
         if message.needs or message.expects_last_id:
             await check_with_stream(self._api, message, stream=self._stream)
-        if message.subject not in sending.starts:
+        if message.subject not in sender.starts:
             await self._destination.check(message.subject)
         async with self._lock:
-            sending = self._open()
+            sender = self._open()
             while True:
-                self._check_whole(sending)
-                book = self._books.current
-                if not book.taken:
-                    return await self._begin(sending, message)
-                if sending.room > 0:
+                self._check_whole(sender)
+                batch = self._ingest.current
+                if not batch.taken:
+                    return await self._begin(sender, message)
+                if sender.room > 0:
                     break
-                await sending.wait_for_room()
-                sending = self._open()
-            sending.room -= 1
-            number = book.taken = book.taken + 1
-            start = sending.start_of(message.subject)
-            sending.put(start, number, Operation.APPEND, message.block, message.data)
-            return book.base + number
+                await sender.wait_for_room()
+                sender = self._open()
+            sender.room -= 1
+            number = batch.taken = batch.taken + 1
+            start = sender.start_of(message.subject)
+            sender.put(start, number, Operation.APPEND, message.block, message.data)
+            return batch.base + number
 
-    async def _begin(self, sending: FastSending, message: Prepared) -> int:
+    async def _begin(self, sender: FastSender, message: Prepared) -> int:
         """Send the first message of a batch."""
-        number = self._books.sent + 1
-        await sending.begin(message)
-        self._check_whole(sending)
+        number = self._ingest.sent + 1
+        await sender.begin(message)
+        self._check_whole(sender)
         return number
 
-    def _open(self) -> FastSending:
-        if self._sending is None:
+    def _open(self) -> FastSender:
+        if self._sender is None:
             raise ConfigError("the ingest is not open", hint="use it with 'async with'")
-        return self._sending
+        return self._sender
 
-    def _check_whole(self, sending: FastSending) -> None:
+    def _check_whole(self, sender: FastSender) -> None:
         """Raise when the batch is over."""
-        if sending.is_over:
+        if sender.is_over:
             if self._broken is None:
-                self._broken = self._broken_error(sending.failure)
+                self._broken = self._broken_error(sender.failure)
             self._is_told = True
             raise self._broken.with_traceback(None)  # Else it would grow with each call.
 
@@ -350,19 +350,19 @@ class FastIngest:
         error.__cause__ = failure
         return error
 
-    async def _settle(self, sending: FastSending) -> None:
+    async def _settle(self, sender: FastSender) -> None:
         """Wait for the stream's last word on the batch; what it does not say stays unknown."""
         try:
-            await sending.end()
+            await sender.end()
         except NatsStreamError:
-            sending.give_up()
+            sender.give_up()
 
     def _free(self) -> None:
-        sending, self._sending = self._sending, None
-        if sending is not None:
-            sending.close()
-            sending.give_up()
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
+            sender.give_up()
 
     def __repr__(self) -> str:
-        state = "open" if self._sending is not None else "closed"
-        return f"<FastIngest into {self._stream.name}: {self._books.sent} sent, {state}>"
+        state = "open" if self._sender is not None else "closed"
+        return f"<FastIngest into {self._stream.name}: {self._ingest.sent} sent, {state}>"

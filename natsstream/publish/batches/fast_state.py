@@ -1,8 +1,8 @@
-"""The books of a fast ingest: which of its messages are stored, are not, or nobody can say.
+"""The state of a fast ingest: which of its messages are stored, are not, or nobody can say.
 
 Law: a message counts as stored only where the stream has said so, and as not stored only where it
 can not be stored any more; all others are unknown. Messages are numbered from 1 through the whole
-ingest; each batch of it numbers its own from 1, and the books add what was before.
+ingest; each batch of it numbers its own from 1, and the ingest adds what was before.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class BatchState:
 
 
 class IngestState:
-    """The books of all batches of an ingest.
+    """The state of all batches of an ingest.
 
     Attributes:
         current: The batch that messages go to.
@@ -246,30 +246,30 @@ class IngestState:
         return self.current.base + self.current.taken
 
     def turn(self) -> None:
-        """Begin the book of another batch."""
+        """Begin another batch."""
         self._past = self.report()
         self.current = BatchState(self.sent)
 
     def restart(self) -> None:
-        """Begin the book of the current batch anew: nobody took its first message."""
+        """Begin the current batch anew: nobody took its first message."""
         self.current = BatchState(self.current.base)
 
     def report(self) -> IngestReport:
         """Return what is known now."""
-        past, book = self._past, self.current
-        told = [last for last in (past.last_sequence, book.last_sequence) if last is not None]
+        past, batch = self._past, self.current
+        told = [last for last in (past.last_sequence, batch.last_sequence) if last is not None]
         return IngestReport(
             past.stream,
             sent=self.sent,
-            stored=past.stored + book.stored(),
+            stored=past.stored + batch.stored(),
             after_sequence=past.after_sequence,
             last_sequence=max(told) if told else None,
-            gaps=tuple(merged([*past.gaps, *book.gaps()])[:GAPS_KEPT_MAX]),
-            missing=past.missing + book.missing(),
-            refused=(*past.refused, *book.refused)[:REFUSALS_KEPT_MAX],
-            refused_count=past.refused_count + book.refused_count,
-            unknown=tuple(merged([*past.unknown, *book.unknown()])),
-            batches=past.batches + bool(book.taken),
+            gaps=tuple(merged([*past.gaps, *batch.gaps()])[:GAPS_KEPT_MAX]),
+            missing=past.missing + batch.missing(),
+            refused=(*past.refused, *batch.refused)[:REFUSALS_KEPT_MAX],
+            refused_count=past.refused_count + batch.refused_count,
+            unknown=tuple(merged([*past.unknown, *batch.unknown()])),
+            batches=past.batches + bool(batch.taken),
         )
 
 

@@ -1,4 +1,4 @@
-"""Functions that a method awaits, given to its blocking twin: plain ones, run in threads."""
+"""Functions that a method awaits, given to its blocking proxy: plain ones, run in threads."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Handler: TypeAlias = Callable[["Item"], Awaitable[object]]
 
 
 class Item:
-    """Has something to await, so that its twin crosses."""
+    """Has something to await, so that its proxy crosses."""
 
-    __module__ = "natsstream.for_tests"  # Only classes of natsstream have twins.
+    __module__ = "natsstream.for_tests"  # Only classes of natsstream have proxies.
 
     def __init__(self, number: int) -> None:
         self.number: int = number
@@ -80,7 +80,7 @@ def work() -> Work:
 
 @pytest.fixture
 def door(work: Work, portal: Portal) -> Any:
-    """The twin, whose types only the generator would know."""
+    """The proxy, whose types only the generator would know."""
     return wrap(work, portal)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.publish import ordered_sending
+from natsstream.publish import ordered_sender
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.streams import payload
@@ -29,7 +29,7 @@ EXPECTED = "Nats-Expected-Last-Msg-Id"
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     """A machine that stands still for a second is no pause, unless a test makes one."""
-    monkeypatch.setattr(ordered_sending, "_SEEN_FOR_S", 60.0)
+    monkeypatch.setattr(ordered_sender, "_SEEN_FOR_S", 60.0)
 
 
 def in_a_cluster(info: StreamInfo) -> bool:
@@ -89,7 +89,7 @@ async def test_stream_is_looked_at_again_after_a_break(
             far.publisher(retry_for=30, keep_order=True) as publisher,
         ):
             await publisher.send_many([(stream_name, b"1"), (stream_name, b"2")])
-            monkeypatch.setattr(ordered_sending, "is_alone", in_a_cluster)
+            monkeypatch.setattr(ordered_sender, "is_alone", in_a_cluster)
             proxy.stall()
             waiting = [await publisher.send(stream_name, b"3") for _ in range(5)]
             proxy.cut()
@@ -112,7 +112,7 @@ async def test_stream_is_looked_at_again_after_a_pause(
         looks.append(info)
         return True
 
-    monkeypatch.setattr(ordered_sending, "is_alone", look)
+    monkeypatch.setattr(ordered_sender, "is_alone", look)
 
     async def are_in_runs_again() -> bool:
         await publisher.send_many([(stream_name, b"5")] * 20)
@@ -121,7 +121,7 @@ async def test_stream_is_looked_at_again_after_a_pause(
     async with js.publisher(retry_for=30, keep_order=True) as publisher:
         await publisher.send_many([(stream_name, b"1"), (stream_name, b"2")])
         with monkeypatch.context() as paused:
-            paused.setattr(ordered_sending, "_SEEN_FOR_S", -1.0)
+            paused.setattr(ordered_sender, "_SEEN_FOR_S", -1.0)
             await publisher.send_many([(stream_name, b"3"), (stream_name, b"4")])
         await eventually_async(are_in_runs_again)
 

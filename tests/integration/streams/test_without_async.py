@@ -1,4 +1,4 @@
-"""The operations without async: each crosses the blocking door as its twin."""
+"""The operations without async: each is wrapped by the blocking door as its proxy."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from natsstream.errors import StreamNameError, SubjectError
 from natsstream.publish.guards import MessageIdGuard, is_unclustered
 from natsstream.publish.outgoing import (
     add_header,
-    labels,
+    message_headers,
     payload_bytes,
     prepare,
 )
@@ -32,14 +32,14 @@ from natsstream.publish.schedule import Ttl, ttl_text
 HUGE = pytest.param(10**5_000, id="huge")
 
 
-def message_headers(
+def headers_of(
     headers: HeaderValues | None = None,
     msg_id: str | None = None,
     expect: Expect | None = None,
     ttl: Ttl | None = None,
 ) -> bytes:
     """Return the block of a message to any subject."""
-    return labels("orders.new", headers, msg_id, expect, ttl)[0]
+    return message_headers("orders.new", headers, msg_id, expect, ttl)[0]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_ttl_that_the_server_would_cut_or_refuse_is_refused(ttl: Ttl) -> None:
 @pytest.mark.parametrize("msg_id", ["", " ", " a", "a ", "\ta"])
 def test_message_id_that_the_server_would_change_is_refused(msg_id: str) -> None:
     with pytest.raises(ConfigError):
-        message_headers(msg_id=msg_id)
+        headers_of(msg_id=msg_id)
     with pytest.raises(ConfigError):
         Expect(last_msg_id=msg_id)
 
@@ -86,7 +86,7 @@ def test_expectation_about_no_legal_stream_is_refused() -> None:
 def test_headers_of_a_message_say_all_that_was_asked() -> None:
     expect = Expect(stream="S", last_seq=1, last_subject_seq=0, subject="s.x", last_msg_id="i")
 
-    found = parse_headers(message_headers({"A": ["1", "2"]}, "id", expect, 5))
+    found = parse_headers(headers_of({"A": ["1", "2"]}, "id", expect, 5))
 
     assert found.items_all() == [
         ("A", "1"),
@@ -104,7 +104,7 @@ def test_headers_of_a_message_say_all_that_was_asked() -> None:
 def test_callers_headers_stay_as_they_are() -> None:
     headers: dict[str, str | list[str]] = {"A": ["1", "2"], "Nats-Msg-Id": "old"}
 
-    block = message_headers(headers, "new", Expect(last_seq=0), "never")
+    block = headers_of(headers, "new", Expect(last_seq=0), "never")
 
     assert headers == {"A": ["1", "2"], "Nats-Msg-Id": "old"}
     assert parse_headers(block).all("Nats-Msg-Id") == ("new",)
@@ -113,12 +113,12 @@ def test_callers_headers_stay_as_they_are() -> None:
 def test_headers_of_a_message_that_was_read_keep_all_values() -> None:
     read = parse_headers(b"NATS/1.0\r\nA: 1\r\nB: 2\r\nA: 3\r\n\r\n")
 
-    assert parse_headers(message_headers(read, "id")).all("A") == ("1", "3")
+    assert parse_headers(headers_of(read, "id")).all("A") == ("1", "3")
 
 
 @given(st.dictionaries(st.sampled_from(["A", "B"]), st.sampled_from(["", "x y"])))
 def test_added_header_stands_behind_the_others(headers: dict[str, str]) -> None:
-    block = add_header(message_headers(headers), HeaderName.EXPECTED_LAST_SEQUENCE, 7)
+    block = add_header(headers_of(headers), HeaderName.EXPECTED_LAST_SEQUENCE, 7)
 
     assert parse_headers(block).items_all() == [
         *headers.items(),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from natsstream._wire.auth import demand_tls, login_arguments, tls_failure
+from natsstream._wire.auth import auth_arguments, demand_tls, tls_failure
 from natsstream.options import ConnectOptions
 from tests.support.accounts import KeyPair, Operator, creds_text
 
@@ -18,9 +18,7 @@ URL = "nats://127.0.0.1:4222"
 
 
 def arguments_of(**given: Any) -> dict[str, Any]:
-    return {
-        name: value for name, value in login_arguments(ConnectOptions(**given)).items() if value
-    }
+    return {name: value for name, value in auth_arguments(ConnectOptions(**given)).items() if value}
 
 
 def test_without_credentials_nothing_is_passed() -> None:

@@ -102,7 +102,7 @@ METHODS: list[tuple[str, bool, list[str]]] = [
 PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload", "servers")
 MODULES = (attach_module, client_module, life_module, nats_py_module, subscriptions_module)
 # Names of our own that the two files use in the same way.
-OURS = {"_natsstream", "_refusals", "_count_refusal", "_admit", "_tasks"}
+OURS = {"_natsstream", "_refusals", "_count_refusal", "_unknown_urls", "_tasks"}
 
 
 def test_version_is_the_one_that_the_names_were_read_from() -> None:

@@ -21,7 +21,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongStreamError,
 )
-from natsstream.publish.batches import fast_sending
+from natsstream.publish.batches import fast_sender
 from natsstream.testing import NatsServer
 from natsstream.testing.versions import server_binary
 
@@ -385,9 +385,9 @@ async def test_streams_that_take_no_fast_batches_are_refused(
 async def test_answers_that_somebody_forges_change_nothing(js: JetStream, stream: Stream) -> None:
     async with stream.ingest(ack_timeout=30) as fast:
         await fast.send(f"{stream.name}.a", b"0")
-        sending = fast._sending  # pyright: ignore[reportPrivateUsage]
-        assert sending is not None
-        prefix = sending._prefix  # pyright: ignore[reportPrivateUsage]
+        sender = fast._sender  # pyright: ignore[reportPrivateUsage]
+        assert sender is not None
+        prefix = sender._prefix  # pyright: ignore[reportPrivateUsage]
         for forged in (b"", b"garbage", b"[]", b'{"type":"ack","seq":-4,"msgs":1}'):
             await js.core.publish(f"{prefix}1.1.$FI", forged)
         await js.core.publish(f"{prefix}nonsense.1.$FI", b"{}")
@@ -415,8 +415,8 @@ async def test_a_stream_that_is_deleted_in_the_middle_is_told(
         await fast.send(f"{stream.name}.a", b"0")
         await js.streams.delete(stream.name)
         # Nobody is there to answer, so there is nothing to wait for.
-        monkeypatch.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-        monkeypatch.setattr(fast_sending, "PING_AFTER_S", 0.1)
+        monkeypatch.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+        monkeypatch.setattr(fast_sender, "PING_AFTER_S", 0.1)
         with pytest.raises((BatchBrokenError, RequestTimeoutError)):
             await send_until_refused(fast, f"{stream.name}.a")
         report = await fast.close()

@@ -9,7 +9,7 @@ import pytest
 
 from natsstream import IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConnectionClosedError, RequestTimeoutError
-from natsstream.publish.batches import fast_sending
+from natsstream.publish.batches import fast_sender
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
 from tests.support.eventually import eventually_async
@@ -154,7 +154,7 @@ async def test_messages_that_a_killed_server_had_stored_and_not_acked_are_unknow
         # A ping would be answered with an ack.
         async with stream.ingest(idle_timeout=180, ack_timeout=30) as fast:
             with monkeypatch.context() as silent:
-                silent.setattr(fast_sending, "PING_AFTER_S", 60.0)
+                silent.setattr(fast_sender, "PING_AFTER_S", 60.0)
                 for n in range(1, 101):
                     await fast.send(stream_name, b"%d" % n)
                 await js.core.flush()
@@ -176,8 +176,8 @@ async def test_a_stalled_server_is_told_and_the_report_stays_true(
             await fast.send(f"{stream.name}.a", b"1")
             proxy.stall()
             with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
-                hasty.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-                hasty.setattr(fast_sending, "PING_AFTER_S", 0.1)
+                hasty.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+                hasty.setattr(fast_sender, "PING_AFTER_S", 0.1)
                 with pytest.raises(RequestTimeoutError, match="nothing was acked"):
                     await send_numbers(fast, f"{stream.name}.a")
             proxy.heal()
@@ -194,9 +194,9 @@ async def test_an_answer_that_is_lost_at_the_end_is_asked_for_again(
         async with opened.ingest(ack_timeout=30) as fast:
             for n in range(1, 11):
                 await fast.send(f"{stream.name}.a", b"%d" % n)
-            sending = fast._sending  # pyright: ignore[reportPrivateUsage]
-            assert sending is not None
-            prefix = sending._prefix  # pyright: ignore[reportPrivateUsage]
+            sender = fast._sender  # pyright: ignore[reportPrivateUsage]
+            assert sender is not None
+            prefix = sender._prefix  # pyright: ignore[reportPrivateUsage]
             async with js.core.subscribe(f"{prefix}>") as answers:
                 await js.core.flush()
                 proxy.stall(direction="to_client")
@@ -215,9 +215,9 @@ async def test_an_answer_that_is_lost_at_the_end_is_asked_for_again(
 async def test_an_idle_batch_is_kept_alive(stream: Stream, js: JetStream) -> None:
     async with stream.ingest(idle_timeout=0.06) as fast:
         await fast.send(f"{stream.name}.a", b"1")
-        sending = fast._sending  # pyright: ignore[reportPrivateUsage]
-        assert sending is not None
-        prefix = sending._prefix  # pyright: ignore[reportPrivateUsage]
+        sender = fast._sender  # pyright: ignore[reportPrivateUsage]
+        assert sender is not None
+        prefix = sender._prefix  # pyright: ignore[reportPrivateUsage]
         async with js.core.subscribe(f"{prefix}1.4.$FI") as pings:
             async with asyncio.timeout(30):
                 async for ping in pings:

@@ -9,7 +9,7 @@ import pytest
 
 from natsstream import Expect, IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConfigError, PermissionDeniedError
-from natsstream.publish.batches import fast_sending
+from natsstream.publish.batches import fast_sender
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.loops import turn
@@ -88,8 +88,8 @@ async def test_what_was_not_written_before_resume_is_never_written(
             for number in range(2, 12):
                 await fast.send(subject, b"%d" % number)
             with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
-                hasty.setattr(fast._sending, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-                hasty.setattr(fast_sending, "PING_AFTER_S", 0.1)
+                hasty.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
+                hasty.setattr(fast_sender, "PING_AFTER_S", 0.1)
                 await fast.resume()
             before = fast.report
             proxy.heal()
@@ -115,7 +115,7 @@ async def test_a_reconnected_batch_is_asked_for_at_once(
     stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without the question nothing would be said within the time that the test has.
-    monkeypatch.setattr(fast_sending, "PING_AFTER_S", 60.0)
+    monkeypatch.setattr(fast_sender, "PING_AFTER_S", 60.0)
     subject = f"{stream.name}.a"
     async with connect(proxy.url) as js:
         opened = await js.streams.get(stream.name)
@@ -128,9 +128,9 @@ async def fill_and_break(fast: FastIngest, subject: str, proxy: FaultProxy) -> N
     await fast.send(subject, b"1")
     proxy.stall(direction="to_server")
     # As much as the server asks for: only an answer makes room for the next message.
-    sending = fast._sending  # pyright: ignore[reportPrivateUsage]
-    assert sending is not None
-    while sending.room > 0:
+    sender = fast._sender  # pyright: ignore[reportPrivateUsage]
+    assert sender is not None
+    while sender.room > 0:
         await fast.send(subject, b"lost")
     waiting = asyncio.create_task(fast.send(subject, b"x"))
     await turn()  # All is written, and the task waits.

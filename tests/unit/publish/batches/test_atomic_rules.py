@@ -16,7 +16,7 @@ from natsstream.errors import (
 )
 from natsstream.fields import Fields
 from natsstream.publish.batches.atomic_rules import (
-    AtomicBook,
+    AtomicState,
     BatchAck,
     committing,
     read_batch_ack,
@@ -26,13 +26,13 @@ from natsstream.publish.batches.outcome import is_confirmed
 from natsstream.publish.outgoing import Expect, prepare
 
 
-def book(**fields: object) -> AtomicBook:
+def state(**fields: object) -> AtomicState:
     config = StreamConfig(name="S", subjects=["s.>"], **fields)  # pyright: ignore[reportArgumentType]
-    return AtomicBook(config, "id", 3)
+    return AtomicState(config, "id", 3)
 
 
 def test_messages_are_marked_and_no_other_header_is_added() -> None:
-    batch = book()
+    batch = state()
 
     first = Headers(batch.take(prepare("s.a", headers={"Tag": "x"})))
     last = Headers(committing(batch.take(prepare("s.b"))))
@@ -51,7 +51,7 @@ def test_messages_are_marked_and_no_other_header_is_added() -> None:
 
 
 def test_a_full_batch_and_a_second_copy_of_an_id_are_refused() -> None:
-    batch = book()
+    batch = state()
     batch.take(prepare("s.a", msg_id="1"))
 
     with pytest.raises(BatchDuplicateError):
@@ -63,7 +63,7 @@ def test_a_full_batch_and_a_second_copy_of_an_id_are_refused() -> None:
 
 
 def test_expecting_another_subject_that_the_batch_writes_is_refused() -> None:
-    batch = book()
+    batch = state()
     batch.take(prepare("s.a"))
 
     batch.check(prepare("s.b", expect=Expect(last_subject_seq=4, subject="s.c")))
@@ -72,7 +72,7 @@ def test_expecting_another_subject_that_the_batch_writes_is_refused() -> None:
 
 
 def test_subjects_that_the_stream_does_not_have_are_told() -> None:
-    batch = book()
+    batch = state()
     for subject in ("s.a", "t", "s"):
         batch.take(prepare(subject))
 

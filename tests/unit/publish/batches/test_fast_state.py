@@ -1,4 +1,4 @@
-"""The books of a fast ingest against a model that remembers each message."""
+"""The ingest of a fast ingest against a model that remembers each message."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from natsstream.publish.batches.fast_state import (
 )
 
 
-def book_of(taken: int, *, base: int = 0, written: int | None = None) -> BatchState:
-    book = BatchState(base)
-    book.taken = taken
-    book.written = taken if written is None else written
-    return book
+def state_of(taken: int, *, base: int = 0, written: int | None = None) -> BatchState:
+    batch = BatchState(base)
+    batch.taken = taken
+    batch.written = taken if written is None else written
+    return batch
 
 
 def refused(number: int) -> Refused:
@@ -36,87 +36,87 @@ def numbers(spans: list[IngestSpan]) -> set[int]:
 
 
 def test_an_ack_settles_all_before_it_and_sets_the_flow() -> None:
-    book = book_of(10)
+    batch = state_of(10)
 
-    book.on_ack(FlowAck(0, 4), 500)
-    assert (book.has_started, book.room(2), book.stored()) == (True, -2, 0)
-    book.on_ack(FlowAck(8, 2), 500)
-    assert (book.room(2), book.stored(), book.unknown()) == (2, 8, [IngestSpan(9, 10)])
+    batch.on_ack(FlowAck(0, 4), 500)
+    assert (batch.has_started, batch.room(2), batch.stored()) == (True, -2, 0)
+    batch.on_ack(FlowAck(8, 2), 500)
+    assert (batch.room(2), batch.stored(), batch.unknown()) == (2, 8, [IngestSpan(9, 10)])
 
 
 def test_an_older_ack_takes_nothing_back_and_a_false_one_gives_nothing() -> None:
-    book = book_of(10)
+    batch = state_of(10)
 
-    book.on_ack(FlowAck(8, 2), 500)
-    book.on_ack(FlowAck(4, 2), 500)
-    assert book.acked == 8
-    book.on_ack(FlowAck(4_000, 10**9), 500)
-    assert (book.acked, book.every) == (10, 500)
+    batch.on_ack(FlowAck(8, 2), 500)
+    batch.on_ack(FlowAck(4, 2), 500)
+    assert batch.acked == 8
+    batch.on_ack(FlowAck(4_000, 10**9), 500)
+    assert (batch.acked, batch.every) == (10, 500)
 
 
 def test_what_is_behind_the_end_is_not_stored() -> None:
-    book = book_of(10, base=100, written=8)
+    batch = state_of(10, base=100, written=8)
 
-    book.on_final(FinalAck(6, 77))
+    batch.on_final(FinalAck(6, 77))
 
-    assert (book.stored(), book.last_sequence) == (6, 77)
-    assert book.gaps() == [IngestSpan(107, 110)]
-    assert book.unknown() == []
+    assert (batch.stored(), batch.last_sequence) == (6, 77)
+    assert batch.gaps() == [IngestSpan(107, 110)]
+    assert batch.unknown() == []
 
 
 def test_a_batch_that_vanished_leaves_what_was_written_unknown() -> None:
-    book = book_of(10, base=100, written=8)
-    book.on_ack(FlowAck(4, 4), 500)
+    batch = state_of(10, base=100, written=8)
+    batch.on_ack(FlowAck(4, 4), 500)
 
-    book.on_vanished()
+    batch.on_vanished()
 
-    assert (book.stored(), book.unknown()) == (4, [IngestSpan(105, 108)])
-    assert book.gaps() == [IngestSpan(109, 110)]
+    assert (batch.stored(), batch.unknown()) == (4, [IngestSpan(105, 108)])
+    assert batch.gaps() == [IngestSpan(109, 110)]
 
 
 def test_gaps_and_refusals_are_taken_from_the_count_of_the_end() -> None:
-    book = book_of(10)
+    batch = state_of(10)
 
-    assert book.on_gap(FlowGap(3, 4)) == IngestSpan(3, 4)
-    book.on_refused(refused(7))
-    book.on_final(FinalAck(10, 99))
+    assert batch.on_gap(FlowGap(3, 4)) == IngestSpan(3, 4)
+    batch.on_refused(refused(7))
+    batch.on_final(FinalAck(10, 99))
 
-    assert (book.stored(), book.refused_count, book.refused[0].number) == (7, 1, 7)
-    assert book.gaps() == [IngestSpan(3, 4), IngestSpan(7, 7)]
+    assert (batch.stored(), batch.refused_count, batch.refused[0].number) == (7, 1, 7)
+    assert batch.gaps() == [IngestSpan(3, 4), IngestSpan(7, 7)]
 
 
 def test_a_gap_that_repeats_a_refusal_counts_once() -> None:
-    book = book_of(5)
+    batch = state_of(5)
 
-    book.on_refused(refused(3))
-    book.on_gap(FlowGap(3, 3))
-    book.on_final(FinalAck(5, 9))
+    batch.on_refused(refused(3))
+    batch.on_gap(FlowGap(3, 3))
+    batch.on_final(FinalAck(5, 9))
 
-    assert (book.stored(), book.gaps()) == (4, [IngestSpan(3, 3)])
+    assert (batch.stored(), batch.gaps()) == (4, [IngestSpan(3, 3)])
 
 
 def test_refusals_that_are_kept_have_a_limit() -> None:
-    book = book_of(5_000)
+    batch = state_of(5_000)
 
     for number in range(1, 5_001):
-        book.on_refused(refused(number))
+        batch.on_refused(refused(number))
 
-    assert (len(book.refused), book.refused_count) == (1_000, 5_000)
-    assert book.gaps() == [IngestSpan(1, 5_000)]
+    assert (len(batch.refused), batch.refused_count) == (1_000, 5_000)
+    assert batch.gaps() == [IngestSpan(1, 5_000)]
 
 
 def test_what_was_said_before_a_break_is_not_believed_to_be_all() -> None:
-    book = book_of(10, base=100)
-    book.on_ack(FlowAck(4, 4), 500)
-    book.on_refused(refused(6))
+    batch = state_of(10, base=100)
+    batch.on_ack(FlowAck(4, 4), 500)
+    batch.on_refused(refused(6))
 
-    book.on_break()
-    book.taken = book.written = 12
-    book.on_final(FinalAck(12, 99))
+    batch.on_break()
+    batch.taken = batch.written = 12
+    batch.on_final(FinalAck(12, 99))
 
-    assert book.unknown() == [IngestSpan(105, 105), IngestSpan(107, 110)]
-    assert (book.stored(), book.missing(), book.gaps()) == (6, 1, [IngestSpan(106, 106)])
-    assert not book.is_clean
+    assert batch.unknown() == [IngestSpan(105, 105), IngestSpan(107, 110)]
+    assert (batch.stored(), batch.missing(), batch.gaps()) == (6, 1, [IngestSpan(106, 106)])
+    assert not batch.is_clean
 
 
 def test_scattered_gaps_have_a_limit_and_the_numbers_stay_right(
@@ -124,46 +124,46 @@ def test_scattered_gaps_have_a_limit_and_the_numbers_stay_right(
 ) -> None:
     monkeypatch.setattr(fast_books, "GAPS_KEPT_MAX", 100)
     every_other = range(2, 2_001, 2)
-    books = IngestState("S", 0)
-    book = books.current
+    ingest = IngestState("S", 0)
+    batch = ingest.current
     for number in every_other:
-        book.taken = book.written = number
-        book.on_refused(refused(number))
-        book.on_refused(refused(number))  # As a gap that is told twice.
-        book.on_ack(FlowAck(number, 10), 500)
-        assert len(book._gaps) <= 202  # pyright: ignore[reportPrivateUsage]
-    book.on_final(FinalAck(2_000, 1_000))
+        batch.taken = batch.written = number
+        batch.on_refused(refused(number))
+        batch.on_refused(refused(number))  # As a gap that is told twice.
+        batch.on_ack(FlowAck(number, 10), 500)
+        assert len(batch._gaps) <= 202  # pyright: ignore[reportPrivateUsage]
+    batch.on_final(FinalAck(2_000, 1_000))
 
-    report = books.report()
+    report = ingest.report()
     assert (report.stored, report.missing, report.unknown) == (1_000, 1_000, ())
     assert list(report.gaps) == [IngestSpan(n, n) for n in every_other[:100]]
-    books.turn()
-    assert books.report() == report
+    ingest.turn()
+    assert ingest.report() == report
 
 
 def test_gaps_that_are_not_settled_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fast_books, "GAPS_KEPT_MAX", 100)
-    book = book_of(2_000)
+    batch = state_of(2_000)
     for number in range(2, 2_001, 2):
-        book.on_refused(refused(number))
+        batch.on_refused(refused(number))
 
-    book.on_vanished()
+    batch.on_vanished()
 
-    assert (book.missing(), len(book.unknown()), book.stored()) == (1_000, 1_000, 0)
+    assert (batch.missing(), len(batch.unknown()), batch.stored()) == (1_000, 1_000, 0)
 
 
 def test_a_report_has_all_batches() -> None:
-    books = IngestState("S", 40)
-    books.current.taken = books.current.written = 5
-    books.current.on_final(FinalAck(5, 45))
-    books.turn()
-    books.current.taken = books.current.written = 4
-    books.current.on_final(FinalAck(2, 47))
-    books.turn()
-    books.current.taken, books.current.written = 3, 3
-    books.current.on_vanished()
+    ingest = IngestState("S", 40)
+    ingest.current.taken = ingest.current.written = 5
+    ingest.current.on_final(FinalAck(5, 45))
+    ingest.turn()
+    ingest.current.taken = ingest.current.written = 4
+    ingest.current.on_final(FinalAck(2, 47))
+    ingest.turn()
+    ingest.current.taken, ingest.current.written = 3, 3
+    ingest.current.on_vanished()
 
-    report = books.report()
+    report = ingest.report()
 
     assert (report.sent, report.stored, report.batches) == (12, 7, 3)
     assert (report.gaps, report.unknown) == ((IngestSpan(8, 9),), (IngestSpan(10, 12),))
@@ -172,11 +172,11 @@ def test_a_report_has_all_batches() -> None:
 
 
 def test_a_first_sequence_is_told_only_where_nobody_else_wrote() -> None:
-    books = IngestState("S", 40)
-    books.current.taken = books.current.written = 5
-    books.current.on_final(FinalAck(5, 46))
+    ingest = IngestState("S", 40)
+    ingest.current.taken = ingest.current.written = 5
+    ingest.current.on_final(FinalAck(5, 46))
 
-    report = books.report()
+    report = ingest.report()
 
     assert (report.first_sequence, report.is_complete) == (None, True)
 
@@ -219,22 +219,22 @@ def test_without_takes_exactly_the_holes_away(
 def test_every_message_is_stored_or_not_or_unknown_whatever_is_answered(
     taken: int, unwritten: int, answers: list[FlowAck | FlowGap | Refused | None], end: int | None
 ) -> None:
-    book = book_of(taken, written=max(taken - unwritten, 1))
+    batch = state_of(taken, written=max(taken - unwritten, 1))
     for answer in answers:
         if isinstance(answer, FlowAck):
-            book.on_ack(answer, 500)
+            batch.on_ack(answer, 500)
         elif isinstance(answer, FlowGap):
-            book.on_gap(answer)
+            batch.on_gap(answer)
         elif answer is None:
-            book.on_break()
+            batch.on_break()
         else:
-            book.on_refused(answer)
+            batch.on_refused(answer)
     if end is None:
-        book.on_vanished()
+        batch.on_vanished()
     else:
-        book.on_final(FinalAck(end, 9))
+        batch.on_final(FinalAck(end, 9))
 
-    gaps, unknown = numbers(book.gaps()), numbers(book.unknown())
+    gaps, unknown = numbers(batch.gaps()), numbers(batch.unknown())
     assert not gaps & unknown
     assert (gaps | unknown) <= set(range(1, taken + 1))
-    assert book.stored() == taken - len(gaps) - len(unknown)
+    assert batch.stored() == taken - len(gaps) - len(unknown)

@@ -29,7 +29,7 @@ _ASK_EVERY_BYTES = 8 << 20
 _WRITE_BYTES = 64 << 10
 
 
-class AtomicSending:
+class AtomicSender:
     """The wire of one batch.
 
     Attributes:

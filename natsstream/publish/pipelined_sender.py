@@ -29,7 +29,7 @@ WRITE_BYTES = 256 << 10
 TICK_S = 0.02
 
 
-class Sending(Protocol):
+class Sender(Protocol):
     """What a publisher asks of the way in which it sends."""
 
     def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:

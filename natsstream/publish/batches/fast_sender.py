@@ -38,7 +38,7 @@ from natsstream.publish.batches.fast_answers import (
 from natsstream.publish.batches.fast_state import IngestState
 from natsstream.publish.destination import wrong_stream
 from natsstream.publish.outgoing import Prepared
-from natsstream.publish.sending import lost_error
+from natsstream.publish.pipelined_sender import lost_error
 
 # Commands gathered go out as one write of about this size, so that the server begins early.
 WRITE_BYTES = 64 << 10
@@ -54,12 +54,12 @@ _SUBJECTS_MAX = 1_024
 _APPEND = int(Operation.APPEND)
 
 
-class FastSending:
+class FastSender:
     """The wire of an ingest.
 
     Args:
         api: The connection.
-        books: The books of the ingest.
+        ingest: The ingest of the ingest.
         stream: The stream's name.
         flow: An ack is wanted each so many messages, at most.
         outstanding: Acks that may be under way.
@@ -79,7 +79,7 @@ class FastSending:
     def __init__(
         self,
         api: Api,
-        books: IngestState,
+        ingest: IngestState,
         stream: str,
         *,
         flow: int,
@@ -89,7 +89,7 @@ class FastSending:
         idle_timeout: float,
     ) -> None:
         self._client = api.client
-        self._books = books
+        self._ingest = ingest
         self._stream = stream
         self._flow = flow
         self._outstanding = outstanding
@@ -131,7 +131,7 @@ class FastSending:
         if self._subscription is None:
             return
         self._drop()
-        if not self._books.current.has_ended:
+        if not self._ingest.current.has_ended:
             self._write_end()
         for stop in self._stops:
             stop()
@@ -152,7 +152,7 @@ class FastSending:
         """
         attempts = _START_RETRIES
         while True:
-            book = self._books.current
+            batch = self._ingest.current
             self._id = secrets.token_hex(8)
             self._prefix = reply_prefix(
                 self._inbox, self._id, self._flow, gaps_are_ok=self._gaps_are_ok
@@ -162,13 +162,13 @@ class FastSending:
             self._is_ending = False
             start = self.start_of(message.subject)
             self._anchor = message.subject
-            book.taken = 1
+            batch.taken = 1
             self.put(start, 1, Operation.START, message.block, message.data)
             self.write()
-            await self.wait(lambda book=book: book.has_started or book.has_ended, self.ping)
+            await self.wait(lambda batch=batch: batch.has_started or batch.has_ended, self.ping)
             if attempts and isinstance(self._reason(), NoRespondersError):
                 attempts -= 1
-                self._books.restart()
+                self._ingest.restart()
                 await asyncio.sleep(_START_RETRY_WAIT_S)
                 continue
             return
@@ -183,25 +183,25 @@ class FastSending:
         Raises:
             RequestTimeoutError: It did not come in time.
         """
-        book = self._books.current
-        if book.taken and not book.has_ended:
+        batch = self._ingest.current
+        if batch.taken and not batch.has_ended:
             self.write()
-            await self.wait(lambda: not self.waiting or book.has_ended, self.ping)
+            await self.wait(lambda: not self.waiting or batch.has_ended, self.ping)
             self._is_ending = True
             self.room = 0
-            if not book.has_ended:
+            if not batch.has_ended:
                 self._write_end()
-                await self.wait(lambda: book.has_ended, self._write_end)
+                await self.wait(lambda: batch.has_ended, self._write_end)
 
     def give_up(self) -> None:
         """The stream did not say how the batch ended: what was not written never will be."""
-        self._books.current.on_vanished()
+        self._ingest.current.on_vanished()
         self._drop()
         self.room = 0
 
     def turn(self) -> None:
         """Make room for another batch."""
-        self._books.turn()
+        self._ingest.turn()
         self._id = ""
         self.room = 0
         self.failure = None
@@ -220,8 +220,8 @@ class FastSending:
     def put_plain(self, start: bytes, data: bytes) -> int:
         """Take a message without headers, for which there is room; return its number."""
         self.room -= 1
-        book = self._books.current
-        number = book.taken = book.taken + 1
+        batch = self._ingest.current
+        number = batch.taken = batch.taken + 1
         command = fast_command(start, number, _APPEND, b"", data)
         self.waiting.append(command)
         self.waiting_bytes += len(command)
@@ -230,7 +230,7 @@ class FastSending:
         elif not self._is_write_due:
             self._is_write_due = True
             self._loop.call_soon(self.write)
-        return book.base + number
+        return batch.base + number
 
     def put(self, start: bytes, number: int, operation: int, block: bytes, data: bytes) -> None:
         """Queue the command of a message."""
@@ -247,7 +247,7 @@ class FastSending:
         """Write what waits, if a server is connected."""
         self._is_write_due = False
         if self.waiting and self._write(b"".join(self.waiting)):
-            self._books.current.written += len(self.waiting)
+            self._ingest.current.written += len(self.waiting)
             self.waiting.clear()
             self.waiting_bytes = 0
             self._was_idle = False
@@ -270,13 +270,13 @@ class FastSending:
 
     def ping(self) -> None:
         """Ask what has come; the server answers with an ack or a gap."""
-        written = self._books.current.written
+        written = self._ingest.current.written
         if written:
             self._write(self._empty(written, Operation.PING))
 
     def _write_end(self) -> None:
         """End the batch without a message; more than once is fine, as it stores nothing."""
-        written = self._books.current.written
+        written = self._ingest.current.written
         if written:
             self._write(self._empty(written + 1, Operation.COMMIT_END))
 
@@ -325,19 +325,19 @@ class FastSending:
     @property
     def is_over(self) -> bool:
         """True when the batch takes nothing more."""
-        return self.failure is not None or self._books.current.has_ended
+        return self.failure is not None or self._ingest.current.has_ended
 
     def _count_room(self) -> None:
-        book = self._books.current
-        is_open = book.has_started and not self.is_over and not self._is_ending
-        self.room = max(book.room(self._outstanding), 0) if is_open else 0
+        batch = self._ingest.current
+        is_open = batch.has_started and not self.is_over and not self._is_ending
+        self.room = max(batch.room(self._outstanding), 0) if is_open else 0
 
     def _stalled(self) -> RequestTimeoutError:
-        book = self._books.current
+        batch = self._ingest.current
         odd = f"; {self._odd.message}" if self._odd is not None else ""
         return RequestTimeoutError(
             f"fast batch into {self._stream}: nothing was acked for {self._ack_timeout:g} s",
-            detail=f"message {book.base + book.acked} was the last{odd}",
+            detail=f"message {batch.base + batch.acked} was the last{odd}",
             hint="has the stream a leader? resume() goes on with another batch",
             retryable=True,
         )
@@ -345,9 +345,9 @@ class FastSending:
     # What the server and the connection tell.
 
     def _on_frames(self, frames: list[Frame]) -> None:
-        book = self._books.current
+        batch = self._ingest.current
         for frame in frames:
-            if book.has_ended or not self._id:
+            if batch.has_ended or not self._id:
                 break
             try:
                 answer = read_answer(frame, self._id, self._stream)
@@ -356,9 +356,9 @@ class FastSending:
                 continue
             match answer:
                 case FlowAck():
-                    before = book.acked, book.has_started
-                    book.on_ack(answer, self._flow)
-                    self._progress += before != (book.acked, book.has_started)
+                    before = batch.acked, batch.has_started
+                    batch.on_ack(answer, self._flow)
+                    self._progress += before != (batch.acked, batch.has_started)
                 case FlowGap():
                     self._on_gap(answer)
                 case Refused():
@@ -380,11 +380,11 @@ class FastSending:
                 )
             )
             answer = FinalAck(0, 0)  # Nothing of it is in the stream that was meant.
-        self._books.current.on_final(answer)
+        self._ingest.current.on_final(answer)
         self._drop()
 
     def _on_gap(self, answer: FlowGap) -> None:
-        span = self._books.current.on_gap(answer)
+        span = self._ingest.current.on_gap(answer)
         if span is None:
             return
         self._progress += 1
@@ -399,12 +399,12 @@ class FastSending:
             )
 
     def _on_refused(self, answer: Refused) -> None:
-        book = self._books.current
+        batch = self._ingest.current
         is_ours = answer.stream == self._stream
         if answer.is_unknown_batch and is_ours:
             self._progress += 1
             self._fail(answer.error)
-            book.on_vanished()
+            batch.on_vanished()
             self._drop()
             return
         if not answer.is_message:
@@ -413,16 +413,16 @@ class FastSending:
             return
         self._progress += 1
         error = answer.error if is_ours else self._stray(answer)
-        book.on_refused(replace(answer, error=error))
+        batch.on_refused(replace(answer, error=error))
         if answer.number == 1 and answer.is_early:
             self._fail(error)
-            book.on_final(FinalAck(0, 0))  # There was no batch yet, or the server has dropped it.
+            batch.on_final(FinalAck(0, 0))  # There was no batch yet, or the server has dropped it.
             self._drop()
         elif not self._gaps_are_ok:
             self._fail(error)
 
     def _stray(self, answer: Refused) -> NatsStreamError:
-        number = self._books.current.base + answer.number
+        number = self._ingest.current.base + answer.number
         return WrongStreamError(
             f"fast batch into {self._stream}, message {number}: its subject belongs to stream "
             f"{answer.stream}",
@@ -446,15 +446,15 @@ class FastSending:
         self.waiting_bytes = 0
 
     def _on_connection(self) -> None:
-        book = self._books.current
-        if book.written and not book.has_started and not book.has_ended:
+        batch = self._ingest.current
+        if batch.written and not batch.has_started and not batch.has_ended:
             # By another way a ping could come before the message itself, which would then begin a
             # batch of this id for a second time.
             self._fail(lost_error())
-            book.on_vanished()
+            batch.on_vanished()
         if self._client.is_connected:
             self.largest = self._client.max_payload_bytes
-            if self._id and not book.has_ended:
+            if self._id and not batch.has_ended:
                 if self._is_ending or self.failure is not None:
                     self._write_end()
                 else:
@@ -462,7 +462,7 @@ class FastSending:
                     self.write()
         else:
             if self._gaps_are_ok:
-                book.on_break()
+                batch.on_break()
             if self._client.is_closed:
                 self._fail(self._client.closing_error())
         self._wake()
@@ -470,25 +470,25 @@ class FastSending:
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation != "publish" or event.subject not in self.starts:
             return
-        book = self._books.current
+        batch = self._ingest.current
         self._progress += 1
         self._fail(denied_error(event))
-        if not book.has_started:
-            book.on_final(FinalAck(0, 0))
+        if not batch.has_started:
+            batch.on_final(FinalAck(0, 0))
         self._wake()
 
     def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
         prefix = self._client.options.inbox_prefix
         error.hint = f"allow {prefix}.> in the user's permissions, or set inbox_prefix"
         self._fail(error)
-        self._books.current.on_vanished()
+        self._ingest.current.on_vanished()
         self._wake()
 
     def _keep_alive(self) -> None:
         """Ping a batch into which nothing was written for a while."""
         self._keeper = self._loop.call_later(self._keep_alive_s, self._keep_alive)
-        book = self._books.current
-        if self._was_idle and book.written and not self.is_over:
+        batch = self._ingest.current
+        if self._was_idle and batch.written and not self.is_over:
             with suppress(NatsStreamError):
                 self.ping()
         self._was_idle = True

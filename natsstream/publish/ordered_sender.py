@@ -27,16 +27,16 @@ from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
 from natsstream.publish.destination import Destination, check_teller, taken_over
 from natsstream.publish.guards import Guard, MessageIdGuard, NoChain, is_unclustered
 from natsstream.publish.outgoing import add_header
-from natsstream.publish.pub_ack import PubAck, read_ack
-from natsstream.publish.publish import RETRY_WAIT_S
-from natsstream.publish.publisher_options import PublisherOptions
-from natsstream.publish.sending import (
+from natsstream.publish.pipelined_sender import (
     TICK_S,
     WRITE_BYTES,
     Writer,
     lost_error,
     overdue_error,
 )
+from natsstream.publish.pub_ack import PubAck, read_ack
+from natsstream.publish.publish import RETRY_WAIT_S
+from natsstream.publish.publisher_options import PublisherOptions
 
 # A server needs longer than this to be started again in a cluster and to give a stream replicas.
 _SEEN_FOR_S = 1.0
@@ -69,7 +69,7 @@ class _Placed(PendingMessage):
         self.is_first = False
 
 
-class OrderedSending:
+class OrderedSender:
     """Sends in runs; see the top of the file."""
 
     def __init__(
