@@ -67,7 +67,7 @@ _HOMES = {
     "ObjectWatch": "natsstream.objects.watch",
     "OrderedConsumer": "natsstream.read.ordered",
     "PlainBucket": "natsstream.kv.plain",
-    "Processing": "natsstream.consume.delivery.processing",
+    "Processing": "natsstream.consume.delivery.delivered",
     "Publisher": "natsstream.publish.publisher",
     "PushMessages": "natsstream.consume.push.subscription",
     "Stream": "natsstream.streams.stream",

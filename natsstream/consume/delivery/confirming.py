@@ -8,7 +8,6 @@ before it is asked. Many verdicts share one look.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from natsstream._wire.acks import ack_text
 from natsstream.consume.delivery.knowledge import Knowledge, is_forgotten, read_knowledge
@@ -24,7 +23,6 @@ from natsstream.errors import (
     RequestTimeoutError,
     TransportError,
 )
-from natsstream.fields import Fields
 
 # An answer takes some milliseconds; where it takes longer, it is asked for twice at first.
 _ATTEMPT_S = 0.25
@@ -34,21 +32,13 @@ _RETRY_WAIT_S = 0.1
 # What was on its way to readers when the server went away has been handled by then.
 _DOUBT_S = 2.0
 
-Look = Callable[[float], Awaitable[Fields | None]]
-"""Asks for the consumer's info within some seconds; None where nobody tells.
-
-Raises:
-    ConsumerDeletedError: It is gone.
-"""
-
 
 class Confirming:
     """Sends the verdicts of one consumer's messages, and waits for their answers."""
 
-    def __init__(self, source: ConsumerSource, look: Look) -> None:
+    def __init__(self, source: ConsumerSource) -> None:
         self._source = source
         self._client = source.api.client
-        self._look = look
         self._attempt_s = _ATTEMPT_S
         self._connections = self._client.connections
         self._doubt_until = 0.0
@@ -143,7 +133,7 @@ class Confirming:
             async with asyncio.timeout_at(deadline), self._looking:
                 if self._known_since < since:
                     began = loop.time()
-                    info = await self._look(deadline - began)
+                    info = await self._source.check_exists(deadline - began)
                     self._known = None if info is None else read_knowledge(info, began)
                     self._known_since = began
                 return self._known

@@ -1,10 +1,21 @@
-"""A message that a consumer delivered, to be settled."""
+"""A message that a consumer delivered, and how it is settled: acks, naks, keepalives.
+
+Law: no task and no future for an ack. The verdicts of one turn of the loop leave in one write, in
+the order of each message, and never later than `FLUSH_AT` acks; a failed write is logged.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
+from types import TracebackType
+from typing import TypeAlias
 
 from natsstream._wire.acks import ack_deliveries
+from natsstream._wire.encode import ack_commands, is_word, verdict_command
 from natsstream._wire.parser import Frame
 from natsstream.api.message import Message
 from natsstream.consume.delivery.ack_kinds import (
@@ -12,15 +23,20 @@ from natsstream.consume.delivery.ack_kinds import (
     IN_PROGRESS,
     AckKind,
     nak_body,
+    outcome_of,
     term_body,
 )
-from natsstream.consume.delivery.ack_sender import FLUSH_AT, AckSender
-from natsstream.consume.delivery.backoff import Backoff
+from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns
+from natsstream.consume.delivery.confirming import Confirming
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
-from natsstream.consume.delivery.processing import Processing
-from natsstream.errors import MessageSettledError, UsageError
+from natsstream.consume.delivery.source import ConsumerSource
+from natsstream.errors import MessageSettledError, NatsStreamError, SubjectError, UsageError
+
+_log = logging.getLogger(__name__)
 
 _NEXT_TIMEOUT_S = 5.0
+FLUSH_AT = 64
+"""Acks that leave at once; the server works on them while the reader handles more."""
 
 
 class DeliveredMessage(Message):
@@ -202,7 +218,7 @@ class DeliveredMessage(Message):
             raise UsageError(
                 "a push consumer sends the next message by itself", hint="use ack() instead"
             )
-        return await self._settling.ack_next(self, timeout=timeout)
+        return await self._settling.ack_next(self, timeout)
 
     def processing(
         self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
@@ -274,3 +290,174 @@ class DeliveredMessage(Message):
     def __repr__(self) -> str:
         state = f" {self._verdict.value}" if self._verdict is not None else ""
         return f"<DeliveredMessage {self.sequence} {self.subject!r} {len(self.data)} bytes{state}>"
+
+
+class Processing:
+    """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
+
+    def __init__(
+        self,
+        message: DeliveredMessage,
+        settling: AckSender,
+        *,
+        keepalive: bool,
+        backoff: Backoff | None,
+        confirm: bool,
+    ) -> None:
+        self._message = message
+        self._settling = settling
+        self._keepalive = keepalive
+        self._backoff = backoff
+        self._confirm = confirm
+
+    async def __aenter__(self) -> DeliveredMessage:
+        if self._keepalive:
+            self._settling.keep_alive(self._message)
+        return self._message
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        message = self._message
+        self._settling.let_go(message)
+        backoff = self._backoff or backoff_from_ns(self._settling.source.backoff_ns)
+        outcome = outcome_of(error, delivered=message.delivered, backoff=backoff)
+        if message.is_settled:
+            return outcome.is_told
+        if outcome.verdict is AckKind.ACK:
+            await message.ack(confirm=self._confirm)
+        elif outcome.verdict is AckKind.TERM:
+            await message.term(reason=outcome.reason)
+        else:
+            await message.nak(delay=outcome.delay_s)
+        return outcome.is_told
+
+
+class AckSender:
+    """Sends the verdicts of one consumer's messages; a handle of a consumer has one.
+
+    Attributes:
+        source: The consumer.
+        acks: Ack subjects whose plain acks wait for the loop's turn; for `DeliveredMessage` alone.
+        ack_next: How to settle a message and get the next one; None where messages are pushed.
+    """
+
+    def __init__(self, source: ConsumerSource) -> None:
+        self.source: ConsumerSource = source
+        self.acks: list[bytes] = []
+        self.ack_next: AckNext | None = None
+        self._others: list[bytes] = []
+        self._is_scheduled = False
+        self._kept: set[DeliveredMessage] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._confirming: Confirming | None = None
+
+    # Verdicts that nobody waits for.
+
+    def begin(self) -> None:
+        """See to it that what is added now leaves in this turn of the loop.
+
+        Raises:
+            ConnectionClosedError: The connection was closed: nothing leaves any more.
+        """
+        if self._is_scheduled:
+            return
+        client = self.source.api.client
+        if client.is_closed:
+            raise client.closing_error()
+        self._is_scheduled = True
+        asyncio.get_running_loop().call_soon(self._flush_soon)
+
+    def send(self, reply: bytes, body: bytes) -> None:
+        """Send any verdict in this turn of the loop.
+
+        Raises:
+            ConnectionClosedError: The connection was closed.
+            SubjectError: The message came with a reply subject to which nothing can go.
+        """
+        command = verdict_command(reply, body)
+        self.begin()
+        self._others.append(command)
+
+    def flush(self) -> None:
+        """Send what waits for the loop's turn."""
+        acks, others = self.acks, self._others
+        if not acks and not others:
+            return
+        commands = b"".join(others)
+        if acks:
+            commands += self._acks(acks)
+        count = len(acks) + len(others)
+        acks.clear()
+        others.clear()
+        if self.source.ack_policy == "none":
+            return  # Nobody listens for them.
+        try:
+            self.source.api.client.write(commands)
+        except NatsStreamError as error:
+            _log.warning(
+                "%d verdicts on messages of %s could not be sent, these come again: %s",
+                count,
+                self.source.what,
+                error.message,
+            )
+
+    def _acks(self, acks: list[bytes]) -> bytes:
+        try:
+            return ack_commands(acks)
+        except SubjectError as error:
+            # The message said that it was acked: no caller is left to tell.
+            sendable = [each for each in acks if is_word(each)]
+            count = len(acks) - len(sendable)
+            what = self.source.what
+            _log.warning("%d acks of messages of %s can not be sent: %s", count, what, error)
+            return ack_commands(sendable) if sendable else b""
+
+    def _flush_soon(self) -> None:
+        self._is_scheduled = False
+        self.flush()
+
+    async def request(
+        self, message: DeliveredMessage, body: bytes, *, timeout: float | None
+    ) -> None:
+        """Send a verdict and wait until the server confirms it; see `Confirming.ask`."""
+        self.flush()
+        if self._confirming is None:
+            self._confirming = Confirming(self.source)
+        await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
+
+    # Messages that are being worked on.
+
+    def keep_alive(self, message: DeliveredMessage) -> None:
+        """Tell the server twice in each lease that a message is being worked on, until `let_go`."""
+        self._kept.add(message)
+        if self._timer is None:
+            self._arm()
+
+    def let_go(self, message: DeliveredMessage) -> None:
+        """Tell the server no more."""
+        self._kept.discard(message)
+        if not self._kept and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self.source.lease_s / 2, self._remind)
+
+    def _remind(self) -> None:
+        self._timer = None
+        if not self._kept or self.source.api.client.is_closed:
+            return
+        for message in self._kept:
+            if not message.is_settled:
+                with suppress(SubjectError):  # Its verdict will tell.
+                    self.send(message.reply, IN_PROGRESS)
+        self._arm()
+
+
+AckNext: TypeAlias = Callable[[DeliveredMessage, float], Awaitable[DeliveredMessage | None]]
+"""Acks a message and returns the next one, within so many seconds."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from natsstream._wire import subjects
+from natsstream.errors import (
+    ConsumerDeletedError,
+    NatsStreamError,
+    NotFoundError,
+    TransportError,
+)
 from natsstream.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from natsstream.api.requests import Api
+    from natsstream.fields import Fields
 
 _ACK_WAIT_S = 30.0
 
@@ -59,3 +67,40 @@ class ConsumerSource:
     def what(self) -> str:
         """What errors call it."""
         return f"consumer {self.consumer} of stream {self.stream}"
+
+    async def info(self, timeout: float | None = None) -> Fields:
+        """Return the server's info of the consumer.
+
+        Args:
+            timeout: Seconds to wait; None is `request_timeout`.
+
+        Raises:
+            NotFoundError: The consumer, or its stream, does not exist.
+            TransportError: The server did not answer in time.
+        """
+        subject = subjects.consumer_info(self.stream, self.consumer)
+        return await self.api.read(subject, None, what=self.what, timeout=timeout)
+
+    async def check_exists(self, timeout: float) -> Fields | None:
+        """Return the consumer's info; None when the server did not answer in time.
+
+        Raises:
+            ConsumerDeletedError: The consumer, or its stream, does not exist.
+        """
+        try:
+            return await self.info(max(timeout, 0.001))
+        except NotFoundError as error:
+            raise self.deleted_error(error) from error
+        except TransportError as error:
+            if not error.retryable:
+                raise
+        return None
+
+    def deleted_error(self, cause: NatsStreamError | None = None) -> ConsumerDeletedError:
+        """Return the error for the readers of a consumer that was deleted."""
+        return ConsumerDeletedError(
+            f"{self.what} was deleted",
+            detail=cause.message if cause is not None else "",
+            hint="create it with consumers.ensure(); the server deletes an ephemeral consumer, or "
+            "one with inactive_threshold, when it is not pulled from for that long",
+        )

@@ -10,8 +10,7 @@ from natsstream.consume.pull.outcomes import PullOutcome, PullStatus
 from natsstream.consume.pull.subscription import PullSubscription
 
 if TYPE_CHECKING:
-    from natsstream.consume.delivery.ack_sender import AckSender
-    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
     from natsstream.consume.pull.open_pulls import PullTimes
     from natsstream.consume.pull.requests import FetchOptions
     from natsstream.errors import NatsStreamError

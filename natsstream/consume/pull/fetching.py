@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_text
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
-from natsstream.consume.delivery.ack_sender import deleted_error
 from natsstream.consume.pull.fetched import FetchedMessages
 from natsstream.consume.pull.inbox_pool import InboxPool
 from natsstream.consume.pull.outcomes import (
@@ -39,8 +38,7 @@ from natsstream.errors import (
 from natsstream.fields import Fields
 
 if TYPE_CHECKING:
-    from natsstream.consume.delivery.ack_sender import AckSender
-    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
     from natsstream.consume.pull.fetch_inbox import FetchInbox
 
 _RETRY_WAIT_S = 0.1
@@ -76,9 +74,7 @@ class Fetcher:
             await self._source.api.require(*features)
         return await _Call(self, options).run()
 
-    async def ack_next(
-        self, message: DeliveredMessage, *, timeout: float
-    ) -> DeliveredMessage | None:
+    async def ack_next(self, message: DeliveredMessage, timeout: float) -> DeliveredMessage | None:
         """Settle a message and return the next one.
 
         Raises:
@@ -307,7 +303,7 @@ class _Call:
             await self._wait_for_leader(said)
             return False
         if end is PullOutcome.CONSUMER_DELETED:
-            raise deleted_error(self._source)
+            raise self._source.deleted_error()
         if end in (PullOutcome.LIMIT, PullOutcome.TOO_MANY_PULLS):
             raise limit_error(said, self._source)
         raise refusal(said, self._source)
@@ -329,5 +325,5 @@ class _Call:
     async def _check_exists(self) -> Fields | None:
         """Ask about the consumer, within the time that is left, and a moment at least."""
         with suppress(RequestTimeoutError):
-            return await self._owner.settling.check_exists(max(self._left_s(), GRACE_S))
+            return await self._source.check_exists(max(self._left_s(), GRACE_S))
         return None

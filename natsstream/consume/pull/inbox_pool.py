@@ -16,7 +16,7 @@ from natsstream.consume.pull.fetch_inbox import FetchInbox
 from natsstream.consume.pull.session import give_back
 
 if TYPE_CHECKING:
-    from natsstream.consume.delivery.ack_sender import AckSender
+    from natsstream.consume.delivery.delivered import AckSender
     from natsstream.consume.pull.requests import FetchOptions
     from natsstream.events import PermissionDenied
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
-from natsstream.consume.delivery.ack_sender import AckSender
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.requests import ConsumeOptions
 from natsstream.consume.pull.session import ConsumeSession
 from natsstream.errors import UsageError

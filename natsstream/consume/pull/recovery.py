@@ -6,8 +6,6 @@ import asyncio
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from natsstream._wire import subjects
-from natsstream.consume.delivery.ack_sender import deleted_error
 from natsstream.consume.delivery.events import ConsumerRecreated, LimitExceeded, Reconnected
 from natsstream.consume.pull.outcomes import is_crowded
 from natsstream.errors import ConnectionLostError, NatsStreamError, NotFoundError
@@ -131,9 +129,8 @@ class Recovery:
         """Ask about the consumer; returns whether it is known to be there."""
         engine = self._session
         source = engine.settling.source
-        subject = subjects.consumer_info(source.stream, source.consumer)
         try:
-            info = await source.api.read(subject, None, what=source.what, timeout=_LOOK_TIMEOUT_S)
+            info = await source.info(_LOOK_TIMEOUT_S)
             created_ns = info.moment("created")
             if created_ns != self._created_ns:
                 engine.events.put(ConsumerRecreated(consumer=source.consumer))
@@ -141,7 +138,7 @@ class Recovery:
             self._adapt(info)
         except NotFoundError as error:
             self._trouble = None
-            engine.lose_consumer(deleted_error(source, error))
+            engine.lose_consumer(source.deleted_error(error))
             return False
         except NatsStreamError as error:
             if not error.retryable:

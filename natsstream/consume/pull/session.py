@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from natsstream._wire.permission_violations import denied_error
 from natsstream.consume.delivery.ack_kinds import AckKind
-from natsstream.consume.delivery.ack_sender import AckSender, deleted_error
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.event_stream import EventStream
 from natsstream.consume.delivery.events import (
     ConsumerDeleted,
@@ -325,7 +324,7 @@ class ConsumeSession:
         elif end is PullOutcome.NO_RESPONDERS:
             self._recovery.begin(Cause.NO_RESPONDERS)
         elif end is PullOutcome.CONSUMER_DELETED:
-            self.lose_consumer(deleted_error(source))
+            self.lose_consumer(source.deleted_error())
         elif end is PullOutcome.WRONG_PIN:
             if self._requests.set_pin(""):
                 self.events.put(Unpinned())

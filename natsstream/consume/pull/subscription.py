@@ -15,14 +15,13 @@ from natsstream._wire import subjects
 from natsstream._wire.acks import is_ack_subject
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import parse_status
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.open_pulls import OpenPulls
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus, read_status
 
 if TYPE_CHECKING:
     from natsstream._wire.client import Subscription
     from natsstream._wire.parser import Frame
-    from natsstream.consume.delivery.ack_sender import AckSender
     from natsstream.consume.pull.open_pulls import PullTimes
     from natsstream.errors import NatsStreamError
 

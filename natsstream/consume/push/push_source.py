@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from natsstream._wire import subjects
 from natsstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,13 +49,12 @@ class PushSource:
             StreamNotFoundError: Its stream is gone.
             TransportError: There was no answer in time.
         """
-        source = self.consumer
-        subject = subjects.consumer_info(source.stream, source.consumer)
-        answer = await source.api.read(subject, None, what=source.what)
+        answer = await self.consumer.info()
         deliver_subject = answer.part("config").text("deliver_subject", "")
         delivered = answer.part("delivered").count("consumer_seq")
         if not deliver_subject:
             raise UsageError(
-                f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
+                f"{self.consumer.what} does not push",
+                hint="consume(), fetch() and next() pull from it",
             )
         return PushState(deliver_subject, answer.flag("push_bound"), delivered)

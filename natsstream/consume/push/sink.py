@@ -10,14 +10,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_numbers, is_ack_subject, parse_ack_subject
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.push.buffer import DeliveryCount, FlowRequest, PushBuffer, read_control
 from natsstream.consume.push.push_events import DeliveriesMissed
 from natsstream.errors import NatsStreamError, ProtocolError, SlowReaderError
 
 if TYPE_CHECKING:
     from natsstream._wire.parser import Frame
-    from natsstream.consume.delivery.ack_sender import AckSender
     from natsstream.consume.delivery.event_stream import EventStream
     from natsstream.consume.push.push_source import PushSource
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from natsstream.arguments import check_int, check_seconds
 from natsstream.consume.delivery.ack_kinds import nak_body
-from natsstream.consume.delivery.ack_sender import AckSender, deleted_error
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.event_stream import EventStream
 from natsstream.consume.delivery.events import ConsumerDeleted, HeartbeatsMissed, Reconnected
 from natsstream.consume.push.buffer import PushBuffer
@@ -312,7 +311,7 @@ class PushMessages:
                 self._events.put(DeliverSubjectChanged(subject=self._subject))
         except NotFoundError as error:
             self._events.put(ConsumerDeleted(consumer=source.consumer))
-            self._fail(deleted_error(source, error))
+            self._fail(source.deleted_error(error))
         except NatsStreamError as error:
             if error.retryable:
                 _log.info("%s could not be looked for: %s", source.what, error.message)

@@ -12,8 +12,7 @@ from contextlib import suppress
 from time import monotonic
 
 from natsstream.consume.delivery.ack_kinds import IN_PROGRESS
-from natsstream.consume.delivery.ack_sender import AckSender
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.work.report import WorkReport
 from natsstream.errors import NatsStreamError
 

@@ -16,8 +16,7 @@ from typing import Protocol, Self
 
 from natsstream.arguments import check_seconds
 from natsstream.consume.dead_letters.manager import DeadLetters
-from natsstream.consume.delivery.ack_sender import AckSender
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.work.handlers import Handler, check_result
 from natsstream.consume.work.in_progress import InProgressTimer
 from natsstream.consume.work.options import WorkOptions, make_policy

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from natsstream.consume.delivery.ack_sender import AckSender
-from natsstream.consume.delivery.delivered import DeliveredMessage
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.fetched import FetchedMessages
 from natsstream.consume.pull.fetching import Fetcher
 from natsstream.consume.pull.messages import ConsumerMessages

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from natsstream.consume.delivery.ack_sender import AckSender
 from natsstream.consume.delivery.backoff import Backoff
+from natsstream.consume.delivery.delivered import AckSender
 from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.pull.requests import ConsumeOptions, group_options
 from natsstream.consume.work.handlers import ErrorSink, Handler, check_handler

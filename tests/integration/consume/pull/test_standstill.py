@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
+from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.pull import fetching, inbox_pool, session, subscription
 from natsstream.fields import Fields
 from natsstream.testing import FaultProxy
@@ -93,15 +94,14 @@ async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
         async with connect(proxy.url) as js:
             worker = await worker_of(js, stream_name, 3, ack_wait=ACK_WAIT_S)
             await worker.fetch(1, no_wait=True)
-            settling = worker._pulling().settling  # pyright: ignore[reportPrivateUsage]
-            check = settling.check_exists
+            check = ConsumerSource.check_exists
 
-            async def go_on(timeout: float) -> Fields | None:
+            async def heal_and_check(source: ConsumerSource, timeout: float) -> Fields | None:
                 monkeypatch.setattr(fetching, "GRACE_S", 30)
                 proxy.heal()
-                return await check(max(timeout, 30))
+                return await check(source, max(timeout, 30))
 
-            monkeypatch.setattr(settling, "check_exists", go_on)
+            monkeypatch.setattr(ConsumerSource, "check_exists", heal_and_check)
             proxy.stall()
 
             assert sequences(await worker.fetch(10, timeout=0.1)) == [2, 3]

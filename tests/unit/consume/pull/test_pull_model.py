@@ -11,7 +11,7 @@ from contextlib import suppress
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from natsstream.consume.delivery.ack_sender import AckSender
+from natsstream.consume.delivery.delivered import AckSender
 from natsstream.consume.pull.fetching import Fetcher
 from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.pull.requests import ConsumeOptions, FetchOptions
