@@ -59,8 +59,8 @@ class ObjectBucketConfig(ViewConfig):
 
         Cost: no request.
         """
-        place = StoreSubjects(self.name)
-        subjects = [place.chunk_filter, place.meta_filter]
+        subjects = StoreSubjects(self.name)
+        subjects = [subjects.chunk_filter, subjects.meta_filter]
         return self._stream({"subjects": subjects, **_CONVENTIONS, **_DEFAULTS, **self._given()})
 
     @classmethod

@@ -1,60 +1,61 @@
-"""What a caller says of an object: description, headers and metadata, as they are stored; pure.
+"""A caller's description, headers and metadata of an object, as they are stored; pure rules.
 
-Law: what other clients could not read is refused before anything is sent; the caller's objects are
-never changed.
+Law: values that other clients could not read are refused before anything is sent; the caller's
+mappings are never changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
 
 from natsstream.arguments import check_utf8, described
 from natsstream.errors import ConfigError
+from natsstream.objects.info import ObjectInfo
 
 ObjectHeaders: TypeAlias = Mapping[str, str | Sequence[str]]
 """Header values by name, as a caller gives them; a list gives a header several values."""
 
 
-def check_description(value: object) -> str:
-    """Return a description.
+class Description:
+    """A caller's texts for an object; None keeps the stored ones.
+
+    Args:
+        description: Free text.
+        headers: A value, or a list of values, by name.
+        metadata: Texts by key.
 
     Raises:
-        ConfigError: It is no text that UTF-8 can write.
+        ConfigError: A value has the wrong type, or UTF-8 cannot encode it.
     """
-    return check_utf8(value, "description")
+
+    def __init__(self, description: object, headers: object, metadata: object) -> None:
+        self._fields: dict[str, Any] = {}
+        if description is not None:
+            self._fields["description"] = check_utf8(description, "description")
+        if headers is not None:
+            self._fields["headers"] = {
+                key: _header_values(value, f"header {key!r}")
+                for key, value in _items(headers, "headers")
+            }
+        if metadata is not None:
+            self._fields["metadata"] = {
+                key: check_utf8(value, f"metadata {key!r}")
+                for key, value in _items(metadata, "metadata")
+            }
+
+    def apply(self, info: ObjectInfo) -> ObjectInfo:
+        """Return an info with these texts."""
+        return replace(info, **self._fields)
 
 
-def check_headers(values: object) -> dict[str, tuple[str, ...]]:
-    """Return headers with all of their values.
-
-    Raises:
-        ConfigError: It is no mapping of texts, or of lists of texts.
-    """
-    checked: dict[str, tuple[str, ...]] = {}
-    for key, value in _items(values, "headers"):
-        what = f"header {key!r}"
-        if isinstance(value, str):
-            checked[key] = (check_utf8(value, what),)
-        elif isinstance(value, list | tuple):
-            several = cast("Sequence[object]", value)
-            checked[key] = tuple(check_utf8(each, what) for each in several)
-        else:
-            raise ConfigError(
-                f"{what} is {described(value)}", hint="give a text, or a list of them"
-            )
-    return checked
-
-
-def check_metadata(values: object) -> dict[str, str]:
-    """Return metadata.
-
-    Raises:
-        ConfigError: It is no mapping of texts.
-    """
-    return {
-        key: check_utf8(value, f"metadata {key!r}") for key, value in _items(values, "metadata")
-    }
+def _header_values(value: object, what: str) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (check_utf8(value, what),)
+    if isinstance(value, list | tuple):
+        return tuple(check_utf8(each, what) for each in cast("Sequence[object]", value))
+    raise ConfigError(f"{what} is {described(value)}", hint="give a text, or a list of texts")
 
 
 def _items(values: object, what: str) -> list[tuple[str, object]]:

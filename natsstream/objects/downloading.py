@@ -1,21 +1,31 @@
-"""An object into a file: whole or not at all, and a download that broke goes on.
+"""Writes an object into a file: complete or not at all, and resumes a download that broke.
 
-Law: the target is replaced in one step by a file whose size and digest are the object's; until then
-it stays what it was. A part file belongs to one version of the object: its name has the nuid. What
-is in it is not trusted, its digest is taken again.
+Law: the target is replaced in one step, by a file that has the object's size and digest; until then
+it is unchanged. A part file belongs to one version of the object: its name has the nuid. Its bytes
+are not trusted: a resumed download hashes them again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple, cast
 
-from natsstream.errors import ChunksDamagedError, IntegrityError, ObjectExpiredError
-from natsstream.objects.links import ResolvedObject
+from natsstream.arguments import check_bool, check_callable, described
+from natsstream.errors import (
+    ChunksDamagedError,
+    ConfigError,
+    IntegrityError,
+    ObjectChangedError,
+    ObjectExpiredError,
+)
+from natsstream.objects.info import ObjectInfo
+from natsstream.objects.links import ResolvedObject, find_object
+from natsstream.objects.meta_store import MetaStore, object_not_found
 from natsstream.objects.part_file import PartFile
-from natsstream.objects.reader import ObjectReader, chunked
+from natsstream.objects.reader import READS_MAX, ObjectReader, chunked_value
 from natsstream.streams.chunks.value import Progress
 
 _T = TypeVar("_T")
@@ -23,36 +33,66 @@ _Ts = TypeVarTuple("_Ts")
 _WRITE_BYTES = 1 << 20
 
 
-class Download:
-    """One object on its way into a file.
+async def download_object(
+    meta_store: MetaStore, name: str, path: object, *, resume: bool, progress: Progress | None
+) -> ObjectInfo:
+    """Write an object into a file; see `ObjectStore.get_file`."""
+    target = check_path(path)
+    check_bool(resume, "resume")
+    if progress is not None:
+        check_callable(progress, "progress", takes="bytes done and bytes in all")
+    for attempt in range(READS_MAX):
+        resolved = await find_object(meta_store, name)
+        if resolved is None:
+            raise object_not_found(meta_store.subjects.bucket, name)
+        try:
+            await _Download(resolved, target, progress).run(resume=resume)
+        except ObjectChangedError:
+            if attempt == READS_MAX - 1:
+                raise
+        else:
+            return resolved.info
+    raise AssertionError("unreachable")
+
+
+def check_path(path: object) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        ConfigError: It is no path as text.
+    """
+    given = cast("str | os.PathLike[str]", path)
+    shown: object = os.fspath(given) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(shown, str) or not shown or "\0" in shown:
+        raise ConfigError(
+            f"the path is {described(cast('object', path))}",
+            hint="give a path as text or pathlib.Path",
+        )
+    return Path(shown)
+
+
+class _Download:
+    """A download of one object into a file.
 
     Args:
-        found: The object.
-        open_at: Returns a reader of that version from an offset on.
-        path: The target.
-        progress: Gets the bytes that are in the part file.
+        resolved: The object.
+        path: The file.
+        progress: Called with the bytes in the part file and the bytes in all.
     """
 
-    def __init__(
-        self,
-        found: ResolvedObject,
-        open_at: Callable[[int], ObjectReader],
-        path: Path,
-        progress: Progress | None,
-    ) -> None:
-        self._info = found.info
-        self._value = chunked(found)
-        self._open_at = open_at
-        self._part = PartFile(path, found.info.nuid)
+    def __init__(self, resolved: ResolvedObject, path: Path, progress: Progress | None) -> None:
+        self._resolved = resolved
+        self._value = chunked_value(resolved)
+        self._part = PartFile(path, resolved.info.nuid)
         self._progress = progress
 
     async def run(self, *, resume: bool) -> None:
-        """Write the file; see `ObjectStore.get_file`."""
+        """Write the file."""
         part = self._part
         try:
             await _in_thread(part.open)
             if resume:
-                while await _in_thread(part.take_over, self._info.size):
+                while await _in_thread(part.take_over, self._resolved.info.size):
                     pass
             else:
                 await _in_thread(part.restart)
@@ -61,7 +101,7 @@ class Download:
             except ChunksDamagedError:
                 if part.digest() is None:
                     raise
-                # What was there was another's, or damaged on the disk: from the beginning.
+                # The part file was another program's, or damaged on the disk: start again.
                 await _in_thread(part.restart)
                 await self._write_rest()
         except BaseException as error:
@@ -73,7 +113,10 @@ class Download:
             part.close()
 
     async def _write_rest(self) -> None:
-        async with self._open_at(self._part.done) as reader:
+        resolved = self._resolved
+        async with ObjectReader(
+            resolved.meta_store, resolved.info.name, offset=self._part.done, resolved=resolved
+        ) as reader:
             waiting: list[bytes] = []
             size = 0
             async for piece in reader:
@@ -91,18 +134,19 @@ class Download:
             return
         await _in_thread(self._part.append, pieces)
         if self._progress is not None:
-            self._progress(self._part.done, self._info.size)
+            self._progress(self._part.done, self._resolved.info.size)
 
     def _check(self) -> None:
-        """Check what an earlier download has begun; what was read from the start is verified."""
-        value, done, digest = self._value, self._part.done, self._part.digest()
+        """Check a resumed download; the reader verifies one from the start."""
+        info, value = self._resolved.info, self._value
+        done, digest = self._part.done, self._part.digest()
         kind = "missing" if done < value.size else "surplus"
         if done == value.size:
             if digest is None or not value.digest or digest == value.digest:
                 return
             kind = "digest"
         raise ChunksDamagedError(
-            f"object {self._info.name!r} of store {self._info.bucket}: the file has {done} bytes "
+            f"object {info.name!r} of store {info.bucket}: the file has {done} bytes "
             f"with SHA-256 {digest.hex() if digest else 'not taken'}, which are not the object's",
             subject=value.subject,
             kind=kind,
@@ -111,11 +155,11 @@ class Download:
 
 
 async def _in_thread(work: Callable[[*_Ts], _T], *arguments: *_Ts) -> _T:
-    """Run what may block in a thread, to its end also when cancelled: the file is closed then."""
+    """Run a blocking call in a thread, to its end even if cancelled: the file is closed then."""
     running = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         return await asyncio.shield(running)
     finally:
         if not running.done():
             await asyncio.wait([running])
-            running.exception()  # The cancel is what is told.
+            running.exception()  # The cancel is raised instead.

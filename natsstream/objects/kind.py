@@ -14,8 +14,8 @@ def _is_store(config: StreamConfig) -> bool:
     """Tell whether a stream is an object store: by its name, and by what it captures."""
     if not STORE.is_named(config.name):
         return False
-    place = StoreSubjects(STORE.name_of(config.name))
-    return {place.chunk_filter, place.meta_filter} <= set(config.subjects or ())
+    subjects = StoreSubjects(STORE.name_of(config.name))
+    return {subjects.chunk_filter, subjects.meta_filter} <= set(config.subjects or ())
 
 
 STORE: Kind = Kind(

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from natsstream.api.diff import ConfigChange
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
+from natsstream.objects.meta_store import MetaStore
 from natsstream.objects.store import ObjectStore
 from natsstream.objects.store_listing import EVERY_STORE, ObjectStoreListing
 from natsstream.objects.store_subjects import StoreSubjects
@@ -154,4 +155,5 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
             yield name
 
     async def _open(self, stream: Stream) -> ObjectStore:
-        return ObjectStore(self._js, stream, StoreSubjects(STORE.name_of(stream.name)))
+        subjects = StoreSubjects(STORE.name_of(stream.name))
+        return ObjectStore(MetaStore(self._js, stream, subjects))

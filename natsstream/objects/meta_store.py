@@ -1,16 +1,15 @@
-"""Reads and writes what a store says of its objects: one message an object, replaced as a whole.
+"""Reads and writes the metas of a store: one message an object, replaced as a whole.
 
-Law: a meta is replaced only by someone who has seen it: every write says which revision it stands
-on, and one that stands on an older one is refused and begins again. So nobody removes chunks that
-a meta still points to, and none are forgotten.
+Law: a meta is replaced only by a writer that has seen it: every write names the revision that it
+replaces, and a write on an older revision is refused and starts again. So no writer removes chunks
+that a meta still points to, and no chunks are forgotten.
 
-A rename is two writes, and a process may be killed between them, or others may write. So it writes
-three times: the old meta says in a header what it will be called (`renamed_to`), the new meta says
-what it was called (`renamed_from`), then the old one is removed. Whoever is about to write the old
-one in between settles that first: where the new meta holds the same chunks the old one is removed;
-where it does not, the new name gets another revision, so that a rename under way is refused. So two
-names never share chunks for good. Other clients see both names until then, and read the same bytes
-under both.
+A rename writes three times, because a process may be killed between two writes, or others may
+write: the old meta gets the new name in a header (`renamed_to`), the new meta gets the old name
+(`renamed_from`), then the old meta is removed. A writer that finds a marked meta finishes the
+rename first. If the new meta points to the same chunks, the old meta is removed. If not, the new
+name gets another revision, so the server refuses the rename in progress. So two names never share
+chunks for good. Until then other clients see both names, and read the same bytes under both.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from typing import NamedTuple
 from natsstream.api.message import Message
 from natsstream.errors import (
     ObjectMetaError,
+    ObjectNotFoundError,
     TransportError,
     WrongLastSequenceError,
     WrongStreamError,
@@ -39,25 +39,27 @@ from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 
 RENAMED_TO = "Natsstream-Renamed-To"
-"""Header of a meta that is being renamed: the name that it gets, in base64 for URLs."""
+"""Header of a meta that is being renamed: the new name, in base64 for URLs."""
 RENAMED_FROM = "Natsstream-Renamed-From"
-"""Header of a meta that was renamed: the name that it had, in base64 for URLs."""
+"""Header of a meta that was renamed: the old name, in base64 for URLs."""
 
 # Each attempt that fails means that another writer's has not.
-_ATTEMPTS_MAX = 16
-# On replicas a write is refused while another one to its subject is under way.
-_PAUSE_S = 0.02
+ATTEMPTS_MAX = 16
+# A replicated stream refuses a write while another one to its subject is in flight.
+PAUSE_S = 0.02
+# During a walk a renamed object may be missed under both names.
+_WALKS_MAX = 3
 
 
 class StoredMeta(NamedTuple):
-    """What a store has under a name.
+    """The meta that a store has under a name.
 
     Attributes:
-        revision: The sequence of the message; 0 where there is none. What a write stands on.
-        info: What it says; None where there is none, or none that can be read.
-        renamed_to: The name that it is to get; empty for none.
-        renamed_from: The name that it had; empty for none.
-        error: Why it can not be read; None where it can, or where there is none.
+        revision: The sequence of the message, which a write replaces; 0 if there is none.
+        info: The object's info; None if there is none, or none that can be read.
+        renamed_to: The new name of a rename in progress, or empty.
+        renamed_from: The old name of a rename, or empty.
+        error: Why the meta cannot be read; None if it can, or if there is none.
     """
 
     revision: int = 0
@@ -68,82 +70,101 @@ class StoredMeta(NamedTuple):
 
     @property
     def live(self) -> ObjectInfo | None:
-        """What it says of an object that is there; None for a deleted one."""
+        """The info of an object that exists; None for a deleted one."""
         return None if self.info is None or self.info.deleted else self.info
+
+    def readable(self) -> StoredMeta:
+        """Return this meta, or raise the ObjectMetaError of one that cannot be read."""
+        if self.error is not None:
+            raise self.error
+        return self
 
 
 class MetaStore:
-    """What one store says of its objects.
+    """Reads and writes the metas of one store.
 
     Attributes:
-        place: The store's subjects.
-        stream: The stream that holds it.
+        stream: The store's stream.
+        subjects: The store's subjects.
     """
 
-    def __init__(self, js: JetStreamContext, stream: Stream, place: StoreSubjects) -> None:
+    def __init__(self, js: JetStreamContext, stream: Stream, subjects: StoreSubjects) -> None:
         self._js = js
         self.stream: Stream = stream
-        self.place: StoreSubjects = place
+        self.subjects: StoreSubjects = subjects
 
-    async def read(self, name: str, *, settle: bool = False) -> StoredMeta:
-        """Return what the store has under a name, as the stream's leader knows it.
+    async def of_store(self, bucket: str) -> MetaStore:
+        """Return the metas of a store, this one or another.
 
-        An old meta that a killed rename has left reads as none.
+        Raises:
+            StreamNotFoundError: The other store does not exist.
+            TransportError: The server did not answer in time.
+
+        Cost: one round trip for another store.
+        """
+        subjects = StoreSubjects(bucket)
+        if subjects == self.subjects:
+            return self
+        return MetaStore(self._js, await self._js.streams.get(subjects.stream), subjects)
+
+    async def read(self, name: str, *, finish_rename: bool = False) -> StoredMeta:
+        """Return the meta of an object from the stream's leader.
+
+        The old meta of a killed rename reads as none.
 
         Args:
             name: A legal name.
-            settle: Also finish such a rename, or see to it that it can not go on; for whoever is
-                about to write.
+            finish_rename: Also finish or refuse a rename in progress; writers must.
 
         Raises:
             TransportError: The server did not answer in time.
-            NatsStreamError: What `write` raises, where there is something to settle.
+            NatsStreamError: A rename could not be finished; see `write`.
 
-        Cost: one round trip; two to five more where a rename was not finished.
+        Cost: one round trip; two to five more after an unfinished rename.
         """
-        held = await self._look(name)
-        if not held.renamed_to or held.live is None:
-            return held
-        if not settle:
-            target = await self._look(held.renamed_to)
-            return StoredMeta(revision=held.revision) if _holds(target, held.live) else held
-        return await self._settled(name, held)
+        stored = await self._read_stored(name)
+        if not stored.renamed_to or stored.live is None:
+            return stored
+        if finish_rename:
+            return await self._finish_rename(name, stored)
+        target = await self._read_stored(stored.renamed_to)
+        return StoredMeta(revision=stored.revision) if _points_to(target, stored.live) else stored
 
-    async def _look(self, name: str) -> StoredMeta:
-        """Return what is stored under a name."""
-        with STORE.translate_errors(self.place.bucket):
-            message = await self.stream.get(last_by_subject=self.place.meta_subject(name))
-        return StoredMeta() if message is None else held_in(message, self.place, name)
+    async def _read_stored(self, name: str) -> StoredMeta:
+        """Return the meta as it is stored."""
+        with STORE.translate_errors(self.subjects.bucket):
+            message = await self.stream.get(last_by_subject=self.subjects.meta_subject(name))
+        return StoredMeta() if message is None else parse_meta(message, self.subjects, name)
 
-    async def _settled(self, name: str, held: StoredMeta) -> StoredMeta:
-        """Return what is stored under a name when no rename of it can go on any more."""
-        for attempt in range(_ATTEMPTS_MAX):
-            if not held.renamed_to or held.live is None:
-                return held
-            target = await self._look(held.renamed_to)
-            if _holds(target, held.live):
-                await self.remove(name, held.revision)
+    async def _finish_rename(self, name: str, stored: StoredMeta) -> StoredMeta:
+        """Return the meta as it is stored once no rename of it can continue."""
+        for attempt in range(ATTEMPTS_MAX):
+            if not stored.renamed_to or stored.live is None:
+                return stored
+            target = await self._read_stored(stored.renamed_to)
+            if _points_to(target, stored.live):
+                await self.remove(name, stored.revision)
                 return StoredMeta()
             if target.error is not None or target.live is not None:
-                break  # Not what a rename under way has seen there, so it is refused.
-            if attempt:  # Else it may be under way, and done in a moment.
-                marker = new_marker(held.renamed_to, self.place)
+                break  # The rename expects another revision there, so it is refused.
+            if attempt:  # At first it may be in progress, and done in a moment.
+                marker = new_marker(stored.renamed_to, self.subjects)
                 with suppress(WrongLastSequenceError):
                     await self.write(marker, revision=target.revision)
                     break
-            await asyncio.sleep(_PAUSE_S)
-            held = await self._look(name)
-        return held._replace(renamed_to="")
+            await asyncio.sleep(PAUSE_S)
+            stored = await self._read_stored(name)
+        return stored._replace(renamed_to="")
 
     async def remove(self, name: str, revision: int) -> int:
-        """Remove a meta, unless there is a newer one; returns how many were removed.
+        """Remove a meta, unless there is a newer one; return how many were removed.
 
         Raises:
             TransportError: No answer.
 
         Cost: one round trip.
         """
-        subject = self.place.meta_subject(name)
+        subject = self.subjects.meta_subject(name)
         return await self.stream.purge(subject=subject, before=revision + 1)
 
     async def write(
@@ -154,28 +175,28 @@ class MetaStore:
         renamed_to: str = "",
         renamed_from: str = "",
     ) -> ObjectInfo:
-        """Store a meta in the place of the one that it stands on.
+        """Replace a meta.
 
         Args:
-            info: What to store; its time and revision are not.
-            revision: The revision that it stands on, 0 for none; None replaces whatever is there.
-            renamed_to: The name that it is to get.
-            renamed_from: The name that it had.
+            info: The object's info; its time and revision are not stored.
+            revision: The revision to replace, 0 for none; None replaces any.
+            renamed_to: The new name of a rename.
+            renamed_from: The old name of a rename.
 
         Returns:
-            The same with its revision; when it was stored is not known without asking.
+            The info with its revision and without a time, because acks have none.
 
         Raises:
-            WrongLastSequenceError: Somebody else has written this meta.
-            WrongStreamError: Another stream than this store's has taken it.
-            TransportError: No ack, and it is not there; it may still come.
-            NatsStreamError: What `JetStream.publish` raises.
+            WrongLastSequenceError: Another writer has written this meta.
+            WrongStreamError: Another stream than this store's has stored it.
+            TransportError: No ack, and it is not stored; it may still arrive.
+            NatsStreamError: As for `JetStream.publish`.
 
-        Cost: one round trip; one more where the ack was lost.
+        Cost: one round trip; one more after a lost ack.
         """
         names = {RENAMED_TO: renamed_to, RENAMED_FROM: renamed_from}
         headers = {key: _encoded(name) for key, name in names.items() if name}
-        subject, data = self.place.meta_subject(info.name), info.to_json()
+        subject, data = self.subjects.meta_subject(info.name), info.to_json()
         try:
             ack = await self._js.publish(
                 subject,
@@ -185,22 +206,22 @@ class MetaStore:
                 expect=None if revision is None else Expect(last_subject_seq=revision),
             )
         except TransportError:
-            # Stored or not: the leader knows.
-            stored = await self._found(subject, data, revision)
-            if not stored:
+            # The leader knows whether it was stored.
+            sequence = await self._find_write(subject, data, revision)
+            if not sequence:
                 raise
-            return replace(info, revision=stored, mtime_ns=0, renamed_from=renamed_from)
+            return replace(info, revision=sequence, mtime_ns=0, renamed_from=renamed_from)
         home = self.stream.cached.domain or domain_of(self._js.api_prefix)
-        if ack.stream != self.place.stream or (ack.domain and home and ack.domain != home):
+        if ack.stream != self.subjects.stream or (ack.domain and home and ack.domain != home):
             raise WrongStreamError(
-                f"object {info.name!r} of store {self.place.bucket}: stored by stream {ack.stream}"
-                f"{f' of domain {ack.domain}' if ack.domain else ''}",
+                f"object {info.name!r} of store {self.subjects.bucket}: stored by stream "
+                f"{ack.stream}{f' of domain {ack.domain}' if ack.domain else ''}",
                 hint="stores of one name in two connected domains capture the same subjects",
             )
         return replace(info, revision=ack.sequence, mtime_ns=0, renamed_from=renamed_from)
 
-    async def _found(self, subject: str, data: bytes, revision: int | None) -> int:
-        """Return the sequence at which a meta without an ack was stored; 0 where it is not."""
+    async def _find_write(self, subject: str, data: bytes, revision: int | None) -> int:
+        """Return the sequence of a meta whose ack was lost; 0 if it is not stored."""
         try:
             message = await self.stream.get(last_by_subject=subject)
         except TransportError:
@@ -212,96 +233,126 @@ class MetaStore:
     async def change(
         self, name: str, decide: Callable[[StoredMeta], ObjectInfo]
     ) -> tuple[StoredMeta, ObjectInfo]:
-        """Replace a meta by what is decided from it, again where another writer was faster.
+        """Replace a meta by one computed from it, again if another writer was faster.
 
         Args:
             name: A legal name.
-            decide: Returns what to store instead of what is there, or raises.
+            decide: Returns the new info for the stored meta, or raises.
 
         Returns:
-            What was there, and what is there now.
+            The meta that was replaced, and the info that is stored now.
 
         Raises:
-            WrongLastSequenceError: Others were faster each time.
-            NatsStreamError: What `decide` and `write` raise.
+            WrongLastSequenceError: Other writers were faster each time.
+            NatsStreamError: As for `decide` and `write`.
 
-        Cost: two round trips, three after a rename; the same again for each other writer that was
-        faster.
+        Cost: two round trips, three after a rename; as many again for each faster writer.
         """
-        for attempt in range(_ATTEMPTS_MAX):
-            held = await self.read(name, settle=True)
-            info = decide(held)
-            if held.renamed_from:  # While this meta still tells that the other one is left over.
-                await self.read(held.renamed_from, settle=True)
+        for attempt in range(ATTEMPTS_MAX):
+            stored = await self.read(name, finish_rename=True)
+            info = decide(stored)
+            if stored.renamed_from:  # Only this meta still names the other one.
+                await self.read(stored.renamed_from, finish_rename=True)
             try:
-                return held, await self.write(info, revision=held.revision)
+                return stored, await self.write(info, revision=stored.revision)
             except WrongLastSequenceError:
-                if attempt == _ATTEMPTS_MAX - 1:
+                if attempt == ATTEMPTS_MAX - 1:
                     raise
-                await asyncio.sleep(_PAUSE_S * attempt)
+                await asyncio.sleep(PAUSE_S * attempt)
         raise AssertionError("unreachable")
 
-    async def release(self, held: StoredMeta) -> None:
+    async def remove_chunks(self, replaced: StoredMeta) -> None:
         """Remove the chunks of a meta that was replaced.
 
         Args:
-            held: What was there before, as `read` with `settle` or `change` has returned it.
+            replaced: The meta that `change`, or `read` with `finish_rename`, returned.
 
         Raises:
-            TransportError: No answer; the sweep finds what is left.
+            TransportError: No answer; a sweep finds the chunks.
 
         Cost: one round trip.
         """
-        info = held.info
-        if info is None or not info.nuid:
-            return
-        await self.stream.purge(subject=self.place.chunk_subject(info.nuid))
+        info = replaced.info
+        if info is not None and info.nuid:
+            await self.stream.purge(subject=self.subjects.chunk_subject(info.nuid))
+
+    async def used_chunks(self) -> set[str]:
+        """Return the subjects of all chunks that a meta points to, for a sweep.
+
+        Deleted objects and links point to none.
+
+        Raises:
+            ObjectMetaError: A meta cannot be read, so its chunks are not known.
+            NatsStreamError: As for reading the stream.
+
+        Cost: one read of all metas, up to three while others write; memory of one text for each
+        object.
+        """
+        used: set[str] = set()
+        revision = (await self.stream.info()).state.last_seq
+        for _ in range(_WALKS_MAX):
+            before = revision
+            async with self.stream.latest(filters=(self.subjects.meta_filter,)) as metas:
+                async for message in metas.initial():
+                    name = self.subjects.name_of(message.subject) or message.subject
+                    live = parse_meta(message, self.subjects, name).readable().live
+                    if live is not None and live.nuid:
+                        used.add(self.subjects.chunk_subject(live.nuid))
+            revision = (await self.stream.info()).state.last_seq
+            if revision == before:
+                break
+        return used
 
 
-def held_in(message: Message, place: StoreSubjects, name: str) -> StoredMeta:
-    """Return what a stored message says of an object.
+def parse_meta(message: Message, subjects: StoreSubjects, name: str) -> StoredMeta:
+    """Return the meta in a stored message.
 
     Args:
         message: A message under one of the store's meta subjects.
-        place: The store.
-        name: The object's name, as the subject has it.
+        subjects: The store's subjects.
+        name: The object's name, from the message's subject.
     """
-    headers = message.headers
     keys = (RENAMED_TO, RENAMED_FROM)
-    renamed_to, renamed_from = (_decoded(headers.get(key), place, name) for key in keys)
-    sequence = message.sequence
+    renamed_to, renamed_from = (_decoded(message.headers.get(key), subjects, name) for key in keys)
     try:
         info = ObjectInfo.from_json(
             message.data,
-            bucket=place.bucket,
+            bucket=subjects.bucket,
             name=name,
-            revision=sequence,
+            revision=message.sequence,
             mtime_ns=message.time_ns,
             renamed_from=renamed_from,
         )
     except ObjectMetaError as error:
-        return StoredMeta(sequence, None, renamed_to, renamed_from, error)
-    return StoredMeta(sequence, info, renamed_to, renamed_from)
+        return StoredMeta(message.sequence, None, renamed_to, renamed_from, error)
+    return StoredMeta(message.sequence, info, renamed_to, renamed_from)
 
 
-def new_marker(name: str, place: StoreSubjects) -> ObjectInfo:
-    """Return the marker of a deleted object of which nothing is known."""
-    return ObjectInfo(name=name, bucket=place.bucket, nuid=new_nuid(), deleted=True)
+def new_marker(name: str, subjects: StoreSubjects) -> ObjectInfo:
+    """Return the marker of a deleted object whose info is not known."""
+    return ObjectInfo(name=name, bucket=subjects.bucket, nuid=new_nuid(), deleted=True)
 
 
-def _holds(held: StoredMeta, info: ObjectInfo) -> bool:
-    """Tell whether a meta points to the same chunks."""
-    return held.live is not None and held.live.nuid == info.nuid
+def object_not_found(bucket: str, name: str) -> ObjectNotFoundError:
+    """Return the error of an object that a store does not have."""
+    return ObjectNotFoundError(
+        f"store {bucket} has no object {name!r}", hint="names() yields the names of its objects"
+    )
+
+
+def _points_to(stored: StoredMeta, info: ObjectInfo) -> bool:
+    """Return True if a meta points to the chunks of an info."""
+    return stored.live is not None and stored.live.nuid == info.nuid
 
 
 def _encoded(name: str) -> str:
     return base64.urlsafe_b64encode(name.encode()).decode()
 
 
-def _decoded(text: str | None, place: StoreSubjects, own: str) -> str:
-    """Return the other name in a header; empty where it is none that we have written."""
+def _decoded(text: str | None, subjects: StoreSubjects, own: str) -> str:
+    """Return the other name in a header; empty if we have not written it."""
     try:
         other = base64.b64decode(text or "", altchars=b"-_", validate=True).decode()
-        return "" if other == own else check_object_name(other, place)
+        return "" if other == own else check_object_name(other, subjects)
     except (binascii.Error, ValueError):
         return ""

@@ -34,12 +34,14 @@ def check_bucket_name(bucket: object) -> str:
     return STORE.check_name(bucket)
 
 
-def check_object_name(name: object, place: StoreSubjects, what: str = "the object's name") -> str:
+def check_object_name(
+    name: object, subjects: StoreSubjects, what: str = "the object's name"
+) -> str:
     """Return the name of an object.
 
     Args:
         name: What was given.
-        place: The store.
+        subjects: The store's subjects.
         what: What errors call it.
 
     Raises:
@@ -50,7 +52,7 @@ def check_object_name(name: object, place: StoreSubjects, what: str = "the objec
     if not text:
         raise ObjectNameError(f"{what} is empty", hint="give a name such as 'a.bin'")
     try:
-        subject = place.meta_subject(text)
+        subject = subjects.meta_subject(text)
     except UnicodeEncodeError as error:
         raise ObjectNameError(
             f"{what} {described(text, with_type=False)} is no text that UTF-8 can write",
@@ -60,15 +62,15 @@ def check_object_name(name: object, place: StoreSubjects, what: str = "the objec
     if len(subject) > SUBJECT_BYTES_MAX:
         raise ObjectNameError(
             f"{what} {text[:40]!r}... has {len(text.encode())} bytes",
-            hint=f"store {place.bucket} takes names of at most {name_bytes_max(place)} bytes: the "
-            "server closes the connection on longer subjects",
+            hint=f"names in store {subjects.bucket} have at most {name_bytes_max(subjects)} bytes: "
+            "the server closes the connection on longer subjects",
         )
     return text
 
 
-def name_bytes_max(place: StoreSubjects) -> int:
+def name_bytes_max(subjects: StoreSubjects) -> int:
     """Return the most bytes that the name of an object can have: base64 makes 4 of 3."""
-    room = SUBJECT_BYTES_MAX - len(place.meta_filter[:-1])
+    room = SUBJECT_BYTES_MAX - len(subjects.meta_filter[:-1])
     return room // 4 * 3
 
 

@@ -1,9 +1,9 @@
-"""Stores one object: its chunks, then what the store says of it, then the old chunks are removed.
+"""Puts one object: stores its chunks, then its meta, then removes the old chunks.
 
-Law: the old object stays readable until the new one is whole. Chunks are removed only when it is
-certain that no meta points to them: where the fate of a meta is not known they stay, for the sweep.
-Each put has a nuid of its own, also the second attempt of one put, so what comes late of a first
-attempt can not spoil the second.
+Law: the old object stays readable until the new one is complete. Chunks are removed only when it is
+certain that no meta points to them: if the fate of a meta is not known they stay, for a sweep. Each
+put, and each retry, has a nuid of its own, so late messages of a failed attempt cannot damage the
+next one.
 Source: ADR-20; nats.go jetstream/object.go Put.
 """
 
@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from natsstream.arguments import check_seconds
 from natsstream.errors import (
     ChunksDamagedError,
     NatsStreamError,
@@ -24,6 +25,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
 )
 from natsstream.objects.info import ObjectInfo, ObjectOptions, write_digest
+from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta
 from natsstream.objects.names import new_nuid
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
@@ -32,59 +34,74 @@ from natsstream.streams.chunks.value import Progress
 from natsstream.streams.endings import endings_of
 
 RETRY_FOR_S = 30.0
-"""How long a put of what can be read again is tried again, by default."""
+"""Seconds in which a put is retried by default, if its source can be read again."""
 _WAIT_S = 0.25
-# A leader that goes takes acks with it: who can begin again need not wait for them for long.
+# A leader that stops takes acks with it; a put that can be retried need not wait long for them.
 _ACK_TIMEOUT_S = 4.0
 _CLEAN_UP_S = 5.0
 # A meta that was sent is stored by then, or was lost.
-_LOOKS_MAX = 4
+_READS_MAX = 4
 
 
-class ObjectPut:
-    """One object on its way into a store.
+async def put_object(
+    meta_store: MetaStore,
+    info: ObjectInfo,
+    source: Source,
+    *,
+    chunk_size: int | None,
+    retry_for: float,
+    progress: Progress | None,
+) -> ObjectInfo:
+    """Store an object; see `ObjectStore.put`."""
+    retry_for = check_seconds(retry_for, "retry_for", may_be_zero=True)
+    put = _ObjectPut(meta_store, info, chunk_size, retry_for, progress)
+    with STORE.translate_errors(info.bucket):
+        return await put.run(source)
+
+
+class _ObjectPut:
+    """The put of one object.
 
     Args:
-        metas: The store.
-        info: What is to be said of it; its bytes are not known yet.
-        chunk_size: Bytes of a chunk; None is what the server takes.
-        retry_for: Seconds in which what fails for the moment is tried again.
-        progress: Gets the bytes that are stored.
+        meta_store: The metas of the store.
+        info: The object's info, without the fields of its chunks.
+        chunk_size: Bytes of a chunk; None is the default.
+        retry_for: Seconds in which retryable errors are retried.
+        progress: Called with the bytes stored and the bytes in all.
     """
 
     def __init__(
         self,
-        metas: MetaStore,
+        meta_store: MetaStore,
         info: ObjectInfo,
-        *,
         chunk_size: int | None,
         retry_for: float,
         progress: Progress | None,
     ) -> None:
-        self._metas = metas
-        self._endings = endings_of(metas.stream)
+        self._meta_store = meta_store
+        self._endings = endings_of(meta_store.stream)
         self._chunk_size = chunk_size
         self._info = info
         self._retry_for = retry_for
         self._progress = progress
         self._deadline = 0.0
-        # What the meta stood on that was, perhaps, stored.
+        # The meta that the new one replaces.
         self._replaced = StoredMeta()
-        # Whether a meta is on its way of which nobody knows whether it arrives.
-        self._may_come = False
+        # True if a meta was sent that may still arrive.
+        self._may_arrive = False
 
     async def run(self, source: Source) -> ObjectInfo:
-        """Store the object; see `ObjectStore.put`."""
+        """Store the chunks and the meta, then remove the old chunks."""
         info = await self._put_chunks(source)
         try:
-            stored = await self._point_to(info)
+            stored = await self._put_meta(info)
         except BaseException:
-            await self._endings.run(_in_time(self._give_up(info)))
+            await self._endings.run(_limited(self._clean_up(info)))
             raise
         try:
-            await self._release()
-        except BaseException:  # Cancelled: the old chunks go all the same.
-            await self._endings.run(_in_time(self._release()))
+            await self._remove_old_chunks()
+        except BaseException:  # Cancelled: the old chunks are removed all the same.
+            await self._endings.run(_limited(self._remove_old_chunks()))
             raise
         return stored
 
@@ -92,9 +109,9 @@ class ObjectPut:
         retry_for = self._retry_for if is_repeatable(source) else 0.0
         while True:
             nuid = new_nuid()
-            subject = self._metas.place.chunk_subject(nuid)
+            subject = self._meta_store.subjects.chunk_subject(nuid)
             try:
-                value = await self._metas.stream.chunks.put(
+                value = await self._meta_store.stream.chunks.put(
                     subject,
                     source,
                     chunk_size=self._chunk_size,
@@ -113,87 +130,86 @@ class ObjectPut:
                 options=ObjectOptions(max_chunk_size=value.chunk_size),
             )
 
-    async def _point_to(self, info: ObjectInfo) -> ObjectInfo:
-        """Store the meta, which may be asked for again: it stands on what it replaces."""
-
+    async def _put_meta(self, info: ObjectInfo) -> ObjectInfo:
+        """Store the meta; it names the revision that it replaces, so it can be repeated."""
         is_sent = False
 
-        def decide(held: StoredMeta) -> ObjectInfo:
+        def decide(stored: StoredMeta) -> ObjectInfo:
             nonlocal is_sent
-            if held.live is not None and held.live.nuid == info.nuid:
-                raise _StoredError(held.live)  # An attempt whose ack was lost.
-            self._replaced = held
+            if stored.live is not None and stored.live.nuid == info.nuid:
+                raise _StoredError(stored.live)  # An attempt whose ack was lost.
+            self._replaced = stored
             is_sent = True
             return info
 
         self._deadline = 0.0
         while True:
             try:
-                if self._deadline:  # It has waited for a server: a sweep may have been faster.
+                if self._deadline:  # It has waited: a sweep may have removed the chunks.
                     await self._check_chunks(info)
-                return (await self._metas.change(info.name, decide))[1]
-            except _StoredError as found:
-                return found.info
+                return (await self._meta_store.change(info.name, decide))[1]
+            except _StoredError as error:
+                return error.info
             except (NoRespondersError, ServerError) as error:
                 await self._wait(error, self._retry_for)
             except TransportError as error:
-                self._may_come = True
+                self._may_arrive = True
                 await self._wait(error, self._retry_for)
             except asyncio.CancelledError:
-                self._may_come = self._may_come or is_sent
+                self._may_arrive = self._may_arrive or is_sent
                 raise
 
     async def _check_chunks(self, info: ObjectInfo) -> None:
-        """Check that nothing points to chunks that have gone."""
-        subject = self._metas.place.chunk_subject(info.nuid)
-        counts = [each async for each in self._metas.stream.subject_counts(subject)]
-        held = sum([each.messages for each in counts])
-        if held < info.chunks:
+        """Check that the chunks still exist, before a meta points to them."""
+        subject = self._meta_store.subjects.chunk_subject(info.nuid)
+        counts = [each async for each in self._meta_store.stream.subject_counts(subject)]
+        count = sum([each.messages for each in counts])
+        if count < info.chunks:
             raise ChunksDamagedError(
-                f"object {info.name!r} of store {info.bucket}: its chunks were removed before the "
-                "store could point to them",
+                f"object {info.name!r} of store {info.bucket}: its chunks were removed before its "
+                "meta was stored",
                 subject=subject,
                 kind="missing",
-                detail=f"{info.chunks} were stored, {held} are there",
+                detail=f"{info.chunks} were stored, {count} are left",
                 hint="a sweep or the store's ttl was faster than the put; put it again",
             )
 
     async def _wait(self, error: NatsStreamError, retry_for: float) -> None:
-        """Wait a moment before another attempt, or raise when there is to be none."""
+        """Wait a moment before a retry, or raise if there is none."""
         now = asyncio.get_running_loop().time()
         self._deadline = self._deadline or now + retry_for
-        # Somebody who is faster each time ends some time.
-        is_passing = error.retryable or isinstance(error, WrongLastSequenceError)
-        if not is_passing or now + _WAIT_S >= self._deadline:
+        # Writers that are faster each time stop some time.
+        is_retryable = error.retryable or isinstance(error, WrongLastSequenceError)
+        if not is_retryable or now + _WAIT_S >= self._deadline:
             raise error
         await asyncio.sleep(_WAIT_S)
-        # It waits for a server, for as long as a request may take.
+        # This waits for a server, for as long as a request may take.
         with suppress(TransportError):
-            await self._metas.stream.info()
+            await self._meta_store.stream.info()
 
-    async def _give_up(self, info: ObjectInfo) -> None:
-        """Clean up after a meta that failed; nothing is removed that may be pointed to."""
-        held = await self._metas.read(info.name)
-        for _ in range(_LOOKS_MAX if self._may_come else 0):
-            if held.revision != self._replaced.revision:
+    async def _clean_up(self, info: ObjectInfo) -> None:
+        """Remove the chunks that no meta points to, after a meta failed."""
+        stored = await self._meta_store.read(info.name)
+        for _ in range(_READS_MAX if self._may_arrive else 0):
+            if stored.revision != self._replaced.revision:
                 break
             await asyncio.sleep(_WAIT_S)
-            held = await self._metas.read(info.name)
-        if held.live is not None and held.live.nuid == info.nuid:
-            await self._metas.release(self._replaced)
-        elif not self._may_come or held.revision != self._replaced.revision:
-            # What it stands on is not there any more, so it would be refused.
-            subject = self._metas.place.chunk_subject(info.nuid)
-            await self._metas.stream.chunks.remove(subject)
+            stored = await self._meta_store.read(info.name)
+        if stored.live is not None and stored.live.nuid == info.nuid:
+            await self._meta_store.remove_chunks(self._replaced)
+        elif not self._may_arrive or stored.revision != self._replaced.revision:
+            # The revision that it replaces is gone, so the server would refuse the meta.
+            subject = self._meta_store.subjects.chunk_subject(info.nuid)
+            await self._meta_store.stream.chunks.remove(subject)
 
-    async def _release(self) -> None:
-        """Remove the old object's chunks; what can not be removed now is for the sweep."""
+    async def _remove_old_chunks(self) -> None:
+        """Remove the old object's chunks; a sweep finds those that cannot be removed now."""
         with suppress(TransportError, ServerError):
-            await self._metas.release(self._replaced)
+            await self._meta_store.remove_chunks(self._replaced)
 
 
-async def _in_time(clean_up: Coroutine[Any, Any, None]) -> None:
-    """Clean up; what can not be removed now is for the sweep."""
+async def _limited(clean_up: Coroutine[Any, Any, None]) -> None:
+    """Clean up for a limited time; a sweep finds what is left."""
     with suppress(NatsStreamError, TimeoutError):
         async with asyncio.timeout(_CLEAN_UP_S):
             await clean_up

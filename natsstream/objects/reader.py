@@ -1,16 +1,17 @@
-"""The bytes of one object as its reader sees them.
+"""Reads the bytes of an object.
 
-Law: what is read is one version of the object. When it is replaced or deleted meanwhile the read
-ends with an error that says so; it never goes on with the bytes of another version.
+Law: a read returns the bytes of one version. It raises ObjectChangedError when the object is
+replaced or deleted during the read, and never continues with another version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from natsstream.arguments import check_int
 from natsstream.errors import (
     ChunksDamagedError,
     NatsStreamError,
@@ -23,70 +24,73 @@ from natsstream.errors import (
 )
 from natsstream.objects.info import ObjectInfo, read_digest
 from natsstream.objects.kind import STORE
-from natsstream.objects.links import ResolvedObject
+from natsstream.objects.links import ResolvedObject, find_object
+from natsstream.objects.meta_store import MetaStore, object_not_found
 from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.value import ChunkedValue
 from natsstream.units import NS_PER_SECOND, duration_ns
+
+READS_MAX = 5
+"""A writer that replaces an object this often during reads does nothing else."""
 
 
 class ObjectReader:
     """Reads an object, or a part of it; made by `ObjectStore.open`, used with `async with`.
 
-    Iterate it for pieces of bytes as they are stored, or `read` as many as are wanted. One task
-    reads at a time. Leaving the block frees everything here and on the server.
+    Iterate it for pieces of bytes as they are stored, or call `read` for a number of bytes. One
+    task reads at a time. Leaving the block frees everything here and on the server.
     """
 
     def __init__(
         self,
-        find: Callable[[], Awaitable[ResolvedObject | None]],
-        *,
+        meta_store: MetaStore,
         name: str,
-        store: str,
-        offset: int,
-        length: int | None,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        resolved: ResolvedObject | None = None,
     ) -> None:
-        self._find = find
+        check_int(offset, "offset", minimum=0)
+        if length is not None:
+            check_int(length, "length", minimum=0)
+        self._meta_store = meta_store
         self._name = name
-        self._store = store
         self._offset = offset
         self._length = length
-        self._found: ResolvedObject | None = None
+        self._resolved = resolved  # Given, it is read also where there is another one by now.
         self._chunks: ChunkReader | None = None
 
     @property
     def info(self) -> ObjectInfo:
-        """What the store says of the object that is read; behind links, of what they lead to."""
-        if self._found is None:
+        """The info of the object; for a link, its target's."""
+        if self._chunks is None or self._resolved is None:
             raise _not_open()
-        return self._found.info
+        return self._resolved.info
 
     @property
     def size(self) -> int:
-        """Bytes that it gives in all: of the part, where a part was asked for."""
+        """Bytes in all: of the part, if a part is read."""
         return self._opened().size
 
     async def __aenter__(self) -> Self:
         """Find the object.
 
         Raises:
-            ObjectNotFoundError: There is no such object, or it is deleted.
+            ObjectNotFoundError: The object does not exist, or is deleted.
             BucketNotFoundError: The store was deleted.
-            ObjectLinkError: It is a link to a store, or links lead on and on.
-            ObjectMetaError: What is stored of it can not be read.
+            ObjectLinkError: The object links to a store, or there are too many links.
+            ObjectMetaError: The object's meta cannot be read.
             TransportError: The server did not answer in time.
         """
         if self._chunks is not None:
             raise UsageError("a reader opens once", hint="call box.open(name) again")
-        found = await self._find()
-        if found is None:
-            raise ObjectNotFoundError(
-                f"store {self._store} has no object {self._name!r}",
-                hint="names() yields those that it has",
-            )
-        self._found = found
-        chunks = found.metas.stream.chunks
-        value = chunked(found)
-        self._chunks = chunks.open(value, offset=self._offset, length=self._length)
+        resolved = self._resolved or await find_object(self._meta_store, self._name)
+        if resolved is None:
+            raise object_not_found(self._meta_store.subjects.bucket, self._name)
+        self._resolved = resolved
+        self._chunks = resolved.meta_store.stream.chunks.open(
+            chunked_value(resolved), offset=self._offset, length=self._length
+        )
         await self._chunks.__aenter__()
         return self
 
@@ -104,25 +108,25 @@ class ObjectReader:
             await self._chunks.close()
 
     def __aiter__(self) -> Self:
-        """Iterate pieces: of what `read` has left, then as they are stored."""
+        """Iterate pieces: first the rest of what `read` began, then as they are stored."""
         return self
 
     async def __anext__(self) -> bytes:
         """Return the next piece; no piece is empty.
 
         Raises:
-            StopAsyncIteration: That was all of it; a whole object is verified then.
+            StopAsyncIteration: All bytes were read; those of a whole object are verified.
             ChunksDamagedError: Chunks are missing, there are too many, or the digest differs.
-            ObjectChangedError: It was replaced or deleted meanwhile.
-            ObjectExpiredError: The store has a `ttl`, and chunks are not there any more.
-            BucketNotFoundError: The store was deleted meanwhile.
-            UsageError: It is not open, another task reads, or an earlier read was cancelled.
-            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+            ObjectChangedError: The object was replaced or deleted during the read.
+            ObjectExpiredError: The store has a `ttl`, and chunks have expired.
+            BucketNotFoundError: The store was deleted during the read.
+            UsageError: The reader is not open, another task reads, or a read was cancelled.
+            ConnectionLostError: The connection did not come back within `reconnect_timeout`.
         """
-        return await self._told(anext(self._opened()))
+        return await self._explained(anext(self._opened()))
 
     async def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as were asked for; fewer, or none, at the end.
+        """Return the next `size` bytes; fewer, or none, at the end.
 
         Args:
             size: How many; -1 is all that are left, in memory.
@@ -131,44 +135,61 @@ class ObjectReader:
             ConfigError: `size` is no such number.
             NatsStreamError: As for iterating.
         """
-        return await self._told(self._opened().read(size))
+        return await self._explained(self._opened().read(size))
 
     def _opened(self) -> ChunkReader:
         if self._chunks is None:
             raise _not_open()
         return self._chunks
 
-    async def _told(self, reading: Awaitable[bytes]) -> bytes:
-        """Wait for bytes; tell of the object and its store where they do not come."""
-        with STORE.translate_errors(
-            self._store if self._found is None else self._found.info.bucket
-        ):
+    async def _explained(self, reading: Awaitable[bytes]) -> bytes:
+        """Wait for bytes; raise errors of the object and its store instead of the stream's."""
+        with STORE.translate_errors(self.info.bucket):
             try:
                 return await reading
             except ChunksDamagedError as error:
                 raise await self._why(error) from error
 
     async def _why(self, error: ChunksDamagedError) -> NatsStreamError:
-        """Return why chunks are not there: of another version, expired, or damaged."""
-        if self._found is None:
-            return error
-        with suppress(TransportError):
-            if await is_changed(self._found):
-                return changed(self._found)
-            return await expired(self._found, error) or error
+        """Return why chunks are missing: of another version, expired, or damaged."""
+        resolved = self._resolved
+        if resolved is not None:
+            with suppress(TransportError):
+                now = (await resolved.meta_store.read(resolved.info.name)).live
+                if now is None or now.nuid != resolved.info.nuid:
+                    return ObjectChangedError(
+                        f"object {resolved.info.name!r} of store {resolved.info.bucket} was "
+                        "replaced or deleted while it was being read",
+                        hint="open it again and read from the beginning",
+                    )
+                return await _expired(resolved, error) or error
         return error
 
     def __repr__(self) -> str:
-        return f"<ObjectReader {self._store}/{self._name}>"
+        return f"<ObjectReader {self._meta_store.subjects.bucket}/{self._name}>"
 
 
-def chunked(found: ResolvedObject) -> ChunkedValue:
-    """Return what a store says of an object's bytes.
+async def read_object(meta_store: MetaStore, name: str) -> bytes | None:
+    """Return all bytes of an object; see `ObjectStore.get`."""
+    for attempt in range(READS_MAX):
+        try:
+            async with ObjectReader(meta_store, name) as reader:
+                return await reader.read()
+        except ObjectNotFoundError:
+            return None
+        except ObjectChangedError:
+            if attempt == READS_MAX - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def chunked_value(resolved: ResolvedObject) -> ChunkedValue:
+    """Return an object's bytes as a value in chunks.
 
     Raises:
-        ObjectMetaError: Its digest is none that anybody could check.
+        ObjectMetaError: Its digest cannot be checked.
     """
-    info = found.info
+    info = resolved.info
     digest = read_digest(info.digest) if info.digest else b""
     if digest is None:
         raise ObjectMetaError(
@@ -178,7 +199,7 @@ def chunked(found: ResolvedObject) -> ChunkedValue:
             hint="put the object again",
         )
     return ChunkedValue(
-        subject=found.metas.place.chunk_subject(info.nuid),
+        subject=resolved.meta_store.subjects.chunk_subject(info.nuid),
         size=info.size,
         chunks=info.chunks,
         digest=digest,
@@ -186,37 +207,23 @@ def chunked(found: ResolvedObject) -> ChunkedValue:
     )
 
 
-def changed(found: ResolvedObject) -> ObjectChangedError:
-    """Return the error of an object that is another one by now."""
-    return ObjectChangedError(
-        f"object {found.info.name!r} of store {found.info.bucket} was replaced or deleted while it "
-        "was being read",
-        hint="open it again and read from the beginning",
-    )
+async def _expired(
+    resolved: ResolvedObject, error: ChunksDamagedError
+) -> ObjectExpiredError | None:
+    """Return the error of an object whose chunks have expired; None if they cannot have.
 
-
-async def expired(found: ResolvedObject, error: ChunksDamagedError) -> ObjectExpiredError | None:
-    """Return the error of an object whose chunks the store keeps no longer; None if they may be.
-
-    Chunks are older than what is said of an object, by the time that the put took, and by more
-    where it was updated or renamed since.
+    Chunks are older than the object's meta, which is stored after them and by updates and renames.
     """
     if error.kind != "missing":
         return None
-    kept = (await found.metas.stream.info()).config.max_age  # It may have been changed.
-    if not kept:
+    max_age = (await resolved.meta_store.stream.info()).config.max_age  # May have changed.
+    if not max_age:
         return None
     return ObjectExpiredError(
-        f"object {found.info.name!r} of store {found.info.bucket} has expired: the store keeps "
-        f"bytes for {duration_ns(kept) / NS_PER_SECOND:g} s",
-        hint="put it again; update() and rename() do not make its bytes younger",
+        f"object {resolved.info.name!r} of store {resolved.info.bucket} has expired: the store "
+        f"keeps bytes for {duration_ns(max_age) / NS_PER_SECOND:g} s",
+        hint="put it again; update() and rename() do not extend the life of its bytes",
     )
-
-
-async def is_changed(found: ResolvedObject) -> bool:
-    """Tell whether a store has other bytes under an object's name by now, or none."""
-    held = await found.metas.read(found.info.name)
-    return held.live is None or held.live.nuid != found.info.nuid
 
 
 def _not_open() -> UsageError:

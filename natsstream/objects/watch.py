@@ -1,8 +1,7 @@
-"""Following a store: what it says of its objects now, then every change.
+"""Watches and lists the infos of a store.
 
-Law: each meta that is in the store is handed over once, in the order of the revisions. One that can
-not be read is counted and kept in `unreadable`, or raised, as the caller wants; it never ends a
-watch for good.
+Law: each stored meta is yielded once, in the order of revisions. One that cannot be read is counted
+and kept in `unreadable`, or raised; it never ends a watch for good.
 """
 
 from __future__ import annotations
@@ -14,90 +13,105 @@ from types import TracebackType
 from typing import Literal, Self
 
 from natsstream.api.message import Message
+from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import ObjectMetaError
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
-from natsstream.objects.meta_store import MetaStore, StoredMeta, held_in
+from natsstream.objects.meta_store import MetaStore, StoredMeta, parse_meta
 from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
 
 OnUnreadable = Literal["report", "raise"]
-ON_UNREADABLE = ("report", "raise")
 UNREADABLE_MAX = 256
-"""Errors that are kept; `unreadable_count` counts all."""
+"""Errors kept; `unreadable_count` counts all."""
 
 
-class _Reader:
-    """Reads messages as infos, and keeps what can not be read."""
+class _MetaReader:
+    """Reads messages as metas, and keeps the errors of those that cannot be read."""
 
     def __init__(
-        self, place: StoreSubjects, *, ignore_deletes: bool, on_unreadable: OnUnreadable
+        self, subjects: StoreSubjects, *, ignore_deletes: bool, on_unreadable: OnUnreadable
     ) -> None:
-        self._place = place
+        check_choice(on_unreadable, "on_unreadable", ("report", "raise"))
+        self._subjects = subjects
         self._ignores_deletes = ignore_deletes
         self._raises = on_unreadable == "raise"
         self.unreadable: deque[ObjectMetaError] = deque(maxlen=UNREADABLE_MAX)
         self.unreadable_count = 0
 
     def read(self, message: Message) -> tuple[StoredMeta, ObjectInfo | None]:
-        """Return what a message says, and the info to hand over; None for none."""
-        name = self._place.name_of(message.subject)
+        """Return a message's meta, and the info to yield, or None to skip it."""
+        name = self._subjects.name_of(message.subject)
         if name is None:
-            shown = message.subject.removeprefix(self._place.meta_filter[:-1])
+            shown = message.subject.removeprefix(self._subjects.meta_filter[:-1])
             error = ObjectMetaError(
-                f"store {self._place.bucket}: {shown[:80]!r} is no object's name in base64",
+                f"store {self._subjects.bucket}: {shown[:80]!r} is no object's name in base64",
                 name="",
                 revision=message.sequence,
                 hint="no client of object stores writes such a subject",
             )
-            return self._failed(StoredMeta(message.sequence, error=error), error)
-        held = held_in(message, self._place, name)
-        if held.error is not None:
-            return self._failed(held, held.error)
-        return held, held.live if self._ignores_deletes else held.info
-
-    def _failed(self, held: StoredMeta, error: ObjectMetaError) -> tuple[StoredMeta, None]:
-        self.unreadable.append(error)
+            stored = StoredMeta(message.sequence, error=error)
+        else:
+            stored = parse_meta(message, self._subjects, name)
+        if stored.error is None:
+            return stored, stored.live if self._ignores_deletes else stored.info
+        self.unreadable.append(stored.error)
         self.unreadable_count += 1
         if self._raises:
-            raise error
-        return held, None
+            raise stored.error
+        return stored, None
 
 
 class ObjectWatch:
     """Follows an object store; made by `ObjectStore.watch`.
 
     Iterate it in `async with`: leaving the block deletes its consumer on the server. One task reads
-    at a time. A loop that was left or cancelled can be taken up again, with the next info.
+    at a time. A new loop continues a loop that was left or cancelled, with the next info.
 
-    It goes on by itself after a lost connection, a restart of the server, a change of leaders and a
-    deleted consumer, however slow the reader is; `events()` and `report` tell of that.
+    After a lost connection, a server restart, a leader change or a deleted consumer the watch
+    resumes on its own, for readers of any speed; `events()` and `report` report it.
     """
 
     def __init__(
         self,
-        latest: Latest,
-        place: StoreSubjects,
+        meta_store: MetaStore,
         *,
+        include_history: bool,
         ignore_deletes: bool,
+        updates_only: bool,
+        resume_after: int | None,
+        created_ns: int | None,
         on_unreadable: OnUnreadable,
     ) -> None:
-        self._latest = latest
-        self._place = place
-        self._reader = _Reader(place, ignore_deletes=ignore_deletes, on_unreadable=on_unreadable)
+        check_bool(ignore_deletes, "ignore_deletes")
+        first = None
+        if resume_after is not None:
+            first = check_int(resume_after, "resume_after", minimum=0) + 1
+        subjects = meta_store.subjects
+        self._bucket = subjects.bucket
+        self._reader = _MetaReader(
+            subjects, ignore_deletes=ignore_deletes, on_unreadable=on_unreadable
+        )
+        self._latest = meta_store.stream.latest(
+            filters=[subjects.meta_filter],
+            include_history=include_history,
+            updates_only=updates_only,
+            first=first,
+            created_ns=created_ns,
+        )
 
     async def __aenter__(self) -> Self:
-        """Find the start and make the first consumer.
+        """Find the start and create the first consumer.
 
         Raises:
-            BucketNotFoundError: There is no such store.
-            StreamRecreatedError: The store is not the one of `created_ns`, or has not come to
-                `resume_after`: it was deleted and made again.
+            BucketNotFoundError: The store was deleted.
+            StreamRecreatedError: The store is not the one of `created_ns`, or has not reached
+                `resume_after`: it was deleted and created again.
             PermissionDeniedError: The user may not read it.
-            TransportError: There was no answer in time.
+            TransportError: The server did not answer in time.
         """
-        with STORE.translate_errors(self._place.bucket):
+        with STORE.translate_errors(self._bucket):
             await self._latest.__aenter__()
         return self
 
@@ -110,87 +124,86 @@ class ObjectWatch:
         await self.close()
 
     async def close(self) -> None:
-        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+        """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
         await self._latest.close()
 
     # State.
 
     @property
     def revision(self) -> int:
-        """Where to go on: `resume_after` for another watch behind all that has been taken."""
+        """The last revision taken: `resume_after` of a watch that continues here."""
         return self._latest.next_seq - 1
 
     @property
     def created_ns(self) -> int:
-        """The store's identity; with `revision` it is a place that only this store has."""
+        """The store's identity: a store that was created again has another one."""
         return self._latest.created_ns
 
     @property
     def is_caught_up(self) -> bool:
-        """True when everything that was in the store when the block was entered has been taken."""
+        """True once every info that was stored when the block was entered has been taken."""
         return self._latest.is_caught_up
 
     @property
     def report(self) -> OrderedReport:
-        """What was done so far: messages received, and why consumers were made again."""
+        """The watch so far: messages received, and why consumers were created again."""
         return self._latest.report
 
     @property
     def unreadable(self) -> tuple[ObjectMetaError, ...]:
-        """What could not be read and was passed over, the newest 256."""
+        """The errors of metas that could not be read and were skipped, the newest 256."""
         return tuple(self._reader.unreadable)
 
     @property
     def unreadable_count(self) -> int:
-        """How many could not be read."""
+        """How many metas could not be read."""
         return self._reader.unreadable_count
 
     # Reading.
 
     def __aiter__(self) -> Self:
-        """Iterate infos: of what the loop before has left, then what comes."""
+        """Iterate infos: the rest of an earlier loop, then new ones."""
         return self
 
     async def __anext__(self) -> ObjectInfo:
-        """Return the next info, and wait for it.
+        """Wait for the next info and return it.
 
         Raises:
-            StopAsyncIteration: It was closed.
-            ObjectMetaError: One can not be read, and `on_unreadable` is "raise"; iterating again
-                goes on behind it.
+            StopAsyncIteration: The watch was closed.
+            ObjectMetaError: A meta cannot be read and `on_unreadable` is "raise"; the next call
+                continues behind it.
             BucketNotFoundError: The store was deleted.
-            StreamRecreatedError: The store was deleted and made again.
-            ConnectionLostError: The server did not come back within `reconnect_timeout`; iterating
-                again goes on trying.
+            StreamRecreatedError: The store was deleted and created again.
+            ConnectionLostError: The connection did not come back within `reconnect_timeout`; the
+                next call tries again.
 
-        Cost: what has arrived is taken without waiting.
+        Cost: none for infos that have arrived.
         """
         while True:
-            with STORE.translate_errors(self._place.bucket):
+            with STORE.translate_errors(self._bucket):
                 message = await anext(self._latest)
             _, info = self._reader.read(message)
             if info is not None:
                 return info
 
     async def initial(self) -> AsyncGenerator[ObjectInfo]:
-        """Yield what was in the store when the block was entered, then end.
+        """Yield the infos that were stored when the block was entered, then end.
 
-        It ends at once when there is nothing. Each object that had an info then and has one still
-        has come when it ends; of one that was written meanwhile a newer info may have come too, or
-        alone. What comes later is for the next loop.
+        It ends at once in an empty store. An object that is written meanwhile is yielded with its
+        newer info, or with both. Later infos are for the next loop.
 
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        found = _initial(self._latest, self._reader, self._place.bucket)
-        async with aclosing(found):
-            async for _, info in found:
+        initial = _initial(self._latest, self._reader, self._bucket)
+        async with aclosing(initial):
+            async for _, info in initial:
                 yield info
 
     async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield what happens to the watch: `Recreated` and `HeartbeatsMissed`; ends on close.
+        """Yield the watch's events, `Recreated` and `HeartbeatsMissed`; ends on close.
 
-        Events happen while somebody reads infos. The newest 256 are kept;
+        Events happen while a task reads infos. The newest 256 are kept;
         `report.events_dropped` counts the others. Two loops share the events.
         """
         async with aclosing(self._latest.events()) as events:
@@ -198,75 +211,76 @@ class ObjectWatch:
                 yield event
 
     def __repr__(self) -> str:
-        return f"<ObjectWatch {self._place.bucket}>"
+        return f"<ObjectWatch {self._bucket}>"
 
 
 class ObjectListing:
-    """The infos of a store's objects, to be read with `async for`; made by `ObjectStore.list`.
+    """The infos of a store's objects, read with `async for`; made by `ObjectStore.list`.
 
-    Each loop asks anew.
+    Each loop reads the store again.
     """
 
     def __init__(
-        self, metas: MetaStore, *, include_deleted: bool, on_unreadable: OnUnreadable
+        self, meta_store: MetaStore, *, include_deleted: bool, on_unreadable: OnUnreadable
     ) -> None:
-        self._metas = metas
-        self._includes_deleted = include_deleted
+        self._meta_store = meta_store
+        self._ignores_deletes = not check_bool(include_deleted, "include_deleted")
         self._on_unreadable: OnUnreadable = on_unreadable
         self._reader = self._new_reader()
 
     @property
     def unreadable(self) -> tuple[ObjectMetaError, ...]:
-        """What could not be read and was passed over in the loop so far, the newest 256."""
+        """The errors of metas that the loop could not read and skipped, the newest 256."""
         return tuple(self._reader.unreadable)
 
     @property
     def unreadable_count(self) -> int:
-        """How many could not be read in the loop so far."""
+        """How many metas the loop could not read."""
         return self._reader.unreadable_count
 
     def __aiter__(self) -> AsyncIterator[ObjectInfo]:
         return self.infos()
 
     async def infos(self) -> AsyncGenerator[ObjectInfo]:
-        """Yield what a loop over the listing yields; `aclose()` frees everything at once."""
-        place = self._metas.place
+        """Yield the infos of a loop over the listing; `aclose()` frees everything at once."""
+        subjects = self._meta_store.subjects
         reader = self._reader = self._new_reader()
-        latest = self._metas.stream.latest(filters=[place.meta_filter], consistent=True)
-        with STORE.translate_errors(place.bucket):
+        latest = self._meta_store.stream.latest(filters=[subjects.meta_filter], consistent=True)
+        with STORE.translate_errors(subjects.bucket):
             await latest.__aenter__()
         try:
-            async with aclosing(_initial(latest, reader, place.bucket)) as found:
-                async for held, info in found:
-                    if held.renamed_to:  # What a killed rename has left is no object.
-                        fresh = await self._metas.read(info.name)
-                        if fresh.info is None:
-                            continue
-                    yield info
+            async with aclosing(_initial(latest, reader, subjects.bucket)) as initial:
+                async for stored, info in initial:
+                    # The old meta of a killed rename is no object.
+                    is_moved = (
+                        stored.renamed_to and not (await self._meta_store.read(info.name)).info
+                    )
+                    if not is_moved:
+                        yield info
         finally:
             await latest.close()
 
-    def _new_reader(self) -> _Reader:
-        return _Reader(
-            self._metas.place,
-            ignore_deletes=not self._includes_deleted,
+    def _new_reader(self) -> _MetaReader:
+        return _MetaReader(
+            self._meta_store.subjects,
+            ignore_deletes=self._ignores_deletes,
             on_unreadable=self._on_unreadable,
         )
 
     def __repr__(self) -> str:
-        return f"<ObjectListing {self._metas.place.bucket}>"
+        return f"<ObjectListing {self._meta_store.subjects.bucket}>"
 
 
 async def _initial(
-    latest: Latest, reader: _Reader, bucket: str
+    latest: Latest, reader: _MetaReader, bucket: str
 ) -> AsyncGenerator[tuple[StoredMeta, ObjectInfo]]:
-    """Yield what a read of the newest infos begins with."""
+    """Yield the metas, and their infos, that a read of the newest starts with."""
     async with aclosing(latest.initial()) as messages:
         while True:
             with STORE.translate_errors(bucket):
                 message = await anext(messages, None)
             if message is None:
                 return
-            held, info = reader.read(message)
+            stored, info = reader.read(message)
             if info is not None:
-                yield held, info
+                yield stored, info

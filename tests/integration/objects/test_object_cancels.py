@@ -32,7 +32,7 @@ async def test_a_put_that_is_cancelled_leaves_one_object_and_its_chunks(
 ) -> None:
     box = await js.objects.create(stream_name, storage="memory")
     await box.put("a", OLD)
-    metas = box._metas  # pyright: ignore[reportPrivateUsage] - To cancel at the place.
+    metas = box._meta_store  # pyright: ignore[reportPrivateUsage] - To cancel at the place.
     place, name = {
         "look at the old": (metas.stream, "get"),
         "store the new": (metas._js, "publish"),  # pyright: ignore[reportPrivateUsage] - As above.

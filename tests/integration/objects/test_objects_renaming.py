@@ -45,14 +45,14 @@ async def killed_rename(
     js: JetStream, box: ObjectStore, old: str, new: str, *, writes: int
 ) -> None:
     """Do what a rename has done when its process is killed after so many of its writes."""
-    metas = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
-    held = await metas.read(old)
+    meta_store = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
+    held = await meta_store.read(old)
     assert held.live is not None
-    await metas.write(held.live, revision=held.revision, renamed_to=new)
+    await meta_store.write(held.live, revision=held.revision, renamed_to=new)
     if writes > 1:
-        target = await metas.read(new)
+        target = await meta_store.read(new)
         renamed = replace(held.live, name=new)
-        await metas.write(renamed, revision=target.revision, renamed_from=old)
+        await meta_store.write(renamed, revision=target.revision, renamed_from=old)
 
 
 async def test_the_object_has_its_new_name_and_not_the_old_one(
@@ -186,10 +186,10 @@ async def test_a_rename_under_way_ends_where_another_call_writes_the_old_name(
 ) -> None:
     # Its second write comes late: two names would point to chunks that one of them removes.
     await box.put("a", b"old")
-    metas = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
-    held = await metas.read("a")
+    meta_store = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
+    held = await meta_store.read("a")
     assert held.live is not None
-    await metas.write(held.live, revision=held.revision, renamed_to="b")
+    await meta_store.write(held.live, revision=held.revision, renamed_to="b")
     calls = {
         "put": lambda: box.put("a", b"new"),
         "update": lambda: box.update("a", description="d"),
@@ -205,7 +205,7 @@ async def test_a_rename_under_way_ends_where_another_call_writes_the_old_name(
         await calls[call]()
 
     with pytest.raises(WrongLastSequenceError):
-        await metas.write(replace(held.live, name="b"), revision=0, renamed_from="a")
+        await meta_store.write(replace(held.live, name="b"), revision=0, renamed_from="a")
 
     left = {name: await box.get(name) for name in await names(box) if name != "x"}
     assert (
@@ -229,12 +229,12 @@ async def test_a_rename_is_done_again_where_another_client_writes_the_old_name(
     write = MetaStore.write
     updates = 0
 
-    async def then_update(metas: MetaStore, info: ObjectInfo, **fields: Any) -> ObjectInfo:
+    async def then_update(meta_store: MetaStore, info: ObjectInfo, **fields: Any) -> ObjectInfo:
         nonlocal updates
-        stored = await write(metas, info, **fields)
+        stored = await write(meta_store, info, **fields)
         if fields.get("renamed_to") and not updates:
             updates += 1
-            await write(metas, replace(info, description="theirs"), revision=None)
+            await write(meta_store, replace(info, description="theirs"), revision=None)
         return stored
 
     monkeypatch.setattr(MetaStore, "write", then_update)
@@ -261,10 +261,10 @@ async def test_renames_and_updates_at_once_never_share_bytes(box: ObjectStore) -
 async def test_a_mark_that_nobody_has_written_so_does_no_harm(box: ObjectStore, other: str) -> None:
     # The object itself would be removed, or the server would close the connection.
     await box.put("a", b"xyz")
-    metas = box._metas  # pyright: ignore[reportPrivateUsage]
-    held = await metas.read("a")
+    meta_store = box._meta_store  # pyright: ignore[reportPrivateUsage]
+    held = await meta_store.read("a")
     assert held.live is not None
-    await metas.write(held.live, revision=held.revision, renamed_to=other, renamed_from=other)
+    await meta_store.write(held.live, revision=held.revision, renamed_to=other, renamed_from=other)
 
     await box.update("a", description="d")
 

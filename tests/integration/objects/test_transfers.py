@@ -19,9 +19,7 @@ from natsstream.errors import (
     StreamFullError,
     StreamSealedError,
 )
-from natsstream.objects.doors.transfers import (
-    _READS_MAX,  # pyright: ignore[reportPrivateUsage] - To stay below it.
-)
+from natsstream.objects.reader import READS_MAX
 from tests.support.chunked import Slow, held, some_bytes
 from tests.support.eventually import eventually_async
 
@@ -209,7 +207,7 @@ async def test_a_reader_of_a_deleted_store_is_told_of_the_store(
 
 async def test_get_reads_again_what_is_replaced_meanwhile(box: ObjectStore) -> None:
     """A put can end one attempt of a read, and there are more attempts than puts."""
-    values = [some_bytes(400_000, seed=number) for number in range(_READS_MAX - 1)]
+    values = [some_bytes(400_000, seed=number) for number in range(READS_MAX - 1)]
     await box.put("a", values[0])
 
     async def replace() -> None:

@@ -1,1 +1,0 @@
-"""The parts of a store's surface, one group of calls a file; `objects/store.py` composes them."""
