@@ -1465,30 +1465,30 @@ class Lock:
         """Store a value of the same bucket if the lock is held, and return its revision."""
 
 class ObjectListing:
-    """The infos of a store's objects, to be read with `for`; made by `ObjectStore.list`."""
+    """The infos of a store's objects, read with `for`; made by `ObjectStore.list`."""
 
     @property
     def unreadable(self) -> tuple[ObjectMetaError, ...]:
-        """What could not be read and was passed over in the loop so far, the newest 256."""
+        """The errors of metas that the loop could not read and skipped, the newest 256."""
 
     @property
     def unreadable_count(self) -> int:
-        """How many could not be read in the loop so far."""
+        """How many metas the loop could not read."""
 
     def __iter__(self) -> Iterator[ObjectInfo]: ...
     def infos(self) -> Iterator[ObjectInfo]:
-        """Yield what a loop over the listing yields; `aclose()` frees everything at once."""
+        """Yield the infos of a loop over the listing; `aclose()` frees everything at once."""
 
 class ObjectReader:
     """Reads an object, or a part of it; made by `ObjectStore.open`, used with `with`."""
 
     @property
     def info(self) -> ObjectInfo:
-        """What the store says of the object that is read; behind links, of what they lead to."""
+        """The info of the object; for a link, its target's."""
 
     @property
     def size(self) -> int:
-        """Bytes that it gives in all: of the part, where a part was asked for."""
+        """Bytes in all: of the part, if a part is read."""
 
     def __enter__(self) -> Self:
         """Find the object."""
@@ -1503,42 +1503,32 @@ class ObjectReader:
         """End the read; closing twice is fine."""
 
     def __iter__(self) -> Self:
-        """Iterate pieces: of what `read` has left, then as they are stored."""
+        """Iterate pieces: first the rest of what `read` began, then as they are stored."""
 
     def __next__(self) -> bytes:
         """Return the next piece; no piece is empty."""
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as were asked for; fewer, or none, at the end."""
+        """Return the next `size` bytes; fewer, or none, at the end."""
 
 class ObjectStore:
-    """An object store; made by `js.objects`."""
+    """An object store: values of any size under names, as chunks in one stream."""
 
-    def link(self, name: str, target: str | ObjectInfo) -> ObjectInfo:
-        """Make a link: reading it reads what the target holds at that time."""
+    @property
+    def name(self) -> str:
+        """The store's name."""
 
-    def link_bucket(self, name: str, bucket: str) -> ObjectInfo:
-        """Make a link to a whole store, as a folder has one to another folder."""
+    @property
+    def stream(self) -> Stream:
+        """The store's stream, for backups, step-downs and the like."""
 
-    def info(self, name: str, *, include_deleted: bool = False) -> ObjectInfo | None:
-        """Return what the store says of an object, or None where it has none."""
+    @property
+    def config(self) -> ObjectBucketConfig:
+        """The store's configuration when it was opened."""
 
-    def update(
-        self,
-        name: str,
-        *,
-        new_name: str | None = None,
-        description: str | None = None,
-        headers: ObjectHeaders | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> ObjectInfo:
-        """Change what the store says of an object; its bytes stay as they are."""
-
-    def rename(self, name: str, new_name: str) -> ObjectInfo:
-        """Give an object another name; see `update`."""
-
-    def delete(self, name: str) -> None:
-        """Delete an object: its bytes are gone, a marker says that it was there."""
+    @property
+    def change(self) -> ConfigChange:
+        """What the call that returned the store did: create it, change fields, or nothing."""
 
     def put(
         self,
@@ -1552,7 +1542,7 @@ class ObjectStore:
         retry_for: float = 30.0,
         progress: Progress | None = None,
     ) -> ObjectInfo:
-        """Store an object, in the place of the one of this name if there is one."""
+        """Store an object, and replace the one of this name."""
 
     def put_file(
         self,
@@ -1568,11 +1558,8 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store a file; see `put`."""
 
-    def open(self, name: str, *, offset: int = 0, length: int | None = None) -> ObjectReader:
-        """Return a reader of an object, or of a part of it: `with box.open(name) as reader`."""
-
     def get(self, name: str) -> bytes | None:
-        """Return all bytes of an object, verified; None where there is none, or it is deleted."""
+        """Return all bytes of an object, verified; None if it does not exist or is deleted."""
 
     def get_file(
         self,
@@ -1582,18 +1569,44 @@ class ObjectStore:
         resume: bool = True,
         progress: Progress | None = None,
     ) -> ObjectInfo:
-        """Write an object into a file, which is replaced in one step when all of it is verified."""
+        """Write an object into a file, which is replaced in one step once all bytes are verified."""
 
-    def sweep(
-        self, *, older_than: float | timedelta = 3600.0, dry_run: bool = False
-    ) -> SweepReport:
-        """Remove chunks that no object points to and whose writers have gone: killed puts, mostly."""
+    def open(self, name: str, *, offset: int = 0, length: int | None = None) -> ObjectReader:
+        """Return a reader of an object, or of a part of it: `with box.open(name) as reader`."""
 
-    def status(self) -> ObjectStoreStatus:
-        """Return how full the store is, and its configuration, now."""
+    def info(self, name: str, *, include_deleted: bool = False) -> ObjectInfo | None:
+        """Return the info of an object, or None if it does not exist."""
 
-    def seal(self) -> ObjectStoreStatus:
-        """Forbid all writes and removals for ever; the store itself can still be deleted."""
+    def update(
+        self,
+        name: str,
+        *,
+        new_name: str | None = None,
+        description: str | None = None,
+        headers: ObjectHeaders | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> ObjectInfo:
+        """Change the texts or the name of an object; its bytes stay as they are."""
+
+    def rename(self, name: str, new_name: str) -> ObjectInfo:
+        """Give an object another name; see `update`."""
+
+    def delete(self, name: str) -> None:
+        """Delete an object: its bytes are removed, and a marker replaces its info."""
+
+    def link(self, name: str, target: str | ObjectInfo) -> ObjectInfo:
+        """Make a link to an object: a read of the link reads the target as it is then."""
+
+    def link_bucket(self, name: str, bucket: str) -> ObjectInfo:
+        """Make a link to a whole store, as a folder links to another folder."""
+
+    def list(
+        self, *, include_deleted: bool = False, on_unreadable: OnUnreadable = "report"
+    ) -> ObjectListing:
+        """Return the infos of all objects, links included; read them with `for`."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all objects, links included."""
 
     def watch(
         self,
@@ -1605,24 +1618,18 @@ class ObjectStore:
         created_ns: int | None = None,
         on_unreadable: OnUnreadable = "report",
     ) -> ObjectWatch:
-        """Describe a watch: what the store says of each object now, then every change."""
+        """Return a watch: the info of each object now, then every change."""
 
-    def list(
-        self, *, include_deleted: bool = False, on_unreadable: OnUnreadable = "report"
-    ) -> ObjectListing:
-        """Return what the store says of each of its objects, links among them."""
+    def status(self) -> ObjectStoreStatus:
+        """Return the store's status: its size and configuration now."""
 
-    def names(self) -> Iterator[str]:
-        """Yield the names of the store's objects, links among them, as `list` does."""
+    def seal(self) -> ObjectStoreStatus:
+        """Refuse all writes and removals forever; the store itself can still be deleted."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def stream(self) -> Stream: ...
-    @property
-    def config(self) -> ObjectBucketConfig: ...
-    @property
-    def change(self) -> ConfigChange: ...
+    def sweep(
+        self, *, older_than: float | timedelta = 3600.0, dry_run: bool = False
+    ) -> SweepReport:
+        """Remove chunks of dead writers that no object points to, such as those of killed puts."""
 
 class ObjectStoreListing:
     """The status of each object store, to be read with `for`; made by `js.objects.list`."""
@@ -1667,7 +1674,7 @@ class ObjectWatch:
     """Follows an object store; made by `ObjectStore.watch`."""
 
     def __enter__(self) -> Self:
-        """Find the start and make the first consumer."""
+        """Find the start and create the first consumer."""
 
     def __exit__(
         self,
@@ -1676,43 +1683,43 @@ class ObjectWatch:
         traceback: TracebackType | None,
     ) -> None: ...
     def close(self) -> None:
-        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+        """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
 
     @property
     def revision(self) -> int:
-        """Where to go on: `resume_after` for another watch behind all that has been taken."""
+        """The last revision taken: `resume_after` of a watch that continues here."""
 
     @property
     def created_ns(self) -> int:
-        """The store's identity; with `revision` it is a place that only this store has."""
+        """The store's identity: a store that was created again has another one."""
 
     @property
     def is_caught_up(self) -> bool:
-        """True when everything that was in the store when the block was entered has been taken."""
+        """True once every info that was stored when the block was entered has been taken."""
 
     @property
     def report(self) -> OrderedReport:
-        """What was done so far: messages received, and why consumers were made again."""
+        """The watch so far: messages received, and why consumers were created again."""
 
     @property
     def unreadable(self) -> tuple[ObjectMetaError, ...]:
-        """What could not be read and was passed over, the newest 256."""
+        """The errors of metas that could not be read and were skipped, the newest 256."""
 
     @property
     def unreadable_count(self) -> int:
-        """How many could not be read."""
+        """How many metas could not be read."""
 
     def __iter__(self) -> Self:
-        """Iterate infos: of what the loop before has left, then what comes."""
+        """Iterate infos: the rest of an earlier loop, then new ones."""
 
     def __next__(self) -> ObjectInfo:
-        """Return the next info, and wait for it."""
+        """Wait for the next info and return it."""
 
     def initial(self) -> Iterator[ObjectInfo]:
-        """Yield what was in the store when the block was entered, then end."""
+        """Yield the infos that were stored when the block was entered, then end."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens to the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
+        """Yield the watch's events, `Recreated` and `HeartbeatsMissed`; ends on close."""
 
 class OrderedConsumer:
     """Follows a stream, in order and each message once; made by `Stream.ordered`."""

@@ -34,7 +34,7 @@ async def test_a_put_whose_last_message_or_its_ack_is_lost_ends_well(
             watched = await direct.objects.create(stream_name, storage="memory")
             await watched.put("a", OLD)
             box = await js.objects.get(stream_name)
-            under = box._metas.stream  # pyright: ignore[reportPrivateUsage] - To cut at the place.
+            under = box._meta_store.stream  # pyright: ignore[reportPrivateUsage] - To cut at the place.
             look, is_cut = under.get, asyncio.Event()
 
             async def look_and_cut(

@@ -46,7 +46,7 @@ async def test_a_store_is_used_through_a_domain_and_a_namesake_is_told(leaf: Nat
         await leaf_js.objects.create("files")
         info = ObjectInfo(name="a", bucket="files", nuid="N")
         with pytest.raises(WrongStreamError):
-            await box._metas.write(info, revision=None)  # pyright: ignore[reportPrivateUsage]
+            await box._meta_store.write(info, revision=None)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_the_domain_is_that_of_the_prefix() -> None:

@@ -276,4 +276,4 @@ async def test_another_streams_ack_is_none_of_the_stores(js: JetStream, stream_n
     await js.streams.create("X" + stream_name, subjects=subjects, allow_rollup_hdrs=True)
 
     with pytest.raises(WrongStreamError):
-        await box._metas.write(info, revision=None)  # pyright: ignore[reportPrivateUsage]
+        await box._meta_store.write(info, revision=None)  # pyright: ignore[reportPrivateUsage]

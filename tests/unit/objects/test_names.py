@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from natsstream.api.names import SUBJECT_BYTES_MAX, check_subject
 from natsstream.errors import BucketNameError, ConfigError, ObjectNameError
-from natsstream.objects.describing import check_description, check_headers, check_metadata
+from natsstream.objects.describing import Description
+from natsstream.objects.info import ObjectInfo
 from natsstream.objects.names import (
     BUCKET_NAME_CHARS_MAX,
     check_bucket_name,
@@ -94,11 +95,11 @@ def test_nuids_are_tokens_and_no_two_are_the_same() -> None:
 
 
 def test_headers_are_texts_or_lists_of_them() -> None:
-    assert check_headers({"A": "x", "B": ["y", "z"], "C": []}) == {
-        "A": ("x",),
-        "B": ("y", "z"),
-        "C": (),
-    }
+    given = Description(None, {"A": "x", "B": ["y", "z"], "C": []}, None)
+
+    info = given.apply(ObjectInfo(name="a", bucket="files", nuid="N"))
+
+    assert info.headers == {"A": ("x",), "B": ("y", "z"), "C": ()}
 
 
 @pytest.mark.parametrize(
@@ -106,15 +107,15 @@ def test_headers_are_texts_or_lists_of_them() -> None:
 )
 def test_other_headers_are_refused(headers: object) -> None:
     with pytest.raises(ConfigError):
-        check_headers(headers)
+        Description(None, headers, None)
 
 
 @pytest.mark.parametrize("metadata", [{"A": ["x"]}, {"A": None}, {1: "x"}, ["A"], {"\udcff": "x"}])
 def test_metadata_is_text_by_text(metadata: object) -> None:
     with pytest.raises(ConfigError):
-        check_metadata(metadata)
+        Description(None, None, metadata)
 
 
 def test_a_description_is_text() -> None:
     with pytest.raises(ConfigError):
-        check_description(b"x")
+        Description(b"x", None, None)
