@@ -1,4 +1,4 @@
-"""The benches: which subjects run beside each other, and what is wanted of them."""
+"""The benches: which subjects run beside each other, and their goals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from scripts.benchmarks import buckets, objects, tools
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
-from scripts.benchmarks.streams import fill, make_empty
+from scripts.benchmarks.streams import checksum_of, fill, make_empty
 
 Tell = Callable[[str], None]
 
@@ -88,7 +88,7 @@ def ordered(url: str, rounds: int, tell: Tell) -> list[Row]:
 
 
 def publish(url: str, rounds: int, tell: Tell) -> list[Row]:
-    """Publishing with an ack for each message, 4,096 under way."""
+    """Publishing with an ack for each message, 4,096 in flight."""
 
     def run(name: str) -> Figure:
         asyncio.run(make_empty(url, "PUB"))
@@ -112,15 +112,18 @@ def consume(url: str, rounds: int, tell: Tell) -> list[Row]:
     def run(name: str) -> Figure:
         if name.startswith("nats.js"):
             subject = "consume_acks" if name.endswith("acks") else "consume"
-            return tools.nats_js(subject, url, "CONSUME", CONSUMED)
-        if name == "nats-py fetch":
-            return _reader(url, "CONSUME", name, few)
+            figure = tools.nats_js(subject, url, "CONSUME", CONSUMED)
+            return checked(figure, name, "CONSUME")
+        if name in {"nats-py fetch", "socket"}:
+            return _reader(url, "CONSUME", name, few if name == "nats-py fetch" else CONSUMED)
         count = few if name == "nats-py fetch, acks" else CONSUMED
-        return measure(python(f"{_SUBJECTS}.consumers", name, url, "CONSUME", str(count)))
+        command = python(f"{_SUBJECTS}.consumers", name, url, "CONSUME", str(count))
+        return checked(measure(command), name, "CONSUME")
 
     names = ["consume", "nats-py fetch, acks", "natsrpy fetch, acks", "nats.js consume, acks"]
     names += ["run", "consume without acks", "nats-py fetch", "nats.js consume"]
-    return rows(interleave(names, rounds, run, tell), CONSUME_GOALS)
+    figures = interleave([*names, "socket"], rounds, run, tell)
+    return [*rows(figures, CONSUME_GOALS), machine_speed(figures)]
 
 
 def batches(url: str, rounds: int, tell: Tell) -> list[Row]:
@@ -155,8 +158,8 @@ def memory(url: str, rounds: int, tell: Tell) -> list[Row]:
         for number in range(rounds):
             sizes = [_reader(url, "MEMORY", reader, count).peak_bytes for count in (few, many)]
             growth.append(sizes[1] / sizes[0])
-            told = f"{sizes[0] >> 20} MiB, {sizes[1] >> 20} MiB"
-            tell(f"round {number + 1}/{rounds}  {reader:<22} {told}")
+            text = f"{sizes[0] >> 20} MiB, {sizes[1] >> 20} MiB"
+            tell(f"round {number + 1}/{rounds}  {reader:<22} {text}")
         spread = Spread.of(growth)
         lines.append(row(f"{reader}: peak size, {many:,} against {few:,}", spread, at_most=1.25))
     return lines
@@ -181,11 +184,26 @@ def _read(
 ) -> list[Row]:
     asyncio.run(fill(url, stream, MESSAGES, _HEADERS if stream == "HEADERS" else {}))
     figures = interleave(names, rounds, lambda name: _reader(url, stream, name), tell)
-    return rows(figures, goals, f", {stream.lower()}")
+    return [*rows(figures, goals, f", {stream.lower()}"), machine_speed(figures)]
 
 
 def _reader(url: str, stream: str, name: str, count: int = 0) -> Figure:
     count = count or (MESSAGES_OF_FETCH if name == "nats-py fetch" else MESSAGES)
     if name == "nats.js ordered":
-        return tools.nats_js("ordered", url, stream, count)
-    return measure(python(f"{_SUBJECTS}.readers", name, url, stream, str(count)))
+        return checked(tools.nats_js("ordered", url, stream, count), name, stream)
+    figure = measure(python(f"{_SUBJECTS}.readers", name, url, stream, str(count)))
+    return figure if name == "socket" else checked(figure, name, stream)
+
+
+def checked(figure: Figure, name: str, stream: str) -> Figure:
+    """Return a figure whose subject looked at every message; the socket looks at none."""
+    expected = checksum_of(stream, figure.messages)
+    if figure.checksum != expected:
+        raise RuntimeError(f"{name} read {figure.checksum} from {stream}, not {expected}")
+    return figure
+
+
+def machine_speed(figures: Mapping[str, Sequence[Figure]]) -> Row:
+    """Return the line with the rate of the socket, which no client can pass."""
+    rates = [figure.rate / 1000 for figure in figures["socket"]]
+    return row("socket, thousand messages/s: the machine's speed", Spread.of(rates))

@@ -1,4 +1,4 @@
-"""What is wanted of a figure, and whether it was reached; pure."""
+"""The goals of the benches, and the lines of the table; pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scripts.benchmarks.rounds import Figure, Spread, ratios
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """One figure that is wanted: what a subject has in parts of what another has.
+    """A wanted ratio between two subjects.
 
     Attributes:
         subject: Name of the subject.
         base: Name of the subject that it is divided by.
-        of: What is compared, a number of `Figure`.
+        of: The compared field of `Figure`.
         at_least: The ratio wanted; None where there is no lower bound.
         at_most: The ratio allowed; None where there is no upper bound.
     """
@@ -32,9 +32,9 @@ class Row:
     """A line of the table.
 
     Attributes:
-        figure: What was measured.
+        figure: The label, as benchmarks.md has it.
         median: Median of the rounds; `low` and `high` are the smallest and the largest.
-        goal: What was wanted, in words.
+        goal: The goal in words; empty where there is none.
         reached: Whether the median is.
     """
 
@@ -49,7 +49,7 @@ class Row:
 def row(
     label: str, spread: Spread, *, at_least: float | None = None, at_most: float | None = None
 ) -> Row:
-    """Return the line for a spread; with no bound it only tells."""
+    """Return the line for a spread; without a bound it is always reached."""
     bounds = [f">= {at_least:g}"] if at_least is not None else []
     bounds += [f"<= {at_most:g}"] if at_most is not None else []
     reached = (at_least is None or spread.median >= at_least) and (

@@ -1,4 +1,4 @@
-"""Runs subjects in interleaved rounds and turns their figures into ratios; pure but for `measure`.
+"""Runs subjects in interleaved rounds and turns their figures into ratios.
 
 Law: a figure is a ratio to a subject of the same round, given as median, min and max of all rounds.
 """
@@ -17,7 +17,7 @@ _SUBJECT_TIMEOUT_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What one run of a subject took.
+    """The measurement of one run of a subject.
 
     Attributes:
         messages: Messages moved.
@@ -26,6 +26,7 @@ class Figure:
         peak_bytes: Largest resident size of the process.
         p50_us: Half of the operations took at most this long; 0 where it was not measured.
         p99_us: So did 99 in 100.
+        checksum: Sum over the messages that the subject read; 0 where it looks at none.
     """
 
     messages: int
@@ -34,6 +35,7 @@ class Figure:
     peak_bytes: int = 0
     p50_us: float = 0
     p99_us: float = 0
+    checksum: int = 0
 
     @property
     def rate(self) -> float:

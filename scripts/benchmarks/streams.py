@@ -23,6 +23,15 @@ async def fill(url: str, stream: str, count: int, headers: Mapping[str, str]) ->
                 await publisher.send(subject, data, headers=headers)
 
 
+def checksum_of(stream: str, count: int) -> int:
+    """Return the sum that a subject has after it looked at the first messages of a stream.
+
+    Each message counts its sequence, the lengths of its subject and its data, and 1 for its time.
+    """
+    subjects = sum(len(f"{stream.lower()}.{number % 500}") for number in range(count))
+    return count * (count + 1) // 2 + subjects + count * (PAYLOAD_BYTES + 1)
+
+
 async def make_empty(url: str, stream: str, **allowed: bool) -> None:
     """Make a stream anew, without messages, with what `allowed` names of `StreamConfig`."""
     async with ns.connect(url) as js:
@@ -41,7 +50,7 @@ async def fill_bucket(url: str, bucket: str, *, keys: int, revisions: int = 1) -
     async with ns.connect(url) as js:
         await js.kv.ensure(bucket, history=revisions)
         value = b"x" * PAYLOAD_BYTES
-        # As a put writes them, with many acks under way.
+        # As a put writes them, with many messages in flight.
         async with js.publisher() as publisher:
             for number in range(keys * revisions):
                 await publisher.send(f"$KV.{bucket}.{key_of(number % keys)}", value)

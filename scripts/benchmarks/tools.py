@@ -31,11 +31,11 @@ def nats_js(
 
 
 def nats_bench(url: str, stream: str, count: int) -> Figure:
-    """Run `nats bench js pub async`, whose rate is all that it tells."""
+    """Run `nats bench js pub async`, which prints only a rate."""
     command = [tool("nats-cli"), "--no-context", "-s", url, "bench", "js", "pub", "async"]
     command += [f"{stream}.x", "--stream", stream, "--msgs", str(count), "--size", "256"]
     # A batch is what the CLI sends before it waits: its window.
     found = _RATE.search(run([*command, "--batch", "4096", "--no-progress"]))
     if found is None:
-        raise RuntimeError("nats bench told no rate")
+        raise RuntimeError("nats bench printed no rate")
     return Figure(count, count / int(found[1].replace(",", "")))

@@ -1,1 +1,1 @@
-"""What is measured: each subject runs in a process of its own and prints one JSON line."""
+"""The measured programs: each subject runs in a process of its own and prints one JSON line."""

@@ -10,7 +10,7 @@ from scripts.benchmarks.rounds import Figure
 from scripts.benchmarks.subjects.publishers import PAYLOAD
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
-# As the defaults of `stream.ingest()`: an ack each so many messages, and so many under way.
+# As the defaults of `stream.ingest()`: messages for each ack, and acks in flight.
 _FLOW = 500
 _OUTSTANDING = 2
 _ATOMIC_MESSAGES = 500

@@ -1,7 +1,7 @@
 """Key-value buckets: `python -m scripts.benchmarks.subjects.buckets NAME URL BUCKET COUNT`.
 
-NAME is a client and a deed, such as `ours get`. The bucket is there, with what is read in it. Of
-each watched entry key, value and revision are looked at: some clients read them only then.
+NAME is a client and a deed, such as `ours get`. The bucket exists and is filled. `get` and `watch`
+look at key, value and revision of each entry: some clients parse a field only when it is read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from natsstream import KeyValue
 
 _VALUE = b"x" * PAYLOAD_BYTES
-# So many puts are under way at once where many are.
+# Puts in flight at once.
 _AT_ONCE = 256
 
 
@@ -31,6 +31,20 @@ async def _one_by_one(do: Callable[[str], Awaitable[object]], count: int) -> Fig
         await do(key_of(number % KEYS))
         times_s[number] = time.perf_counter() - began
     return watch.stop(count, times_s)
+
+
+def _is_whole(entry: Any) -> bool:
+    return bool(entry.key) and bool(entry.value) and entry.revision > 0
+
+
+async def _gets(
+    get: Callable[[str], Awaitable[Any]], count: int, look: Callable[[Any], bool] = _is_whole
+) -> Figure:
+    async def look_at(key: str) -> None:
+        if not look(await get(key)):
+            raise RuntimeError(f"{key} has no value")
+
+    return await _one_by_one(look_at, count)
 
 
 async def _at_once(do: Callable[[str], Awaitable[object]], count: int) -> Figure:
@@ -55,7 +69,7 @@ async def _ours(url: str, bucket: str, deed: Callable[[KeyValue], Awaitable[Figu
 
 async def our_get(url: str, bucket: str, count: int) -> Figure:
     """Ours, `get`, one after the other."""
-    return await _ours(url, bucket, lambda kv: _one_by_one(kv.get, count))
+    return await _ours(url, bucket, lambda kv: _gets(kv.get, count))
 
 
 async def our_put(url: str, bucket: str, count: int) -> Figure:
@@ -76,7 +90,7 @@ async def our_watch(url: str, bucket: str, count: int) -> Figure:
         watch.start()
         async with kv.watch(include_history=True) as updates:
             async for entry in updates:
-                seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
+                seen += _is_whole(entry)
                 if seen == count:
                     break
         return watch.stop(seen)
@@ -109,7 +123,7 @@ async def _nats_py(url: str, bucket: str, deed: Callable[[Any], Awaitable[Figure
 
 async def nats_py_get(url: str, bucket: str, count: int) -> Figure:
     """nats-py, `get`, one after the other."""
-    return await _nats_py(url, bucket, lambda kv: _one_by_one(kv.get, count))
+    return await _nats_py(url, bucket, lambda kv: _gets(kv.get, count))
 
 
 async def nats_py_put(url: str, bucket: str, count: int) -> Figure:
@@ -132,7 +146,7 @@ async def nats_py_watch(url: str, bucket: str, count: int) -> Figure:
         watch.start()
         updates = await kv.watchall(include_history=True)
         async for entry in updates:
-            seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
+            seen += _is_whole(entry)
             if seen == count:
                 break
         figure = watch.stop(seen)
@@ -165,8 +179,8 @@ async def _natsrpy(url: str, bucket: str, deed: Callable[[Any], Awaitable[Figure
 
 
 async def natsrpy_get(url: str, bucket: str, count: int) -> Figure:
-    """natsrpy (Rust), `get`, one after the other."""
-    return await _natsrpy(url, bucket, lambda kv: _one_by_one(kv.get, count))
+    """natsrpy (Rust), `get`, one after the other; it returns the value alone."""
+    return await _natsrpy(url, bucket, lambda kv: _gets(kv.get, count, bool))
 
 
 async def natsrpy_put(url: str, bucket: str, count: int) -> Figure:
@@ -188,7 +202,7 @@ async def natsrpy_watch(url: str, bucket: str, count: int) -> Figure:
         watch, seen = Stopwatch(), 0
         watch.start()
         async for entry in await kv.watch_all(from_revision=1):
-            seen += bool(entry.key) and bool(entry.value) and entry.revision > 0
+            seen += _is_whole(entry)
             if seen == count:
                 break
         return watch.stop(seen)

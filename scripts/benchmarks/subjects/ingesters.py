@@ -13,7 +13,7 @@ from scripts.benchmarks.rounds import Figure
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
 PAYLOAD = b"x" * 256
-# As in natsstream: an ack each so many messages, and so many acks under way.
+# As in natsstream: messages for each ack, and acks in flight.
 _FLOW = 500
 _OUTSTANDING = 2
 _BLOCK = 250

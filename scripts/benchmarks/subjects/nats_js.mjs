@@ -1,4 +1,4 @@
-// What nats.js does in the same time: node nats_js.mjs FOLDER NAME URL STREAM COUNT
+// The subjects on nats.js: node nats_js.mjs FOLDER NAME URL STREAM COUNT
 //
 // FOLDER has the node_modules of nats.js. Prints a figure in JSON, as the Python subjects do.
 
@@ -11,13 +11,22 @@ const { jetstream } = require("@nats-io/jetstream");
 
 const count = Number(countText);
 const WINDOW = 4096;
+// Sum over subject, sequence, time and data of each message, as streams.py has it: nats.js parses
+// a field only when it is read.
+let checksum = 0;
+
+function look(message) {
+  checksum += message.seq + message.subject.length + message.data.length;
+  checksum += message.timestampNanos > 0n ? 1 : 0;
+}
 
 const subjects = {
   async ordered(js) {
     const consumer = await js.consumers.get(stream);
     const messages = await consumer.consume();
     let seen = 0;
-    for await (const _ of messages) {
+    for await (const message of messages) {
+      look(message);
       seen += 1;
       if (seen === count) break;
     }
@@ -72,6 +81,7 @@ async function consumed(js, ack_policy) {
   const messages = await consumer.consume({ max_messages: WINDOW });
   let seen = 0;
   for await (const message of messages) {
+    look(message);
     if (ack_policy !== "none") message.ack();
     seen += 1;
     if (seen === count) break;
@@ -93,6 +103,7 @@ console.log(
     seconds,
     cpu_seconds: (used.user + used.system) / 1e6,
     peak_bytes: process.resourceUsage().maxRSS * 1024,
+    checksum,
   }),
 );
 await nc.close();

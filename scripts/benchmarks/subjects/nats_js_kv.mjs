@@ -26,7 +26,11 @@ async function oneByOne(work) {
 }
 
 const deeds = {
-  get: (kv) => oneByOne((key) => kv.get(key)),
+  get: (kv) =>
+    oneByOne(async (key) => {
+      const entry = await kv.get(key);
+      if (!(entry.key && entry.value.length && entry.revision > 0)) throw new Error(`no ${key}`);
+    }),
 
   put: (kv) => oneByOne((key) => kv.put(key, VALUE)),
 

@@ -1,4 +1,4 @@
-"""Publishers with an ack for each message, many under way.
+"""Publishers with an ack for each message, many in flight.
 
 `python -m scripts.benchmarks.subjects.publishers NAME URL STREAM COUNT`
 """
@@ -12,7 +12,7 @@ from scripts.benchmarks.rounds import Figure
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
 PAYLOAD = b"x" * 256
-# The window of every subject: so many acks may be under way.
+# The window of every subject: messages in flight.
 _WINDOW = 4_096
 
 

@@ -1,4 +1,8 @@
-"""Readers: `python -m scripts.benchmarks.subjects.readers NAME URL STREAM COUNT`."""
+"""Readers: `python -m scripts.benchmarks.subjects.readers NAME URL STREAM COUNT`.
+
+Law: every reader but the socket looks at subject, sequence, time and data of each message and sums
+them as `streams.checksum_of` does. Some clients parse a field only when it is read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import importlib
 import json
 import socket
 import time
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from scripts.benchmarks.rounds import Figure
@@ -21,27 +26,36 @@ async def messages(url: str, stream: str, count: int) -> Figure:
 
     async with ns.connect(url) as js:
         source = await js.streams.get(stream)
-        watch, seen = Stopwatch(), 0
+        watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
-        async for _ in source.read(last=count):
+        async for message in source.read(last=count):
+            checksum += message.sequence + len(message.subject) + len(message.data)
+            checksum += message.time_ns > 0
             seen += 1
-        return watch.stop(seen)
+        return watch.stop(seen, checksum=checksum)
 
 
 async def arrow(url: str, stream: str, count: int) -> Figure:
     """Ours, Arrow record batches with every column."""
     import natsstream as ns
 
-    # What a process pays once is not what a message costs.
+    # A process pays for imports once, so they are no part of a message's cost.
     for module in ("natsstream._wire.framing", "natsstream.columns"):
         importlib.import_module(module)
+    # pyarrow has no types for its functions.
+    pc: Any = importlib.import_module("pyarrow.compute")
     async with ns.connect(url) as js:
         source = await js.streams.get(stream)
-        watch, seen = Stopwatch(), 0
+        watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
-        async for batch in source.read(last=count).batches():
-            seen += batch.num_rows
-        return watch.stop(seen)
+        async for each in source.read(last=count).batches():
+            batch: Any = each
+            checksum += pc.sum(batch["sequence"]).as_py()
+            checksum += pc.sum(pc.binary_length(batch["subject"])).as_py()
+            checksum += pc.sum(pc.binary_length(batch["data"])).as_py()
+            checksum += pc.count(batch["time"]).as_py()
+            seen += each.num_rows
+        return watch.stop(seen, checksum=checksum)
 
 
 async def nats_py_fetch(url: str, stream: str, count: int) -> Figure:
@@ -54,11 +68,15 @@ async def nats_py_fetch(url: str, stream: str, count: int) -> Figure:
     jetstream = client.jetstream()  # pyright: ignore[reportUnknownMemberType]
     config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True)
     consumer = await jetstream.pull_subscribe("", stream=stream, config=config)
-    watch, seen = Stopwatch(), 0
+    watch, seen, checksum = Stopwatch(), 0, 0
     watch.start()
     while seen < count:
-        seen += len(await consumer.fetch(min(1000, count - seen), timeout=5))
-    figure = watch.stop(seen)
+        for message in await consumer.fetch(min(1000, count - seen), timeout=5):
+            meta = message.metadata
+            checksum += meta.sequence.stream + len(message.subject) + len(message.data)
+            checksum += bool(meta.timestamp)
+            seen += 1
+    figure = watch.stop(seen, checksum=checksum)
     await client.close()
     return figure
 
@@ -74,15 +92,21 @@ async def natsrpy_fetch(url: str, stream: str, count: int) -> Figure:
     source = await jetstream.streams.get(stream)
     config = PullConsumerConfig(name=f"bench{time.time_ns()}", ack_policy=AckPolicy.NONE)
     consumer = await source.consumers.create(config)
-    watch, seen = Stopwatch(), 0
+    watch, seen, checksum = Stopwatch(), 0, 0
     watch.start()
     while seen < count:
-        seen += len(await consumer.fetch(max_messages=min(1000, count - seen)))
-    return watch.stop(seen)
+        # natsrpy leaves the types of its messages open.
+        for message in cast(
+            "list[Any]", await consumer.fetch(max_messages=min(1000, count - seen))
+        ):
+            checksum += message.stream_sequence + len(message.subject) + len(message.payload)
+            checksum += bool(message.published)
+            seen += 1
+    return watch.stop(seen, checksum=checksum)
 
 
 async def socket_reader(url: str, stream: str, count: int) -> Figure:
-    """A socket that does nothing with the bytes: the bound for every client."""
+    """A socket that does nothing with the bytes: the speed of the machine and its server."""
     return await asyncio.to_thread(_read_socket, url, stream, count)
 
 
@@ -121,14 +145,16 @@ async def ordered(url: str, stream: str, count: int) -> Figure:
 
     async with ns.connect(url) as js:
         source = await js.streams.get(stream)
-        watch, seen = Stopwatch(), 0
+        watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
         async with source.ordered() as tail:
-            async for _ in tail:
+            async for message in tail:
+                checksum += message.sequence + len(message.subject) + len(message.data)
+                checksum += message.time_ns > 0
                 seen += 1
                 if seen == count:
                     break
-        return watch.stop(seen)
+        return watch.stop(seen, checksum=checksum)
 
 
 async def ordered_batches(url: str, stream: str, count: int) -> Figure:
@@ -137,14 +163,17 @@ async def ordered_batches(url: str, stream: str, count: int) -> Figure:
 
     async with ns.connect(url) as js:
         source = await js.streams.get(stream)
-        watch, seen = Stopwatch(), 0
+        watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
         async with source.ordered() as tail:
             async for batch in tail.batches():
+                for message in batch:
+                    checksum += message.sequence + len(message.subject) + len(message.data)
+                    checksum += message.time_ns > 0
                 seen += len(batch)
                 if seen >= count:
                     break
-        return watch.stop(seen)
+        return watch.stop(seen, checksum=checksum)
 
 
 READERS: Subjects = {

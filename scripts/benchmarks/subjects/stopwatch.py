@@ -29,8 +29,8 @@ class Stopwatch:
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
 
-    def stop(self, messages: int, times_s: Sequence[float] = ()) -> Figure:
-        """Return what was taken, with the percentiles of the single times where there are some."""
+    def stop(self, messages: int, times_s: Sequence[float] = (), *, checksum: int = 0) -> Figure:
+        """Return the figure, with the percentiles of the single times where there are some."""
         seconds = time.perf_counter() - self._wall
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         ordered = sorted(times_s) or [0.0]
@@ -41,6 +41,7 @@ class Stopwatch:
             peak,
             p50_us=ordered[len(ordered) // 2] * 1e6,
             p99_us=ordered[len(ordered) * 99 // 100] * 1e6,
+            checksum=checksum,
         )
 
 
