@@ -18,19 +18,19 @@ from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_config import FIELD_NAMES, ConsumerConfig
-from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_overlay import consumer_changed, consumer_created, overlay
+from natsstream.api.consumer_requests import consumer_info, pause_consumer
 from natsstream.api.diff import ConfigChange
 from natsstream.api.existing import consumer_differences, told
 from natsstream.api.features import (
     CONSUMER_FIELDS,
-    CONSUMER_PAUSE,
     check_taken,
     unknown_field,
     used_features,
     without_unsaid,
 )
-from natsstream.api.names import SUBJECT_BYTES_MAX, check_consumer_name, check_stream_name
+from natsstream.api.names import SUBJECT_BYTES_MAX, check_stream_name
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import without_levels
 from natsstream.errors import (
@@ -40,30 +40,12 @@ from natsstream.errors import (
     NatsStreamError,
     ServerError,
 )
-from natsstream.units import format_rfc3339, time_to_ns
+from natsstream.units import time_to_ns
 
 # What the server would do by itself; without it a consumer forgets what was not handled.
 _ACK_POLICY = "explicit"
 # Servers take it without a word, and the consumer is gone when nobody reads it for a while.
 _NOT_OURS_TO_CHANGE = ("durable", "deliver_subject")
-
-
-async def read_consumer(api: Api, stream: str, name: str) -> ConsumerInfo:
-    """Return the info of a consumer that exists.
-
-    Raises:
-        ConsumerNameError: No server would take the name; nothing was sent.
-        ConsumerNotFoundError: It does not exist.
-        StreamNotFoundError: Its stream does not exist.
-        TransportError: The server did not answer in time.
-
-    Cost: one round trip to the consumer's leader.
-    """
-    check_stream_name(stream)
-    check_consumer_name(name)
-    what = f"consumer {name} of stream {stream}"
-    answer = await api.read(subjects.consumer_info(stream, name), None, what=what)
-    return ConsumerInfo.from_json(answer)
 
 
 async def create_consumer(
@@ -118,7 +100,7 @@ async def update_consumer(
 
     Cost: two round trips, or one; a third when `pause_until` differs.
     """
-    return await _overlay(api, await read_consumer(api, stream, _name_of(config)), config)
+    return await _overlay(api, await consumer_info(api, stream, _name_of(config)), config)
 
 
 async def ensure_consumer(
@@ -136,12 +118,12 @@ async def ensure_consumer(
     """
     name = _name_of(config)
     try:
-        held = await read_consumer(api, stream, name)
+        held = await consumer_info(api, stream, name)
     except ConsumerNotFoundError:
         try:
             return await create_consumer(api, stream, config)
         except ConsumerExistsError:  # Somebody else was faster, with another configuration.
-            held = await read_consumer(api, stream, name)
+            held = await consumer_info(api, stream, name)
     return await _overlay(api, held, config)
 
 
@@ -155,32 +137,10 @@ async def plan_consumer(api: Api, stream: str, config: ConsumerConfig) -> Config
     Cost: one round trip.
     """
     try:
-        held = await read_consumer(api, stream, _name_of(config))
+        held = await consumer_info(api, stream, _name_of(config))
     except ConsumerNotFoundError:
         return consumer_created(_name_of(config), config)
     return _change(config, held)
-
-
-async def pause_consumer(api: Api, stream: str, name: str, until_ns: int | None) -> ConsumerPause:
-    """Pause a consumer until a moment, or let it go on.
-
-    Args:
-        api: The connection's API.
-        stream: Name of the stream.
-        name: Name of the consumer.
-        until_ns: Unix nanoseconds; None or a moment that has passed lets it go on.
-
-    Raises:
-        ConsumerNotFoundError: It does not exist.
-        UnsupportedServerError: The server is older than 2.11; nothing was sent.
-        TransportError: There was no answer.
-    """
-    what = f"consumer {check_consumer_name(name)} of stream {stream}"
-    body = None if until_ns is None else {"pause_until": format_rfc3339(until_ns)}
-    await api.require(CONSUMER_PAUSE)
-    return ConsumerPause.from_json(
-        await api.change(subjects.consumer_pause(stream, name), body, what=what)
-    )
 
 
 async def _overlay(
@@ -208,7 +168,7 @@ async def _overlay(
     if len(sent.fields) < len(change.fields) and wanted.pause_until is not None:
         # An update would take no notice of it.
         await pause_consumer(api, held.stream, held.name, time_to_ns(wanted.pause_until))
-        info = await read_consumer(api, held.stream, held.name)
+        info = await consumer_info(api, held.stream, held.name)
     return info, change
 
 
@@ -217,7 +177,7 @@ async def _existing(
 ) -> ConsumerInfo:
     """Return the consumer that is there where nothing differs; else let the error say what does."""
     try:
-        held = await read_consumer(api, stream, _name_of(config))
+        held = await consumer_info(api, stream, _name_of(config))
     except NatsStreamError:  # It is gone by now, or may not be looked at.
         raise error from None
     changes = consumer_changed(config, cast("Mapping[str, object]", held.raw["config"])).fields

@@ -22,10 +22,10 @@ from natsstream.api.features import (
     used_features,
     without_unsaid,
 )
-from natsstream.api.names import check_stream_name
-from natsstream.api.requests import Api, ChangeProbe, is_deleted
+from natsstream.api.requests import Api, ChangeProbe
 from natsstream.api.stream_config import RESERVED_METADATA, StreamConfig, without_levels
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     InvalidConfigError,
     NatsStreamError,
@@ -39,27 +39,6 @@ from natsstream.fields import Fields
 # A server alone answers a deletion before the files are gone, and refuses the next stream of the
 # name with 10049 until they are; 10 ms were enough in 160 of 160 rounds.
 _FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
-
-
-async def read_stream(api: Api, name: str, *, timeout: float | None = None) -> StreamInfo:
-    """Return the info of a stream that exists.
-
-    Args:
-        api: The connection's API.
-        name: The stream.
-        timeout: Seconds in all, while the server is away as well; None is `request_timeout`.
-
-    Raises:
-        StreamNameError: No server would take the name; nothing was sent.
-        StreamNotFoundError: It does not exist.
-        TransportError: The server did not answer in time.
-
-    Cost: one round trip to the stream's leader.
-    """
-    check_stream_name(name)
-    return StreamInfo.from_json(
-        await api.read(subjects.stream_info(name), None, what=f"stream {name}", timeout=timeout)
-    )
 
 
 async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
@@ -100,7 +79,7 @@ async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> St
         return await _send(api, subjects.stream_create(config.name), body, given=body, held=None)
     except StreamExistsError as error:
         try:
-            held = await read_stream(api, config.name)
+            held = await stream_info(api, config.name)
         except NatsStreamError:  # It is gone by now, or may not be looked at.
             raise error from None
         differences = stream_differences(config, _config_of(held))
@@ -125,7 +104,7 @@ async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
     Cost: two round trips, or one. A cluster that is choosing a leader may change it without an
     answer; that is seen after a second.
     """
-    return await _overlay(api, await read_stream(api, config.name), config)
+    return await _overlay(api, await stream_info(api, config.name), config)
 
 
 async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
@@ -143,12 +122,12 @@ async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
     Cost: one round trip where nothing differs, else two.
     """
     try:
-        held = await read_stream(api, config.name)
+        held = await stream_info(api, config.name)
     except StreamNotFoundError:
         try:
             return await create_stream(api, config), stream_created(config)
         except StreamExistsError:  # Somebody else was faster, with another configuration.
-            held = await read_stream(api, config.name)
+            held = await stream_info(api, config.name)
     return await _overlay(api, held, config)
 
 
@@ -161,23 +140,10 @@ async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
     Cost: one round trip.
     """
     try:
-        held = await read_stream(api, config.name)
+        held = await stream_info(api, config.name)
     except StreamNotFoundError:
         return stream_created(config)
     return stream_changed(config, _config_of(held))
-
-
-async def delete_stream(api: Api, name: str) -> None:
-    """Delete a stream with all of its messages.
-
-    Raises:
-        StreamNotFoundError: It does not exist.
-        TransportError: There was no answer, and it is there; it may still be deleted.
-    """
-    check_stream_name(name)
-    what = f"stream {name}"
-    look = ChangeProbe(subjects.stream_info(name), is_deleted)
-    await api.change(subjects.stream_delete(name), None, what=what, look=look)
 
 
 async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from natsstream._wire import subjects
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import ConfigError
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import no_stream
@@ -53,7 +53,7 @@ async def check_with_stream(
             name = stream.name
         else:
             name = await find_stream(api, message.subject, timeout=timeout)
-        found = await read_stream(api, name, timeout=timeout)
+        found = await stream_info(api, name, timeout=timeout)
         refuse_expected_id(found.config)
         return found
     return None

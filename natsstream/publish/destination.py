@@ -15,9 +15,9 @@ from contextlib import suppress
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.names import covers
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import PermissionDeniedError, StreamNotFoundError, WrongStreamError
 from natsstream.publish.admission import find_streams
 
@@ -77,7 +77,7 @@ class Destination:
         Cost: a round trip, and one for each subject that the stream is not known to capture.
         """
         try:
-            self.stream = await read_stream(self._api, self.name)
+            self.stream = await stream_info(self._api, self.name)
         except StreamNotFoundError:
             self.stream = None
         self._asked.clear()

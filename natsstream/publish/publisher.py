@@ -15,8 +15,8 @@ from natsstream._wire.client import Subscription
 from natsstream._wire.headers import HeaderValues
 from natsstream._wire.parser import Frame
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
@@ -302,7 +302,7 @@ class Publisher:
                 left = max(deadline - loop.time(), 0.001)
                 name = await find_stream(self._api, legal, timeout=left)
             left = max(deadline - loop.time(), 0.001)
-            stream = await read_stream(self._api, name, timeout=left)
+            stream = await stream_info(self._api, name, timeout=left)
             self._check_stream(stream)
             if self._is_left:
                 raise _not_open()

@@ -17,14 +17,10 @@ from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.features import Feature
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import (
-    create_stream,
-    delete_stream,
-    read_stream,
-    replace_config,
-)
+from natsstream.api.stream_changes import create_stream, replace_config
 from natsstream.api.stream_config import StreamConfig, user_metadata
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import delete_stream, stream_info
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -116,7 +112,7 @@ async def copy_stream(
     api: Api, source: str, wanted: StreamConfig, *, messages: bool, timeout: float
 ) -> StreamInfo:
     """Make a stream as another one is; see `js.streams.copy`."""
-    origin = await read_stream(api, source)
+    origin = await stream_info(api, source)
     body = copied_config(cast("Mapping[str, object]", origin.raw["config"]), wanted)
     if not messages:
         return await create_stream(api, StreamConfig.from_json(body))
@@ -160,7 +156,7 @@ async def _check_free(api: Api, body: Mapping[str, object]) -> None:
     """
     name = cast("str", body["name"])
     with suppress(StreamNotFoundError):
-        await read_stream(api, name)
+        await stream_info(api, name)
         raise StreamExistsError(
             f"stream {name} is there already",
             code=400,
@@ -201,7 +197,7 @@ async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> 
     try:
         async with asyncio.timeout(timeout):
             while True:
-                mirror = await read_stream(api, name)
+                mirror = await stream_info(api, name)
                 if mirror.state.last_seq >= newest:
                     return mirror
                 await asyncio.sleep(_POLL_S)
@@ -219,7 +215,7 @@ async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> 
 async def _undo(api: Api, made: StreamInfo) -> None:
     """Delete what was made, unless somebody else has made another stream of the name."""
     with suppress(NatsStreamError):
-        if (await read_stream(api, made.name)).created_ns == made.created_ns:
+        if (await stream_info(api, made.name)).created_ns == made.created_ns:
             await delete_stream(api, made.name)
 
 

@@ -10,15 +10,9 @@ from natsstream._wire import subjects
 from natsstream.api.diff import ConfigChange, stream_created
 from natsstream.api.paging import pages
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import (
-    create_stream,
-    delete_stream,
-    ensure_stream,
-    plan_stream,
-    read_stream,
-    update_stream,
-)
+from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_requests import delete_stream, stream_info
 from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
 from natsstream.fields import Fields
@@ -104,7 +98,7 @@ class StreamManager:
             StreamNameError: No server would take the name.
             StreamNotFoundError: It does not exist.
         """
-        return Stream(self._api, await read_stream(self._api, name))
+        return Stream(self._api, await stream_info(self._api, name))
 
     async def find(self, subject: str) -> str | None:
         """Return the name of the stream that captures a subject, or None."""

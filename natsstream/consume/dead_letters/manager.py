@@ -13,9 +13,10 @@ from typing import Literal
 from natsstream.api.diff import ConfigChange
 from natsstream.api.names import check_stream_name
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import ensure_stream, read_stream
+from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_text, check_texts
 from natsstream.consume.dead_letters.keeping import REFUSES_NEW, check_keeps, evicts
 from natsstream.consume.dead_letters.queue import DeadLetterQueue
@@ -180,7 +181,7 @@ class DeadLetters:
     async def _find(self, name: str) -> StreamInfo | None:
         """Return the info of a dead-letter stream; another one's name is refused."""
         try:
-            info = await read_stream(self._api, name)
+            info = await stream_info(self._api, name)
         except StreamNotFoundError:
             return None
         letters = letters_filter(name)
@@ -193,7 +194,7 @@ class DeadLetters:
         return info
 
     async def _replicas(self, stream: str) -> int:
-        return (await read_stream(self._api, stream)).config.replicas or 1
+        return (await stream_info(self._api, stream)).config.replicas or 1
 
 
 def check_consumer(consumer: str, watched: Sequence[str]) -> None:

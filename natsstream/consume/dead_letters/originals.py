@@ -12,7 +12,7 @@ from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.message import Message, stored_message
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
@@ -113,7 +113,7 @@ async def let_go(
 
 async def _delete_from_queue(api: Api, stream: str, sequence: int) -> bool:
     try:
-        info = await read_stream(api, stream)
+        info = await stream_info(api, stream)
     except StreamNotFoundError:
         return False
     if info.config.retention != "workqueue":

@@ -14,8 +14,8 @@ from natsstream._wire.subjects import is_command
 from natsstream.api.message import Message
 from natsstream.api.names import check_subject
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_bool, check_int, check_text, described
 from natsstream.consume.dead_letters.captured import AdvisoryLog, Captured, read_captured
 from natsstream.consume.dead_letters.envelope import decode, for_replay, read_failure
@@ -63,7 +63,7 @@ class DeadLetterQueue:
 
         Cost: one round trip.
         """
-        return await read_stream(self._api, self.name)
+        return await stream_info(self._api, self.name)
 
     async def list(
         self, *, stream: str | None = None, consumer: str | None = None

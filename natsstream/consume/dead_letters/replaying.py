@@ -15,7 +15,7 @@ from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
+from natsstream.api.stream_requests import stream_info
 from natsstream.consume.dead_letters.originals import read_message
 from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
 from natsstream.errors import ServerError, StreamNotFoundError, WrongLastSequenceError
@@ -42,7 +42,7 @@ async def can_note(api: Api, queue: str) -> bool:
 
     Cost: one round trip.
     """
-    config = (await read_stream(api, queue)).config
+    config = (await stream_info(api, queue)).config
     is_limited = any(limit and limit > 0 for limit in (config.max_msgs, config.max_bytes))
     return not is_limited or config.discard == "new"
 
@@ -102,7 +102,7 @@ async def _find(api: Api, stream: str, subject: str, since_ns: int, id_: str) ->
         stream=stream, filters=[subject], start_time_ns=max(since_ns, 0), on_loss="report"
     )
     try:
-        is_queue = (await read_stream(api, stream)).config.retention == "workqueue"
+        is_queue = (await stream_info(api, stream)).config.retention == "workqueue"
         found = _step(api, stream, subject, since_ns) if is_queue else aiter(StreamRange(api, spec))
         async with aclosing(found) as messages:
             async for message in messages:

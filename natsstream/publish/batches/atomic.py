@@ -15,8 +15,8 @@ from typing import Literal, Self
 from natsstream._wire.headers import Headers, HeaderValues
 from natsstream.api.features import ATOMIC_BATCH, ATOMIC_BATCH_END, has_feature
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import (
     BatchExpiredError,
@@ -93,7 +93,7 @@ class AtomicBatch:
         await self._api.require(ATOMIC_BATCH)
         config = self._stream.config
         if not config.allow_atomic or config.no_ack:  # It may have been changed since.
-            self._stream = await read_stream(self._api, config.name)
+            self._stream = await stream_info(self._api, config.name)
             check_stream(self._stream.config, atomic=True)
             self._batch = AtomicState(self._stream.config, self.batch_id, self._max)
             self._destination = Destination(self._api, self._stream)

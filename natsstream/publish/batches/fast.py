@@ -15,8 +15,8 @@ from typing import Final, Literal, Self, cast
 from natsstream._wire.headers import HeaderValues
 from natsstream.api.features import FAST_BATCH
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_choice, check_int, check_seconds, described
 from natsstream.errors import (
     BatchBrokenError,
@@ -93,7 +93,7 @@ class FastIngest:
         await self._api.require(FAST_BATCH)
         # Who waits so long for an ack waits as long for the stream.
         wait_s = max(self._ack_timeout, self._api.client.options.request_timeout)
-        self._stream = await read_stream(self._api, self._stream.name, timeout=wait_s)
+        self._stream = await stream_info(self._api, self._stream.name, timeout=wait_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
         self._ingest = IngestState(self._stream.name, self._stream.state.last_seq)

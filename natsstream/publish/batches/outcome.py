@@ -29,8 +29,8 @@ from natsstream._wire.parser import Frame
 from natsstream.api.cluster_info import ClusterInfo
 from natsstream.api.message import stored_message
 from natsstream.api.requests import Api, decode
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     BatchOutcomeUnknownError,
     MessageNotFoundError,
@@ -120,7 +120,7 @@ async def _settle(api: Api, lost: LostCommit) -> StreamInfo:
     given_out: int | None = None
     while True:
         asked_at = loop.time()
-        info = await read_stream(api, lost.stream.name)
+        info = await stream_info(api, lost.stream.name)
         if info.created_ns != lost.stream.created_ns:
             raise _unknown(lost, "the stream was deleted and made again")
         if (info.config.replicas or 1) == 1:
@@ -213,7 +213,7 @@ async def _search(api: Api, lost: LostCommit, info: StreamInfo) -> BatchAck | No
             if found is not None:
                 return found
     if filters:
-        is_proof = _is_whole(await read_stream(api, lost.stream.name), first)
+        is_proof = _is_whole(await stream_info(api, lost.stream.name), first)
     else:
         is_proof = last - first + 1 - seen < lost.count
     if not is_proof:

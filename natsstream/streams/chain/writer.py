@@ -19,8 +19,8 @@ from typing import Self, cast
 from natsstream._wire.headers import Headers, HeaderValues, encode_headers
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import read_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     ChainForkedError,
     ConfigError,
@@ -100,7 +100,7 @@ class ChainedPublisher:
         """
         if self._info is not None or self._has_ended:
             raise ConfigError("a chained publisher is opened once", hint="chained() again")
-        info = await read_stream(self._api, self._stream)
+        info = await stream_info(self._api, self._stream)
         check_stream(info)
         if info.config.duplicate_window:
             self._window_s = cast("float", info.config.duplicate_window)
@@ -176,7 +176,7 @@ class ChainedPublisher:
         async with self._lock:
             loop = asyncio.get_running_loop()
             if not self._is_sure or loop.time() - self._written_at > self._window_s / 2:
-                await self._look_ahead(await read_stream(self._api, self._stream))
+                await self._look_ahead(await stream_info(self._api, self._stream))
                 self._is_sure = True
             return await self._send(subject, payload, own, timeout)
 
@@ -240,7 +240,7 @@ class ChainedPublisher:
                     raise
                 # Either an earlier try of this link is stored, or another one's link is.
                 before = self._head
-                await self._look_ahead(await read_stream(self._api, self._stream))
+                await self._look_ahead(await stream_info(self._api, self._stream))
                 if self._head.hash == mine:
                     return PubAck(self._stream, self._head.sequence, duplicate=True)
                 if self._head != before:

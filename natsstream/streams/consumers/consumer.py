@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from natsstream.api.consumer_changes import read_consumer
 from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.api.consumer_requests import consumer_info
 from natsstream.streams.consumers.operations import Operations
 from natsstream.streams.consumers.pulls import Pulls
 from natsstream.streams.consumers.pushes import Pushes
@@ -30,7 +30,7 @@ class Consumer(Pulls, Pushes, Works, Operations):
 
         Cost: one round trip to the consumer's leader.
         """
-        return await read_consumer(self._api, self.stream, self.name)
+        return await consumer_info(self._api, self.stream, self.name)
 
     def __repr__(self) -> str:
         return f"<Consumer {self.name} of {self.stream}>"

@@ -12,13 +12,12 @@ from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_changes import (
     create_consumer,
     ensure_consumer,
-    pause_consumer,
     plan_consumer,
-    read_consumer,
     update_consumer,
 )
 from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
+from natsstream.api.consumer_requests import consumer_info, pause_consumer
 from natsstream.api.diff import ConfigChange
 from natsstream.api.features import CONSUMER_RESET, CONSUMER_UNPIN
 from natsstream.api.names import check_consumer_name
@@ -124,7 +123,7 @@ class ConsumerManager:
             ConsumerNameError: No server would take the name.
             ConsumerNotFoundError: It does not exist.
         """
-        return Consumer(self._api, await read_consumer(self._api, self.stream, name))
+        return Consumer(self._api, await consumer_info(self._api, self.stream, name))
 
     async def names(self) -> AsyncIterator[str]:
         """Yield the names of all consumers.
@@ -241,7 +240,7 @@ class ConsumerManager:
         subject = subjects.consumer_reset(self.stream, check_consumer_name(name))
         await self._api.require(CONSUMER_RESET)
         # Servers up to 2.15.1 say nothing when there is no such consumer.
-        await read_consumer(self._api, self.stream, name)
+        await consumer_info(self._api, self.stream, name)
         answer = await self._api.change(subject, body, what=self._what(name))
         return answer.integer("reset_seq", minimum=0)
 

@@ -19,9 +19,10 @@ from natsstream.api.features import COUNTERS
 from natsstream.api.names import check_filter, check_stream_name
 from natsstream.api.paging import Gaps, listed_streams, pages
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import ensure_stream, read_stream
+from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_names, check_text
 from natsstream.errors import (
     ConfigError,
@@ -251,7 +252,7 @@ class Counters:
         home = self._homes.get(subject)
         if home is None:
             home = await find_stream(self._api, subject)
-            _check_counts(await read_stream(self._api, home))
+            _check_counts(await stream_info(self._api, home))
             if len(self._homes) >= _SUBJECTS_MAX:
                 self._homes.clear()
             self._homes[subject] = home
@@ -261,7 +262,7 @@ class Counters:
         """Return the stream whose counters these are; it must be one of counters."""
         stream = self._stream or ""
         if not self._is_checked:
-            _check_counts(await read_stream(self._api, stream))
+            _check_counts(await stream_info(self._api, stream))
             self._is_checked = True
         return stream
 

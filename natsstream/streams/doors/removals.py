@@ -11,8 +11,8 @@ from typing import cast
 from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.names import check_filter
-from natsstream.api.stream_changes import delete_stream
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import delete_stream
 from natsstream.arguments import check_bool, check_int, check_text
 from natsstream.errors import (
     ConfigError,

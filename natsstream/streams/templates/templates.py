@@ -13,8 +13,9 @@ from weakref import WeakValueDictionary
 
 from natsstream._wire import subjects
 from natsstream.api.requests import Api
-from natsstream.api.stream_changes import create_stream, read_stream
+from natsstream.api.stream_changes import create_stream
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import ConfigError, LimitExceededError, StreamExistsError
 from natsstream.streams.templates.naming import Naming, are_alike, overlap
 
@@ -173,7 +174,7 @@ class Templates:
             await create_stream(self._api, wanted)
         except StreamExistsError as error:
             # Another process was faster, or it was changed since: it stays as it is.
-            held = await read_stream(self._api, wanted.name)
+            held = await stream_info(self._api, wanted.name)
             theirs: Mapping[str, str] = held.config.metadata or {}
             if theirs.get(_METADATA_KEY) == (wanted.metadata or {})[_METADATA_KEY]:
                 return
