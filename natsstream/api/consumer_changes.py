@@ -30,7 +30,7 @@ from natsstream.api.features import (
     used_features,
     without_unsaid,
 )
-from natsstream.api.names import SUBJECT_BYTES_MAX, check_stream_name
+from natsstream.api.names import SUBJECT_BYTES_MAX
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import without_levels
 from natsstream.errors import (
@@ -223,7 +223,6 @@ async def _send(
     given: Mapping[str, object],
 ) -> ConsumerInfo:
     """Send a configuration, and compare it with what the server says that it took."""
-    check_stream_name(stream)
     what = f"consumer {name} of stream {stream}"
     # A single filter stands in the subject, where permissions can see it, if there is room.
     one = cast("str", config.get("filter_subject") or "")

@@ -10,7 +10,6 @@ from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
 from natsstream.api.features import CONSUMER_PAUSE, CONSUMER_RESET, CONSUMER_UNPIN
 from natsstream.api.message_query import SEQUENCE_MAX
-from natsstream.api.names import check_consumer_name, check_stream_name
 from natsstream.api.paging import Gaps, pages
 from natsstream.api.requests import Api, ChangeProbe, is_deleted
 from natsstream.arguments import check_int
@@ -38,7 +37,7 @@ async def consumer_info(
 
     Cost: one round trip to the consumer's leader.
     """
-    subject = subjects.consumer_info(check_stream_name(stream), check_consumer_name(name))
+    subject = subjects.consumer_info(stream, name)
     answer = await api.read(subject, None, what=_what(stream, name), timeout=timeout)
     return ConsumerInfo.from_json(answer)
 
@@ -133,7 +132,7 @@ async def delete_consumer(api: Api, stream: str, name: str) -> None:
     Cost: one round trip. A cluster that elects a leader may delete without an answer, which is seen
     after a second.
     """
-    subject = subjects.consumer_delete(stream, check_consumer_name(name))
+    subject = subjects.consumer_delete(stream, name)
     look = ChangeProbe(subjects.consumer_info(stream, name), is_deleted)
     await api.change(subject, None, what=_what(stream, name), look=look)
 
@@ -152,7 +151,7 @@ async def pause_consumer(api: Api, stream: str, name: str, until_ns: int | None)
         UnsupportedServerError: The server is older than 2.11; nothing was sent.
         TransportError: There was no answer.
     """
-    subject = subjects.consumer_pause(stream, check_consumer_name(name))
+    subject = subjects.consumer_pause(stream, name)
     body = None if until_ns is None else {"pause_until": format_rfc3339(until_ns)}
     await api.require(CONSUMER_PAUSE)
     return ConsumerPause.from_json(await api.change(subject, body, what=_what(stream, name)))
@@ -163,7 +162,7 @@ async def reset_consumer(api: Api, stream: str, name: str, *, sequence: int | No
     body: dict[str, object] | None = None
     if sequence is not None:
         body = {"seq": check_int(sequence, "sequence", minimum=1, maximum=SEQUENCE_MAX)}
-    subject = subjects.consumer_reset(stream, check_consumer_name(name))
+    subject = subjects.consumer_reset(stream, name)
     await api.require(CONSUMER_RESET)
     # Servers up to 2.15.1 say nothing when there is no such consumer.
     await consumer_info(api, stream, name)
@@ -174,7 +173,7 @@ async def reset_consumer(api: Api, stream: str, name: str, *, sequence: int | No
 async def unpin_consumer(api: Api, stream: str, name: str, group: str) -> None:
     """Unpin the pinned client of a priority group; see `consumers.unpin`."""
     body = {"group": rules.check_group(group)}
-    subject = subjects.consumer_unpin(stream, check_consumer_name(name))
+    subject = subjects.consumer_unpin(stream, name)
     await api.require(CONSUMER_UNPIN)
     await api.change(subject, body, what=_what(stream, name))
 

@@ -27,7 +27,6 @@ async def pages(
     what: str,
     names: Callable[[Fields], Collection[str]],
     at_first: Mapping[str, object] | None = None,
-    timeout: float | None = None,
 ) -> AsyncIterator[Fields]:
     """Yield the answers to a question for a list, one for each page.
 
@@ -41,7 +40,6 @@ async def pages(
         what: What is listed, for errors.
         names: Returns the names of what a page lists.
         at_first: What only the first question asks for besides.
-        timeout: Seconds for each page; None is `request_timeout`.
 
     Raises:
         ProtocolError: A page came twice, or an empty one before the end: the list has no end.
@@ -50,7 +48,7 @@ async def pages(
     seen: set[int] = set()
     while True:
         asked = {**body, **({} if offset else at_first or {}), "offset": offset}
-        answer = await api.read(api_subject, asked, what=what, timeout=timeout)
+        answer = await api.read(api_subject, asked, what=what)
         # Also what a page names and can not describe has its place in it.
         named = frozenset((*names(answer), *answer.texts("missing"), *answer.words("offline")))
         page = hash(named)

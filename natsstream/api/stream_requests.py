@@ -16,7 +16,7 @@ from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.features import GET_BY_TIME
 from natsstream.api.message import Message, stored_message
 from natsstream.api.message_query import EVERY_SUBJECT, SEQUENCE_MAX, message_query
-from natsstream.api.names import check_filter, check_stream_name
+from natsstream.api.names import check_filter
 from natsstream.api.paging import Gaps, listed_streams, pages
 from natsstream.api.requests import Api, ChangeProbe, is_deleted
 from natsstream.api.stream_info import StreamInfo, subject_counts
@@ -49,7 +49,8 @@ async def stream_info(
         stream: The stream's name.
         subjects: Also count the messages of each subject that this filter matches.
         deleted_details: Also list the deleted sequences, and those that the server lost.
-        timeout: Seconds in all, reconnects included; None is `request_timeout`.
+        timeout: Seconds in all, reconnects included, without `subjects`; None is
+            `request_timeout`.
 
     Raises:
         StreamNameError: The name is not legal; nothing was sent.
@@ -59,11 +60,8 @@ async def stream_info(
 
     Cost: one round trip to the stream's leader; with `subjects` one for each 100,000 of them.
     """
-    check_stream_name(stream)
     if subjects is not None:
-        found = subject_pages(
-            api, stream, subjects, deleted_details=deleted_details, timeout=timeout
-        )
+        found = subject_pages(api, stream, subjects, deleted_details=deleted_details)
         infos = [info async for info in found]
         counts = {name: n for info in infos for name, n in (info.state.subjects or {}).items()}
         info = replace(infos[0], state=replace(infos[0].state, subjects=counts))
@@ -83,7 +81,6 @@ async def subject_pages(
     subjects: str,
     *,
     deleted_details: bool = False,
-    timeout: float | None = None,
 ) -> AsyncIterator[StreamInfo]:
     """Yield a stream's info with some of its subjects in `state.subjects`, at least one page.
 
@@ -95,7 +92,6 @@ async def subject_pages(
         stream: The stream's name.
         subjects: Which subjects, with wildcards.
         deleted_details: Also list the deleted sequences, in the first page.
-        timeout: Seconds for each page; None is `request_timeout`.
 
     Raises:
         NatsStreamError: As for `stream_info`.
@@ -110,7 +106,6 @@ async def subject_pages(
         what=f"stream {stream}",
         names=subject_counts,
         at_first={"deleted_details": True} if deleted_details else None,
-        timeout=timeout,
     )
     async for answer in answers:
         yield StreamInfo.from_json(answer)
@@ -285,7 +280,6 @@ async def delete_stream(api: Api, stream: str) -> None:
     Cost: one round trip. A cluster that elects a leader may delete without an answer, which is seen
     after a second.
     """
-    check_stream_name(stream)
     look = ChangeProbe(api_subjects.stream_info(stream), is_deleted)
     subject = api_subjects.stream_delete(stream)
     await api.change(subject, None, what=f"stream {stream}", look=look)

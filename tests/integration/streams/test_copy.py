@@ -190,7 +190,7 @@ async def test_copy_that_is_late_or_cancelled_leaves_nothing(
     """The mirror always looks as it does in the beginning, so the copy does not come to its end."""
     await fill(js, stream_name, 10)
     fields: dict[str, Any] = {"messages": True, "subjects": [f"{stream_name}_c.>"]}
-    read = copying.read_stream
+    read = copying.stream_info
     is_begun = asyncio.Event()
 
     async def as_empty(api: Api, name: str) -> StreamInfo:
@@ -200,7 +200,7 @@ async def test_copy_that_is_late_or_cancelled_leaves_nothing(
         is_begun.set()
         return replace(info, state=replace(info.state, messages=0, last_seq=0))
 
-    monkeypatch.setattr(copying, "read_stream", as_empty)
+    monkeypatch.setattr(copying, "stream_info", as_empty)
 
     with pytest.raises(RequestTimeoutError, match="deleted again"):
         await js.streams.copy(stream_name, f"{stream_name}_c", timeout=0.1, **fields)
