@@ -25,6 +25,7 @@ async def values_of(bucket: KeyValue) -> dict[str, bytes]:
     return {entry.key: entry.value async for entry in bucket.entries()}
 
 
+@pytest.mark.proves("1d", "create/get/list/delete bucket")
 async def test_bucket_is_made_changed_used_and_listed(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(
         stream_name, history=3, ttl=3_600, compression=True, metadata={"a": "1"}

@@ -93,6 +93,10 @@ async def test_every_field_of_the_table_is_tried() -> None:
     assert CONSUMER_VALUES.keys() == CONSUMER_FIELDS.keys()
 
 
+@pytest.mark.proves(
+    "1a", "message TTL, delete markers, counters, schedules, atomic, batched, persist_mode flags"
+)
+@pytest.mark.proves("1a", "Nats-Required-Api-Level (ADR-44)")
 @pytest.mark.parametrize("path", STREAM_VALUES)
 async def test_stream_field_is_taken_or_refused(
     js: JetStream, line: tuple[int, int], stream_name: str, path: str
@@ -174,6 +178,8 @@ async def test_field_that_nobody_knows_is_refused(
     assert (stream_name in [name async for name in js.streams.names()]) == is_made
 
 
+@pytest.mark.proves("1a", "update (full config)")
+@pytest.mark.finding(10)
 async def test_update_sends_back_every_field_of_the_server(
     js: JetStream, line: tuple[int, int], stream_name: str
 ) -> None:

@@ -85,6 +85,7 @@ async def test_young_call_is_done_or_refused(
     assert caught.value.needs == f"{needs[0]}.{needs[1]}"
 
 
+@pytest.mark.proves("1c", "create strict / update strict / create-or-update")
 async def test_create_update_and_ensure_keep_apart(js: JetStream, stream_name: str) -> None:
     consumers = (await js.streams.create(stream_name)).consumers
 
@@ -114,6 +115,7 @@ async def test_consumer_field_that_nobody_knows_is_refused(
     assert await consumer_count(stream) == (1 if line < (2, 12) else 0)
 
 
+@pytest.mark.finding(10)
 async def test_update_sends_back_every_field_of_the_consumer(
     js: JetStream, line: tuple[int, int], stream_name: str
 ) -> None:

@@ -37,6 +37,7 @@ def note_requests(js: JetStream, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
+@pytest.mark.proves("1a", "Nats-Required-Api-Level (ADR-44)")
 async def test_level_is_read_once_a_connection_and_again_after_a_reconnect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.needs_versions]
 LEVELS = {(2, 10): 0, (2, 11): 1, (2, 12): 3, (2, 14): 4, (2, 15): 5}
 
 
+@pytest.mark.proves("1a", "account info (limits, tiers, API level)")
 async def test_account_tells_the_level_of_its_server(
     js: JetStream, line: tuple[int, int], stream_name: str
 ) -> None:
@@ -36,6 +37,7 @@ async def test_account_tells_the_level_of_its_server(
     assert account.api_requests > 0
 
 
+@pytest.mark.proves("1a", "delete")
 async def test_streams_are_made_changed_found_and_deleted(js: JetStream, stream_name: str) -> None:
     subject = f"{stream_name}.a"
     await js.streams.create(
@@ -186,6 +188,8 @@ async def test_deleted_messages_are_no_loss(js: JetStream, stream_name: str) -> 
     assert [message.sequence async for message in stream.read(first=1)] == [8, 9, 10]
 
 
+@pytest.mark.proves("1a", "get msg by seq / last-by-subject")
+@pytest.mark.proves("1a", "next-by-subject from seq; by start_time")
 async def test_one_message_is_found_by_sequence_and_subject(
     js: JetStream, stream_name: str
 ) -> None:
@@ -200,6 +204,7 @@ async def test_one_message_is_found_by_sequence_and_subject(
     assert await stream.get(99) is None
 
 
+@pytest.mark.proves("1a", "next-by-subject from seq; by start_time")
 async def test_time_finds_messages_or_the_server_is_too_old(
     js: JetStream, versioned: NatsServer, line: tuple[int, int], stream_name: str
 ) -> None:

@@ -35,6 +35,7 @@ async def application() -> AsyncIterator[Any]:
         await client.close()
 
 
+@pytest.mark.finding(1)
 async def test_new_ack_form_leaves_the_connection_working(application: Any) -> None:
     """The application's own calls share the connection with ours, and are answered."""
     async with attach(application) as js:
@@ -55,6 +56,7 @@ async def test_new_ack_form_leaves_the_connection_working(application: Any) -> N
     assert reply.count(b".") >= 10
 
 
+@pytest.mark.finding(1)
 async def test_keys_of_a_bucket_are_read_with_the_new_ack_form(application: Any) -> None:
     """What `kv.keys()` of nats-py times out on: the last message of each subject, then the end."""
     bucket = await application.jetstream(timeout=30).create_key_value(bucket="settings")

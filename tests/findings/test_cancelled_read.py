@@ -36,6 +36,7 @@ async def waiting_requests(js: JetStream, stream: str) -> int:
     return answer.count("num_waiting")
 
 
+@pytest.mark.finding(29)
 async def test_cancelled_reads_leave_no_request_behind(
     js: JetStream,
     nats_py: Any,
@@ -74,6 +75,7 @@ async def test_cancelled_reads_leave_no_request_behind(
     )
 
 
+@pytest.mark.finding(29)
 async def test_cancelled_range_leaves_the_messages_to_the_next(
     js: JetStream, stream_name: str
 ) -> None:

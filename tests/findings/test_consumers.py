@@ -35,6 +35,7 @@ LIMITS: dict[str, Any] = {
 }
 
 
+@pytest.mark.finding(9)
 async def test_fetch_ends_at_once_when_its_consumer_is_deleted(
     js: JetStream, stream_name: str
 ) -> None:
@@ -54,6 +55,7 @@ async def test_fetch_ends_at_once_when_its_consumer_is_deleted(
     assert isinstance(error, ConsumerDeletedError)
 
 
+@pytest.mark.finding(9)
 async def test_fetch_beyond_a_limit_ends_at_once(js: JetStream, stream_name: str) -> None:
     """A server that is asked for more than the consumer allows; the handle does not know of it."""
     stream = await js.streams.create(stream_name)
@@ -67,6 +69,7 @@ async def test_fetch_beyond_a_limit_ends_at_once(js: JetStream, stream_name: str
     assert isinstance(error, PullLimitError)
 
 
+@pytest.mark.finding(10)
 async def test_configuration_that_was_read_is_written_back_whole(
     js: JetStream,
     nats_py: Any,
@@ -89,6 +92,7 @@ async def test_configuration_that_was_read_is_written_back_whole(
     record_testsuite_property("finding 10: nats-py erased", ", ".join(erased) or "nothing")
 
 
+@pytest.mark.finding(11)
 async def test_create_does_not_change_a_live_consumer(
     js: JetStream,
     nats_py: Any,
@@ -108,6 +112,7 @@ async def test_create_does_not_change_a_live_consumer(
     record_testsuite_property("finding 11: nats-py's create made ack_wait", now)
 
 
+@pytest.mark.finding(25)
 async def test_info_has_what_the_server_says(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name)
     await js.publish(stream_name, b"x")

@@ -55,6 +55,7 @@ CALLS: dict[str, Callable[[JetStream, Stream], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.finding(24)
 @pytest.mark.parametrize("call", CALLS)
 async def test_deleted_stream_has_one_error_for_every_call(
     js: JetStream, stream_name: str, call: str
@@ -69,6 +70,7 @@ async def test_deleted_stream_has_one_error_for_every_call(
     assert not caught.value.retryable
 
 
+@pytest.mark.finding(24)
 async def test_message_is_got_without_direct_access(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 3, allow_direct=False)
 
@@ -98,6 +100,7 @@ async def stranger(js: JetStream, answer: bytes) -> AsyncGenerator[None]:
             await asyncio.wait([task])
 
 
+@pytest.mark.finding(24)
 @pytest.mark.parametrize("answer", [b"", b"pong", b"{}", b"[]", b"\xff", b'{"error":{}}'])
 async def test_stranger_on_the_api_is_a_protocol_error(answer: bytes) -> None:
     with NatsServer(jetstream=False) as server:

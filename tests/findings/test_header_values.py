@@ -35,6 +35,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.finding(23)
 async def test_headers_arrive_whole_by_every_way(
     js: JetStream,
     nats_py: Any,
@@ -72,6 +73,7 @@ def given(message: Message) -> list[tuple[str, str]]:
     return [pair for pair in message.headers.items_all() if pair[0] in HEADERS]
 
 
+@pytest.mark.finding(23)
 async def test_headers_of_the_caller_are_only_read(js: JetStream, stream_name: str) -> None:
     """A mapping that can not be written to is enough, with all that adds headers beside it."""
     stream = await js.streams.create(stream_name, subjects=[stream_name], allow_msg_ttl=True)
@@ -93,6 +95,7 @@ async def test_headers_of_the_caller_are_only_read(js: JetStream, stream_name: s
     assert [each.get("Nats-TTL") for each in stored] == ["60", None, "never"]
 
 
+@pytest.mark.finding(23)
 async def test_values_of_one_name_survive_a_request_and_its_answer(
     js: JetStream, stream_name: str
 ) -> None:

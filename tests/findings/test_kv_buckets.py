@@ -49,6 +49,8 @@ async def stored_config(stream: Stream) -> dict[str, object]:
     return cast("dict[str, object]", (await stream.info()).raw["config"])
 
 
+@pytest.mark.proves("1d", "allow_direct on by default (ADR-8)")
+@pytest.mark.finding(16)
 async def test_stream_of_a_bucket_is_that_of_the_conventions(
     js: JetStream, stream_name: str
 ) -> None:
@@ -63,6 +65,7 @@ async def test_stream_of_a_bucket_is_that_of_the_conventions(
     assert {name: config.get(name, absent.get(name)) for name in CONVENTION} == CONVENTION
 
 
+@pytest.mark.finding(16)
 async def test_bucket_of_nats_py_is_used_and_left_as_it_is(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
@@ -82,6 +85,8 @@ async def test_bucket_of_nats_py_is_used_and_left_as_it_is(
         await js.kv.create(stream_name, history=3)
 
 
+@pytest.mark.proves("1d", "compression / metadata / placement")
+@pytest.mark.finding(16)
 async def test_placement_of_a_bucket_is_kept(nats_cluster: NatsCluster, stream_name: str) -> None:
     async with connect_to(nats_cluster) as js:
         first = await js.kv.create(f"{stream_name}_where")
@@ -94,6 +99,7 @@ async def test_placement_of_a_bucket_is_kept(nats_cluster: NatsCluster, stream_n
         assert (await bucket.stream.info()).config.placement == where
 
 
+@pytest.mark.finding(22)
 async def test_mirror_is_read_here_and_written_at_its_origin(
     js: JetStream, stream_name: str
 ) -> None:

@@ -35,6 +35,7 @@ async def wait_for_marker(bucket: KeyValue, key: str) -> None:
     await eventually_async(is_gone)
 
 
+@pytest.mark.finding(15)
 async def test_expired_key_has_no_value_and_is_created_again_at_once(
     js: JetStream, stream_name: str
 ) -> None:
@@ -53,6 +54,8 @@ async def test_expired_key_has_no_value_and_is_created_again_at_once(
     assert (found.value, found.revision) == (b"other", revision)
 
 
+@pytest.mark.proves("1d", "put / get / update(rev)")
+@pytest.mark.finding(17)
 async def test_entry_says_all_that_is_stored(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(stream_name, history=5)
     await bucket.put("k", b"older")
@@ -100,10 +103,12 @@ async def conflicts(bucket: KeyValue) -> None:
     await bucket.purge("k", revision=third)
 
 
+@pytest.mark.finding(18)
 async def test_every_conflict_has_one_type(js: JetStream, stream_name: str) -> None:
     await conflicts(await js.kv.create(stream_name))
 
 
+@pytest.mark.finding(18)
 async def test_every_conflict_has_one_type_on_a_cluster(
     nats_cluster: NatsCluster, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

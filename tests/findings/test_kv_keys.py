@@ -39,6 +39,8 @@ async def filled(js: JetStream, name: str) -> KeyValue:
     return bucket
 
 
+@pytest.mark.proves("1d", "key validation on every op")
+@pytest.mark.finding(2)
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 async def test_call_with_a_pattern_for_a_key_is_refused_and_nothing_is_lost(
     js: JetStream, stream_name: str, call: Callable[[KeyValue, str], Awaitable[object]]
@@ -53,6 +55,7 @@ async def test_call_with_a_pattern_for_a_key_is_refused_and_nothing_is_lost(
     assert (state.messages, state.last_seq) == (6, 6)
 
 
+@pytest.mark.finding(2)
 async def test_many_keys_are_purged_by_a_call_of_its_own(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -61,6 +64,7 @@ async def test_many_keys_are_purged_by_a_call_of_its_own(js: JetStream, stream_n
     assert sorted([key async for key in bucket.keys()]) == ["a", "a.b", "b", "superuser.1"]
 
 
+@pytest.mark.finding(19)
 async def test_filters_of_keys_are_those_of_the_server(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -78,6 +82,7 @@ async def test_filters_of_keys_are_those_of_the_server(js: JetStream, stream_nam
     }
 
 
+@pytest.mark.finding(19)
 async def test_empty_bucket_has_no_keys(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(stream_name)
 

@@ -40,6 +40,8 @@ async def filled(js: JetStream, name: str) -> KeyValue:
     return bucket
 
 
+@pytest.mark.proves("1d", "watch many filters")
+@pytest.mark.finding(20)
 async def test_watch_follows_many_filters(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -53,6 +55,8 @@ async def test_watch_follows_many_filters(js: JetStream, stream_name: str) -> No
     assert (entry.key, entry.value) == ("a.2", b"seen")
 
 
+@pytest.mark.proves("1d", "include_history / ignore_deletes / meta_only / updates_only")
+@pytest.mark.finding(20)
 async def test_watch_of_updates_begins_with_the_next_one(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -64,6 +68,7 @@ async def test_watch_of_updates_begins_with_the_next_one(js: JetStream, stream_n
     assert (entry.key, entry.value, entry.revision) == ("c", b"next", 7)
 
 
+@pytest.mark.finding(20)
 async def test_watch_goes_on_after_a_revision(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -73,6 +78,7 @@ async def test_watch_goes_on_after_a_revision(js: JetStream, stream_name: str) -
     assert found == [3, 4, 5, 6]
 
 
+@pytest.mark.finding(20)
 async def test_watch_of_metadata_gets_no_values(js: JetStream, stream_name: str) -> None:
     bucket = await filled(js, stream_name)
 
@@ -87,6 +93,7 @@ async def test_watch_of_metadata_gets_no_values(js: JetStream, stream_name: str)
     ]
 
 
+@pytest.mark.finding(20)
 async def test_watch_replays_nothing_when_its_consumer_is_deleted(
     js: JetStream, stream_name: str
 ) -> None:
@@ -134,6 +141,7 @@ async def purge_deletes(bucket: KeyValue) -> None:
     await bucket.purge_deletes(older_than=60)
 
 
+@pytest.mark.finding(21)
 @pytest.mark.parametrize(
     "call", [read_keys, leave_keys, leave_a_watch, purge_deletes], ids=lambda f: f.__name__
 )
@@ -152,6 +160,7 @@ async def test_forty_calls_on_a_bucket_leave_nothing(
     await eventually_async(is_clean)
 
 
+@pytest.mark.finding(1)
 async def test_bucket_is_watched_with_the_new_ack_form() -> None:
     with NatsServer(config=NEW_FORM) as server:
         async with connect(server.url) as js, asyncio.timeout(30):

@@ -59,6 +59,7 @@ async def publish_for_certain(js: JetStream, subject: str, number: int) -> PubAc
                 )
 
 
+@pytest.mark.finding(30)
 async def test_leader_changes_under_load_fail_no_message(
     cluster: NatsCluster, stream_name: str
 ) -> None:
@@ -87,6 +88,7 @@ async def test_leader_changes_under_load_fail_no_message(
     assert len(set(held.values())) == len(held)
 
 
+@pytest.mark.finding(30)
 async def test_message_waits_for_the_next_leader(cluster: NatsCluster, stream_name: str) -> None:
     """The leader is killed, and one more: nobody listens until one of them is back."""
     async with connect_to(cluster) as watcher:

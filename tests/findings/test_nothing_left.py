@@ -82,6 +82,7 @@ def subscriptions_of(server: NatsServer, name: str) -> int:
     return cast("int", connection["subscriptions"])
 
 
+@pytest.mark.finding(21)
 @pytest.mark.parametrize(
     "way",
     [by_break, by_error, by_close, by_cancelling, by_leaving_a_range],
@@ -105,6 +106,7 @@ async def test_forty_readers_leave_no_consumer(
     assert subscriptions_of(server, stream_name) == subscriptions
 
 
+@pytest.mark.finding(27)
 async def test_closed_connection_leaves_nothing_of_what_was_open(
     server: NatsServer, stream_name: str
 ) -> None:

@@ -53,6 +53,7 @@ async def by_open(box: ObjectStore) -> object:
         return [piece async for piece in reader]
 
 
+@pytest.mark.finding(8)
 @pytest.mark.parametrize("read", [by_get, by_open], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("index", [0, 2, -1], ids=["first", "middle", "last"])
 async def test_missing_chunk_is_an_error_and_no_wait(
@@ -72,6 +73,7 @@ async def test_missing_chunk_is_an_error_and_no_wait(
     assert (damaged.value.kind, damaged.value.subject) == ("missing", subject)
 
 
+@pytest.mark.finding(8)
 async def test_purged_chunks_are_an_error_and_no_wait(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
@@ -83,6 +85,7 @@ async def test_purged_chunks_are_an_error_and_no_wait(
             await box.get("o")
 
 
+@pytest.mark.finding(8)
 async def test_chunks_of_another_writer_are_no_part_of_an_object(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
@@ -104,6 +107,8 @@ async def cpu_seconds(box: ObjectStore, name: str) -> float:
     return min(taken)
 
 
+@pytest.mark.proves("1e", "get stream / bytes / file")
+@pytest.mark.finding(33)
 async def test_get_costs_what_the_size_says(js: JetStream, stream_name: str) -> None:
     """16 times the bytes cost about 16 times the work, where the square would be 256 times."""
     box = await js.objects.create(stream_name, storage="memory")
@@ -115,6 +120,7 @@ async def test_get_costs_what_the_size_says(js: JetStream, stream_name: str) -> 
     assert large < 64 * small
 
 
+@pytest.mark.finding(33)
 async def test_put_does_not_wait_for_each_chunk(
     server: NatsNode, js: JetStream, stream_name: str
 ) -> None:

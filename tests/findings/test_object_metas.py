@@ -35,6 +35,7 @@ async def stored_meta(js: JetStream, store: str, name: str) -> dict[str, Any]:
     return json.loads(message.data)
 
 
+@pytest.mark.finding(12)
 async def test_metadata_survives_every_change(js: JetStream, stream_name: str) -> None:
     """Fields that we do not know stay as well."""
     box = await js.objects.create(stream_name)
@@ -56,6 +57,7 @@ async def test_metadata_survives_every_change(js: JetStream, stream_name: str) -
     assert await box.get("p") == b"data"
 
 
+@pytest.mark.finding(13)
 async def test_object_deleted_by_nats_py_is_gone_and_its_name_is_free(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
@@ -80,6 +82,7 @@ async def test_object_deleted_by_nats_py_is_gone_and_its_name_is_free(
     assert sorted([name async for name in box.names()]) == ["o", "other"]
 
 
+@pytest.mark.finding(13)
 async def test_our_deletion_is_read_by_everybody(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:
@@ -97,6 +100,7 @@ async def test_our_deletion_is_read_by_everybody(
     assert await box.get("o") == b"again"
 
 
+@pytest.mark.finding(13)
 async def test_headers_of_nats_py_are_read(js: JetStream, nats_py: Any, stream_name: str) -> None:
     theirs = await nats_py.jetstream(timeout=30).create_object_store(stream_name)
     await theirs.put("o", b"data", meta=ObjectMeta(headers={"A": "1"}))
@@ -111,6 +115,7 @@ async def test_headers_of_nats_py_are_read(js: JetStream, nats_py: Any, stream_n
     assert (await stored_meta(js, stream_name, "o"))["headers"] == {"A": ["1"]}
 
 
+@pytest.mark.finding(13)
 async def test_unreadable_object_is_told_and_hides_no_other(
     js: JetStream, stream_name: str
 ) -> None:
@@ -129,6 +134,7 @@ async def test_unreadable_object_is_told_and_hides_no_other(
     assert await box.get("b") == b"again"
 
 
+@pytest.mark.finding(14)
 async def test_object_is_renamed_and_refuses_a_name_that_is_taken(
     js: JetStream, nats_py: Any, stream_name: str
 ) -> None:

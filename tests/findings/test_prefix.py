@@ -77,6 +77,7 @@ async def by_import() -> AsyncGenerator[JetStream]:
             yield js
 
 
+@pytest.mark.finding(22)
 @pytest.mark.parametrize("way", [by_domain, by_import], ids=lambda f: f.__name__)
 async def test_every_request_goes_under_the_prefix(
     way: Callable[[], AbstractAsyncContextManager[JetStream]],

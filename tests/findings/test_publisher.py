@@ -41,6 +41,7 @@ CALLS: dict[str, Callable[[JetStream, Publisher], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.finding(5)
 async def test_message_that_can_not_be_sent_takes_no_room(js: JetStream, stream_name: str) -> None:
     """The window has room for one."""
     await js.streams.create(stream_name, subjects=[stream_name])
@@ -78,6 +79,7 @@ async def stream(paused: NatsServer) -> AsyncIterator[None]:
         await js.streams.delete("S")
 
 
+@pytest.mark.finding(6)
 @pytest.mark.usefixtures("stream")
 @pytest.mark.parametrize("call", CALLS)
 async def test_cancelled_call_is_cancelled(paused: NatsServer, call: str) -> None:
@@ -99,6 +101,7 @@ async def test_cancelled_call_is_cancelled(paused: NatsServer, call: str) -> Non
         assert (await js.publish("s", b"last")).stream == "S"
 
 
+@pytest.mark.finding(6)
 @pytest.mark.usefixtures("stream")
 @pytest.mark.parametrize("call", CALLS)
 async def test_call_ends_at_the_deadline_around_it(paused: NatsServer, call: str) -> None:
@@ -116,6 +119,7 @@ async def test_call_ends_at_the_deadline_around_it(paused: NatsServer, call: str
         paused.resume()
 
 
+@pytest.mark.finding(6)
 @pytest.mark.usefixtures("stream")
 async def test_block_of_a_publisher_can_be_cancelled_while_it_waits(
     paused: NatsServer, record_testsuite_property: Callable[[str, object], None]

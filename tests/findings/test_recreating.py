@@ -23,6 +23,7 @@ HEARTBEAT_S = 2.0
 ROUNDS = 5
 
 
+@pytest.mark.finding(34)
 async def test_deleted_consumer_is_replaced_before_a_heartbeat_is_due(
     js: JetStream, stream_name: str
 ) -> None:

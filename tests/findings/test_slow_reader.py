@@ -29,6 +29,7 @@ COUNT = 301
 SIZE = 256 << 10
 
 
+@pytest.mark.finding(3)
 async def test_reader_that_stands_still_gets_every_message_later(
     js: JetStream,
     server: NatsServer,

@@ -57,6 +57,7 @@ async def filled(js: JetStream, name: str) -> Stream:
     return stream
 
 
+@pytest.mark.proves("1a", "snapshot / restore (backup)")
 async def test_cli_restores_what_natsstream_saved(
     js: JetStream, nats_cli: NatsCli, stream_name: str, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ async def test_cli_restores_what_natsstream_saved(
     assert restored.cached.state.consumer_count == 1
 
 
+@pytest.mark.proves("1a", "snapshot / restore (backup)")
 async def test_natsstream_restores_what_the_cli_saved(
     js: JetStream, nats_cli: NatsCli, stream_name: str, tmp_path: Path
 ) -> None:

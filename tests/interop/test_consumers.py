@@ -211,6 +211,7 @@ async def test_counter_is_the_sum_of_what_all_clients_add(
     assert await reader.total(stream_name, subject) == 2**60 - 5
 
 
+@pytest.mark.proves("1b", "atomic batch (ADR-50)")
 @pairs("stream", replicated=True)
 async def test_atomic_batch_of_one_client_is_read_whole_by_the_others(
     ours: Ours, writer: Client, reader: Client, stream_name: str, replicas: int

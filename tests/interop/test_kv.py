@@ -31,6 +31,8 @@ async def last_revision(ours: Ours, bucket: str, key: str) -> int:
     return found.sequence
 
 
+@pytest.mark.proves("1d", "put / get / update(rev)")
+@pytest.mark.proves("1d", "history")
 @pairs("kv", replicated=True, with_peers=True)
 async def test_every_operation_is_seen_by_every_client(
     ours: Ours,
@@ -106,6 +108,7 @@ async def test_writes_of_one_client_are_conflicts_for_the_others(
     await holds(check, replicas=replicas)
 
 
+@pytest.mark.proves("1d", "create (recreate after delete)")
 @pairs("kv")
 async def test_deleted_and_purged_key_is_created_again_by_every_client(
     kv_writer: KvClient, kv_reader: KvClient, stream_name: str

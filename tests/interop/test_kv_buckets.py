@@ -78,6 +78,9 @@ def without_servers_own(config: Mapping[str, object]) -> Config:
     return {name: value for name, value in config.items() if name != "metadata"}
 
 
+@pytest.mark.proves("1d", "config equal to Go's (CreateKeyValue idempotent)")
+@pytest.mark.proves("1d", "mirror / sources / republish")
+@pytest.mark.finding(16)
 @pytest.mark.needs_go
 async def test_creating_again_with_the_other_client_changes_nothing(
     ours: Ours, our_buckets: OurBuckets, cli_buckets: KvClient, options: BucketOptions
@@ -97,6 +100,8 @@ async def test_creating_again_with_the_other_client_changes_nothing(
     assert made[0] == made[1]
 
 
+@pytest.mark.proves("1d", "config equal to Go's (CreateKeyValue idempotent)")
+@pytest.mark.finding(16)
 @pytest.mark.needs_node
 async def test_stream_of_a_bucket_has_what_nats_js_gives_it(
     ours: Ours, our_buckets: OurBuckets, js_buckets: KvClient, options: BucketOptions
@@ -113,6 +118,7 @@ async def test_stream_of_a_bucket_has_what_nats_js_gives_it(
     assert different - NOT_BY_NATS_JS == set()
 
 
+@pytest.mark.finding(16)
 @pytest.mark.parametrize(
     "kv_writer",
     [

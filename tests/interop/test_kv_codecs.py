@@ -35,6 +35,7 @@ def stored_key(key: str) -> str:
     return ".".join(base64.b64encode(each.encode("latin-1")).decode() for each in key.split("."))
 
 
+@pytest.mark.proves("1d", "codecs (ADR-54)")
 @pytest.mark.parametrize("writing", ["ours", "nats-js"])
 async def test_keys_of_the_base64_codec_are_those_of_nats_js(
     ours: Ours, nats_js: NatsJs, stream_name: str, writing: str
@@ -68,6 +69,7 @@ async def test_keys_of_the_base64_codec_are_those_of_nats_js(
     assert await writer.get(stream_name, "plain") == b"again"
 
 
+@pytest.mark.proves("1d", "codecs (ADR-54)")
 async def test_filters_with_the_base64_codec_find_what_those_of_nats_js_find(
     ours: Ours, nats_js: NatsJs, stream_name: str
 ) -> None:

@@ -44,6 +44,7 @@ async def left_in(ours: Ours, bucket: str) -> Left:
     ]
 
 
+@pytest.mark.proves("1d", "purge deletes")
 @pytest.mark.needs_go
 async def test_young_markers_stay_and_their_history_goes_as_with_the_cli(
     ours: Ours, our_buckets: KvClient, cli_buckets: CliBuckets, stream_name: str
@@ -64,6 +65,7 @@ async def test_young_markers_stay_and_their_history_goes_as_with_the_cli(
     assert await cli_buckets.history(by_ours, "a.deleted") == [Seen("a.deleted", "DEL")]
 
 
+@pytest.mark.proves("1d", "purge deletes")
 @pytest.mark.needs_node
 async def test_all_markers_go_as_with_nats_js(
     ours: Ours, our_buckets: KvClient, js_buckets: JsBuckets, stream_name: str

@@ -35,6 +35,8 @@ async def wait_for_markers(ours: Ours, bucket: str, keys: list[str]) -> None:
     assert await eventually_async(are_gone, within_s=30)
 
 
+@pytest.mark.proves("1d", "limit marker TTL")
+@pytest.mark.finding(15)
 @pytest.mark.needs_go
 @pytest.mark.needs_node
 @pytest.mark.parametrize("replicas", [1, 3], ids=["R1", "R3"])

@@ -61,6 +61,7 @@ async def test_messages_of_a_bucket_are_those_of_the_conventions(
     ]
 
 
+@pytest.mark.proves("1d", "per-key TTL create / purge TTL")
 async def test_life_of_a_key_is_stored_with_it(
     ours: Ours, kv_writer: KvClient, stream_name: str
 ) -> None:

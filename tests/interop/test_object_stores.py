@@ -46,6 +46,7 @@ def options(request: pytest.FixtureRequest, stream_name: str) -> StoreOptions:
     return replace(request.param, name=stream_name)
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 @pytest.mark.needs_go
 async def test_creating_again_with_the_other_client_changes_nothing(
     ours: Ours, our_objects: OurObjects, cli_objects: ObjectClient, options: StoreOptions
@@ -64,6 +65,7 @@ async def test_creating_again_with_the_other_client_changes_nothing(
     assert made[0] == made[1]
 
 
+@pytest.mark.proves("1e", "chunk size / headers / metadata / TTL / compression")
 @pytest.mark.needs_node
 async def test_stream_of_a_store_is_the_one_that_nats_js_makes(
     ours: Ours, our_objects: OurObjects, js_objects: ObjectClient, options: StoreOptions
@@ -147,6 +149,8 @@ async def test_object_is_stored_in_the_form_of_the_conventions(
     assert [len(m.data) for m in chunks] == [CHUNK, CHUNK, 5]
 
 
+@pytest.mark.proves("1e", "delete")
+@pytest.mark.finding(13)
 @pytest.mark.parametrize("object_writer", [OURS, CLI, JS], indirect=True)
 async def test_deletion_is_stored_in_the_form_of_the_conventions(
     ours: Ours, object_writer: ObjectClient, stream_name: str
@@ -185,6 +189,7 @@ async def test_link_is_stored_in_the_form_of_the_conventions(
     assert not body.get("size")
 
 
+@pytest.mark.proves("1e", "add link / bucket link")
 @pytest.mark.parametrize("object_writer", [OURS, JS], indirect=True)
 async def test_link_to_a_store_is_stored_in_the_form_of_the_conventions(
     ours: Ours, object_writer: Any, stream_name: str

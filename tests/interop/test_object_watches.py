@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1e", "watch options")
 @pairs("object", readers=("our", "cli", "js"))
 async def test_watch_tells_what_another_client_did_and_does(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str

@@ -43,6 +43,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@pytest.mark.proves("1e", "put stream / bytes / string / file")
 @pairs("object", replicated=True, with_peers=True)
 async def test_objects_are_read_and_listed_by_every_client(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str, replicas: int
@@ -77,6 +78,8 @@ async def test_name_beyond_ascii_is_found(
     assert await object_reader.names(stream_name) == ["dossier/été €"]
 
 
+@pytest.mark.proves("1e", "chunk size / headers / metadata / TTL / compression")
+@pytest.mark.finding(13)
 @pairs("object", ("our", "cli", "js"))
 async def test_description_and_headers_are_shown_by_every_client(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str
@@ -90,6 +93,8 @@ async def test_description_and_headers_are_shown_by_every_client(
     assert (shown.description, shown.headers) == (ABOUT.description, ABOUT.headers)
 
 
+@pytest.mark.proves("1e", "chunk size / headers / metadata / TTL / compression")
+@pytest.mark.finding(12)
 @pairs("object", ("our", "js"), ("our", "js"))
 async def test_metadata_is_shown(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str
@@ -136,6 +141,8 @@ async def test_object_is_replaced_deleted_and_put_again_by_every_client(
     assert info.state.messages == 2
 
 
+@pytest.mark.proves("1e", "update meta / rename")
+@pytest.mark.finding(14)
 @pairs("object", ("our", "js"))
 async def test_renamed_object_is_found_under_its_new_name_alone(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str
@@ -162,6 +169,7 @@ async def check_link(writer: NamingClient, reader: ObjectClient, store: str) -> 
     assert await reader.names(store) == ["link", "target"]
 
 
+@pytest.mark.proves("1e", "add link / bucket link")
 @pairs("object", ("our",))
 async def test_link_is_followed_by_every_client(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str
@@ -190,6 +198,7 @@ async def test_link_to_a_store_is_listed_by_every_client(
     assert await object_reader.names(stream_name) == ["l"]
 
 
+@pytest.mark.proves("1e", "seal")
 @pairs("object", readers=("our", "cli", "js"))
 async def test_sealed_store_is_read_and_refuses_every_client(
     object_writer: ObjectClient, object_reader: ObjectClient, stream_name: str
@@ -222,6 +231,7 @@ async def test_chunks_of_any_size_are_read(
         assert b"".join([piece async for piece in part]) == data[100_001:400_001]
 
 
+@pytest.mark.finding(13)
 @pytest.mark.needs_go
 async def test_name_that_nats_py_has_lost_is_given_back(
     our_objects: ObjectClient,

@@ -164,6 +164,8 @@ def places(
     return buckets, objects
 
 
+@pytest.mark.proves("1d", "mirror & API-prefix aware reads/writes (ADR-19)")
+@pytest.mark.finding(22)
 @pytest.mark.parametrize("maker", ["ours", "cli", "go"])
 async def test_bucket_of_another_domain_is_everybodys(
     places: tuple[dict[str, KvClient], dict[str, ObjectClient]], stream_name: str, maker: str
@@ -198,6 +200,7 @@ async def test_objects_of_another_domain_are_everybodys(
             assert await client.get(stream_name, name) == name.encode() * 100_000
 
 
+@pytest.mark.finding(22)
 @pytest.mark.parametrize("maker", ["ours", "cli"])
 async def test_mirror_of_a_bucket_in_another_domain_is_written_at_its_origin(
     places: tuple[dict[str, KvClient], dict[str, ObjectClient]],
@@ -236,6 +239,7 @@ async def test_mirror_of_a_bucket_in_another_domain_is_written_at_its_origin(
             assert await client.keys(mirror) == sorted(clients)
 
 
+@pytest.mark.finding(22)
 async def test_bucket_of_another_account_is_everybodys(
     nats_program: Path, tmp_path: Path, stream_name: str
 ) -> None:

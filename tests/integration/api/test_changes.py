@@ -58,6 +58,7 @@ async def test_ensure_says_that_it_created(js: JetStream, stream_name: str) -> N
     )
 
 
+@pytest.mark.proves("1a", "create-or-update")
 async def test_ensure_says_what_it_changed_from_and_to(js: JetStream, stream_name: str) -> None:
     await js.streams.ensure(stream_name, subjects=[stream_name], max_age=60, duplicate_window=5)
 
@@ -86,6 +87,7 @@ async def test_ensure_says_that_nothing_differed(js: JetStream, stream_name: str
     assert not stream.change
 
 
+@pytest.mark.proves("1a", "create-or-update")
 async def test_diff_says_what_ensure_then_does_and_does_nothing(
     js: JetStream, stream_name: str
 ) -> None:
@@ -114,6 +116,7 @@ async def test_diff_prints_as_a_table(js: JetStream, stream_name: str) -> None:
     ]
 
 
+@pytest.mark.proves("1a", "create-or-update")
 @pytest.mark.parametrize("case", CHANGES)
 async def test_diff_refuses_what_the_server_refuses(
     js: JetStream, stream_name: str, case: str
@@ -146,6 +149,7 @@ async def test_unknown_fields_go_back_whole(js: JetStream, stream_name: str) -> 
     assert planned.fields == (FieldChange("of_2030", None, {"deep": [1]}),)
 
 
+@pytest.mark.proves("1a", "update (full config)")
 async def test_metadata_of_the_server_is_neither_compared_nor_touched(
     js: JetStream, stream_name: str
 ) -> None:

@@ -31,6 +31,8 @@ async def cluster_of(stream: Stream) -> dict[str, Any]:
     return cast("dict[str, Any]", (await stream.info()).raw["cluster"])
 
 
+@pytest.mark.proves("1a", "leader step-down, peer remove, balance")
+@pytest.mark.finding(32)
 async def test_step_down_returns_the_next_leader(
     nats_cluster: NatsCluster, stream_name: str
 ) -> None:
@@ -66,6 +68,7 @@ async def test_step_down_that_does_not_wait_asks_once_and_names_nobody(
         await stream.delete()
 
 
+@pytest.mark.proves("1a", "leader step-down, peer remove, balance")
 async def test_preferred_server_leads_afterwards(
     nats_cluster: NatsCluster, stream_name: str
 ) -> None:
@@ -120,6 +123,7 @@ async def test_peer_is_not_removed_where_nobody_can_take_its_replica(
         await stream.delete()
 
 
+@pytest.mark.proves("1a", "leader step-down, peer remove, balance")
 async def test_replica_of_a_removed_peer_moves_to_another_server(
     nats_cluster: NatsCluster, stream_name: str
 ) -> None:

@@ -37,6 +37,8 @@ pytestmark = pytest.mark.asyncio
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@pytest.mark.proves("1a", "mirror / sources / transforms / external / ADR-60 consumer")
+@pytest.mark.proves("1a", "republish, compression, placement, metadata, consumer_limits, first_seq")
 async def test_typed_parts_are_stored_and_come_back(js: JetStream, stream_name: str) -> None:
     wanted = StreamConfig(
         name=stream_name,
@@ -83,6 +85,9 @@ async def test_typed_parts_are_stored_and_come_back(js: JetStream, stream_name: 
     assert message.subject == f"{stream_name}.b.1"
 
 
+@pytest.mark.proves(
+    "1a", "message TTL, delete markers, counters, schedules, atomic, batched, persist_mode flags"
+)
 @pytest.mark.parametrize(
     "fields",
     [
@@ -106,6 +111,7 @@ async def test_flags_and_limits_are_stored_and_come_back(
     assert not await js.streams.diff(stream_name, **fields)
 
 
+@pytest.mark.proves("1a", "mirror / sources / transforms / external / ADR-60 consumer")
 async def test_mirror_is_made_and_given_up(js: JetStream, stream_name: str) -> None:
     await fill(js, stream_name, 3)
     mirror = await js.streams.create(
@@ -123,6 +129,7 @@ async def test_mirror_is_made_and_given_up(js: JetStream, stream_name: str) -> N
     assert (await js.publish(f"{stream_name}_m.x", b"")).sequence == 4
 
 
+@pytest.mark.proves("1a", "mirror / sources / transforms / external / ADR-60 consumer")
 async def test_source_of_another_domain_is_copied(stream_name: str) -> None:
     hub_config = 'jetstream { domain: hub }\nleafnodes { host: "127.0.0.1", port: -1 }'
     with ExitStack() as servers:
@@ -197,6 +204,7 @@ async def test_wrong_values_are_refused_before_anything_is_sent(
     assert await requests_of(fresh_js) - before <= 1  # The question for the account itself.
 
 
+@pytest.mark.proves("1a", "republish, compression, placement, metadata, consumer_limits, first_seq")
 async def test_placement_that_no_server_has_is_refused_on_a_cluster(
     cluster_js: JetStream, stream_name: str
 ) -> None:
@@ -208,6 +216,7 @@ async def test_placement_that_no_server_has_is_refused_on_a_cluster(
         await cluster_js.streams.get(stream_name)
 
 
+@pytest.mark.proves("1a", "account info (limits, tiers, API level)")
 async def test_account_tells_everything(fresh_js: JetStream, stream_name: str) -> None:
     await fresh_js.streams.create(stream_name, subjects=[stream_name], max_bytes=1_000_000)
     # Once: the library asks again after a second of silence, and each time would count.
@@ -223,6 +232,7 @@ async def test_account_tells_everything(fresh_js: JetStream, stream_name: str) -
     assert (account.api_level or 0) >= 5
 
 
+@pytest.mark.proves("1a", "account info (limits, tiers, API level)")
 async def test_account_with_tiers_tells_each(tmp_path: Path) -> None:
     some = {"mem_storage": 1 << 20, "disk_storage": 1 << 24, "streams": 3, "consumer": 7}
     operator = Operator({"R1": some, "R3": {**some, "streams": 1}})
@@ -244,6 +254,7 @@ async def test_account_with_tiers_tells_each(tmp_path: Path) -> None:
     assert first.storage > 0
 
 
+@pytest.mark.proves("1a", "mirror / sources / transforms / external / ADR-60 consumer")
 async def test_source_reads_a_work_queue_by_a_consumer_and_empties_it(
     js: JetStream, stream_name: str
 ) -> None:

@@ -111,6 +111,7 @@ async def test_domain_makes_the_stream_at_the_hub(
     assert (await through_leaf.account()).domain == "hub"
 
 
+@pytest.mark.finding(22)
 async def test_everything_is_published_and_read_through_a_domain(
     through_leaf: JetStream, stream_name: str
 ) -> None:
@@ -211,6 +212,7 @@ async def test_field_that_the_far_server_dropped_is_told() -> None:
             assert (await js.streams.get("S")).cached.config.allow_msg_ttl is True
 
 
+@pytest.mark.finding(22)
 async def test_everything_works_over_an_imported_api(
     accounts: NatsServer, imported: JetStream
 ) -> None:

@@ -36,6 +36,7 @@ async def held(js: JetStream, name: str) -> object:
     return (await js.streams.get(f"KV_{name}")).cached.raw["config"]
 
 
+@pytest.mark.proves("1d", "create/get/list/delete bucket")
 async def test_bucket_is_made_once_and_opened_by_its_name(js: JetStream, stream_name: str) -> None:
     made = await js.kv.create(stream_name, history=5, ttl=60, metadata={"team": "x"})
     again = await js.kv.create(
@@ -51,6 +52,7 @@ async def test_bucket_is_made_once_and_opened_by_its_name(js: JetStream, stream_
     assert opened.config.metadata == {"team": "x"}
 
 
+@pytest.mark.proves("1d", "update / create-or-update bucket")
 @pytest.mark.parametrize("replicas", [1, 3], ids=["R1", "R3"])
 async def test_bucket_is_ensured_changed_and_left_alone(
     request: pytest.FixtureRequest, stream_name: str, replicas: int
@@ -81,6 +83,7 @@ async def test_bucket_is_ensured_changed_and_left_alone(
         await js.kv.delete(stream_name)
 
 
+@pytest.mark.proves("1d", "update / create-or-update bucket")
 async def test_diff_tells_what_ensure_would_do_and_does_nothing(
     js: JetStream, stream_name: str
 ) -> None:
@@ -128,6 +131,7 @@ async def test_create_leaves_what_older_clients_made_otherwise_and_ensure_does_t
     assert await held(js, stream_name) == before
 
 
+@pytest.mark.proves("1d", "update / create-or-update bucket")
 async def test_nothing_of_a_bucket_is_lost_by_ensure_and_update(
     js: JetStream, stream_name: str
 ) -> None:
@@ -170,6 +174,7 @@ async def test_nothing_of_a_bucket_is_lost_by_ensure_and_update(
     assert (changed.config.extra, changed.config.history) == (bucket.config.extra, 100)
 
 
+@pytest.mark.proves("1d", "create/get/list/delete bucket")
 async def test_bucket_that_is_not_there_is_not_found(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(stream_name)
     await js.kv.delete(stream_name)
@@ -234,6 +239,8 @@ async def test_many_who_ensure_one_bucket_get_it(js: JetStream, stream_name: str
     assert (await buckets[0].status()).history in {1, 2}
 
 
+@pytest.mark.proves("1d", "status")
+@pytest.mark.proves("1d", "compression / metadata / placement")
 async def test_status_tells_what_the_bucket_holds(js: JetStream, stream_name: str) -> None:
     bucket = await js.kv.create(
         stream_name,
@@ -259,6 +266,7 @@ async def test_status_tells_what_the_bucket_holds(js: JetStream, stream_name: st
     assert repr(status).startswith(f"<BucketStatus {stream_name}: 3 values of 2 keys, ")
 
 
+@pytest.mark.proves("1d", "create/get/list/delete bucket")
 async def test_buckets_are_listed_whole_and_streams_are_not_among_them(
     fresh_js: JetStream,
 ) -> None:

@@ -31,6 +31,7 @@ class Zipped:
             raise ValueError(str(error)) from error
 
 
+@pytest.mark.proves("1d", "codecs (ADR-54)")
 @pytest.mark.parametrize("key", HOSTILE)
 async def test_every_call_takes_any_text_as_a_key(
     js: JetStream, stream_name: str, key: str
@@ -58,6 +59,7 @@ async def test_every_call_takes_any_text_as_a_key(
     assert [each async for each in plain.keys()] == ["b3RoZXI"]
 
 
+@pytest.mark.proves("1d", "codecs (ADR-54)")
 async def test_filters_keep_their_wildcards(js: JetStream, stream_name: str) -> None:
     kv = (await js.kv.create(stream_name, storage="memory")).with_codec(keys=ns.Base64Keys())
     for key in ("Acme Inc.contact", "Acme Inc.phone", "Other.contact"):
@@ -81,6 +83,7 @@ async def test_paths_are_plain_keys_for_others(js: JetStream, stream_name: str) 
         await kv.put("config.x", b"3")
 
 
+@pytest.mark.proves("1d", "codecs (ADR-54)")
 async def test_values_go_through_their_codec_and_markers_do_not(
     js: JetStream, stream_name: str
 ) -> None:

@@ -32,6 +32,7 @@ async def filled(js: JetStream, name: str, count: int, *, history: int = 1) -> K
     return kv
 
 
+@pytest.mark.proves("1d", "keys / list keys streaming / filtered")
 async def test_keys_are_those_with_a_value(js: JetStream, stream_name: str) -> None:
     """What is deleted, purged or expired is no key; what was written again is one."""
     kv = await js.kv.create(stream_name, history=3, limit_marker_ttl=1, storage="memory")
@@ -61,6 +62,7 @@ async def test_empty_bucket_has_no_keys(js: JetStream, stream_name: str) -> None
     assert [entry async for entry in kv.history("a")] == []
 
 
+@pytest.mark.proves("1d", "keys / list keys streaming / filtered")
 async def test_filters_are_the_servers(js: JetStream, stream_name: str) -> None:
     kv = await js.kv.create(stream_name, history=5)
     for key in ("user.1", "superuser.1", "user.1.name", "order.1"):
@@ -77,6 +79,7 @@ async def test_filters_are_the_servers(js: JetStream, stream_name: str) -> None:
     assert [entry.revision async for entry in kv.history("user.1", "order.*")] == [1, 4, 5]
 
 
+@pytest.mark.proves("1d", "history")
 async def test_history_has_the_markers(js: JetStream, stream_name: str) -> None:
     kv = await js.kv.create(stream_name, history=3)
     for number in range(4):
@@ -91,6 +94,7 @@ async def test_history_has_the_markers(js: JetStream, stream_name: str) -> None:
     assert told([entry async for entry in kv.history("a")]) == [("a", "PURGE", b"")]
 
 
+@pytest.mark.proves("1d", "keys / list keys streaming / filtered")
 @pytest.mark.parametrize("deletes", [True, False])
 async def test_each_key_comes_once_while_others_write(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch, *, deletes: bool
@@ -210,6 +214,7 @@ async def test_listings_that_are_left_leave_no_consumer(js: JetStream, stream_na
     await no_consumers_stay(kv)
 
 
+@pytest.mark.proves("1d", "keys / list keys streaming / filtered")
 async def test_many_keys_are_all_listed(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

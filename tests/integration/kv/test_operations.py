@@ -46,6 +46,7 @@ async def test_absent_key_is_none(kv: KeyValue) -> None:
     assert await kv.get("a", revision=3) is None
 
 
+@pytest.mark.proves("1d", "put / get / update(rev)")
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256))])
 async def test_value_comes_back_with_its_revision_time_and_operation(
     kv: KeyValue, value: bytes
@@ -73,6 +74,7 @@ async def test_reading_through_the_leader_sees_each_own_write(kv: KeyValue) -> N
         assert entry.revision == revision
 
 
+@pytest.mark.proves("1d", "get revision")
 async def test_an_older_revision_is_read_while_the_history_has_it(kv: KeyValue) -> None:
     revisions = [await kv.put("a", b"%d" % number) for number in range(7)]
 
@@ -84,6 +86,7 @@ async def test_an_older_revision_is_read_while_the_history_has_it(kv: KeyValue) 
         assert entry.value == b"%d" % number
 
 
+@pytest.mark.proves("1d", "get revision")
 async def test_a_revision_of_another_key_or_of_a_marker_is_none(kv: KeyValue) -> None:
     other = await kv.put("b", b"1")
     marker = await kv.delete("a")
@@ -106,6 +109,7 @@ async def test_created_key_exists(kv: KeyValue) -> None:
     assert entry.value == b"1"
 
 
+@pytest.mark.proves("1d", "create (recreate after delete)")
 @pytest.mark.parametrize("way", ["delete", "purge"])
 async def test_key_is_created_again_behind_a_marker(kv: KeyValue, way: str) -> None:
     await kv.create("a", b"1")
@@ -118,6 +122,8 @@ async def test_key_is_created_again_behind_a_marker(kv: KeyValue, way: str) -> N
         await kv.create("a", b"3")
 
 
+@pytest.mark.proves("1d", "create (recreate after delete)")
+@pytest.mark.proves("1d", "per-key TTL create / purge TTL")
 async def test_key_is_created_again_right_after_it_expired(kv: KeyValue) -> None:
     first = await kv.create("a", b"1", ttl=1)
 
@@ -135,6 +141,7 @@ async def test_key_is_created_again_right_after_it_expired(kv: KeyValue) -> None
     assert (entry.value, entry.revision) == (b"2", revision)
 
 
+@pytest.mark.proves("1d", "limit marker TTL")
 async def test_the_servers_own_marker_is_no_value_and_no_obstacle(
     js: JetStream, stream_name: str
 ) -> None:
@@ -151,6 +158,7 @@ async def test_the_servers_own_marker_is_no_value_and_no_obstacle(
     assert await kv.create("a", b"2") == 3
 
 
+@pytest.mark.proves("1d", "create (recreate after delete)")
 async def test_one_of_many_who_create_a_key_at_once_succeeds(kv: KeyValue) -> None:
     """First where it never was, then over each kind of marker."""
     for remove in (None, kv.delete, kv.purge):
@@ -189,6 +197,7 @@ async def test_create_gives_up_on_a_key_that_others_remove_and_write_all_the_tim
     assert (caught.value.revision, caught.value.retryable) == (None, True)
 
 
+@pytest.mark.proves("1d", "put / get / update(rev)")
 async def test_update_with_the_newest_revision_succeeds(kv: KeyValue) -> None:
     first = await kv.create("a", b"1")
     second = await kv.update("a", b"2", revision=first)
@@ -196,6 +205,7 @@ async def test_update_with_the_newest_revision_succeeds(kv: KeyValue) -> None:
     assert await kv.update("a", b"", revision=second) > second
 
 
+@pytest.mark.proves("1d", "put / get / update(rev)")
 async def test_update_fails_when_the_revision_is_stale(kv: KeyValue) -> None:
     first = await kv.create("a", b"1")
     second = await kv.put("a", b"2")
@@ -241,6 +251,7 @@ async def test_counting_by_update_loses_no_count(kv: KeyValue) -> None:
     assert entry.value == b"32"
 
 
+@pytest.mark.proves("1d", "delete(last rev) / purge(last rev)")
 @pytest.mark.parametrize("way", ["delete", "purge"])
 async def test_removal_with_a_stale_revision_changes_nothing(kv: KeyValue, way: str) -> None:
     first = await kv.put("a", b"1")
@@ -255,6 +266,7 @@ async def test_removal_with_a_stale_revision_changes_nothing(kv: KeyValue, way: 
     assert await kv.get("a", consistent=True) is None
 
 
+@pytest.mark.proves("1d", "delete(last rev) / purge(last rev)")
 async def test_delete_keeps_the_history_and_purge_removes_it(kv: KeyValue) -> None:
     await kv.put("a", b"1")
     await kv.delete("a")
@@ -298,6 +310,7 @@ async def test_life_time_of_a_value_is_refused_where_an_older_one_would_come_bac
         await kv.update("a", b"2", revision=revision, ttl=1)
 
 
+@pytest.mark.proves("1d", "per-key TTL create / purge TTL")
 async def test_purge_marker_with_a_life_time_goes_by_itself(kv: KeyValue) -> None:
     await kv.put("a", b"1")
     await kv.purge("a", ttl=1)
@@ -355,6 +368,7 @@ async def test_create_of_a_free_key_is_one_message_and_no_question(
     assert written == ["a", "b", "b", "b", "b"]
 
 
+@pytest.mark.proves("1d", "allow_direct on by default (ADR-8)")
 async def test_bucket_without_direct_reads_is_read_through_its_leader(
     js: JetStream, stream_name: str
 ) -> None:

@@ -118,6 +118,7 @@ async def check_everything(bucket: KeyValue, origin: KeyValue) -> None:
         assert seen == [("a.b", "PUT"), ("c", "PUT"), ("gone", "DEL"), ("purged", "PURGE")]
 
 
+@pytest.mark.proves("1d", "mirror & API-prefix aware reads/writes (ADR-19)")
 async def test_bucket_of_another_domain_is_used_like_one_s_own(
     at_hub: JetStream, at_leaf: JetStream, through_leaf: JetStream, stream_name: str
 ) -> None:
@@ -144,6 +145,7 @@ async def test_bucket_is_made_in_another_domain(
     assert entry.value == b"v"
 
 
+@pytest.mark.proves("1d", "mirror & API-prefix aware reads/writes (ADR-19)")
 async def test_bucket_of_another_account_is_used_through_an_import(stream_name: str) -> None:
     with NatsServer(config=ACCOUNTS) as server:
         own_url = server.url.replace("nats://", "nats://a:a@")
@@ -162,6 +164,7 @@ async def test_bucket_of_another_account_is_used_through_an_import(stream_name: 
             assert (await own.status()).revision == 0
 
 
+@pytest.mark.proves("1d", "mirror / sources / republish")
 async def test_mirror_is_read_here_and_written_at_its_origin(
     js: JetStream, stream_name: str
 ) -> None:
@@ -262,6 +265,7 @@ async def test_mirror_and_sources_of_a_replicated_bucket(
         await js.kv.delete(bucket.name)
 
 
+@pytest.mark.proves("1d", "mirror & API-prefix aware reads/writes (ADR-19)")
 async def test_mirror_in_another_domain_writes_to_the_hub(
     at_hub: JetStream, at_leaf: JetStream, stream_name: str
 ) -> None:
@@ -398,6 +402,7 @@ async def test_mirror_of_another_domain_is_not_made_beside_a_bucket_of_the_origi
     assert again.config == made.config
 
 
+@pytest.mark.proves("1d", "mirror / sources / republish")
 async def test_sources_bring_their_keys_and_the_bucket_has_its_own(
     js: JetStream, stream_name: str
 ) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1d", "per-key TTL create / purge TTL")
 async def test_life_time_that_the_server_would_raise_is_refused(
     js: JetStream, stream_name: str
 ) -> None:
@@ -71,6 +72,7 @@ async def test_value_that_a_bucket_has_no_room_for_says_what_to_change(
     assert [entry.revision async for entry in kv.history()] == [1]
 
 
+@pytest.mark.proves("1d", "key validation on every op")
 @pytest.mark.parametrize("key", ["*", ">", "a.*", "a.>", "", ".a", "a.", "a..b", "a b", "é", "a\n"])
 async def test_every_call_for_one_key_refuses_what_is_no_key(
     js: JetStream, stream_name: str, key: str

@@ -61,6 +61,7 @@ async def becomes(kv: KeyValue, records: dict[str, list[str]]) -> None:
     assert now == records
 
 
+@pytest.mark.proves("1d", "purge deletes")
 async def test_old_markers_go_and_values_stay(kv: KeyValue) -> None:
     for key in ("deleted", "purged", "kept"):
         await kv.put(key, b"1")
@@ -84,6 +85,7 @@ async def test_of_young_markers_only_the_history_goes(kv: KeyValue) -> None:
     assert await kv.purge_deletes(older_than=3600) == 0
 
 
+@pytest.mark.proves("1d", "purge deletes")
 @pytest.mark.parametrize("older_than", [0, 3600])
 async def test_key_that_is_written_again_meanwhile_keeps_its_value(
     kv: KeyValue, monkeypatch: pytest.MonkeyPatch, older_than: float
@@ -290,6 +292,7 @@ async def test_deleted_bucket_is_told_as_such(js: JetStream, stream_name: str) -
         await kv.purge_matching(">")
 
 
+@pytest.mark.proves("1d", "purge deletes")
 async def test_removals_leave_no_consumer(js: JetStream, stream_name: str) -> None:
     """nats-py leaves one for each call."""
     kv = await js.kv.create(stream_name, storage="memory")

@@ -38,6 +38,7 @@ async def bucket(js: JetStream, name: str, **fields: Any) -> KeyValue:
     return await js.kv.create(name, storage="memory", **fields)
 
 
+@pytest.mark.proves("1d", "watch: key/wildcard")
 async def test_watch_begins_with_the_newest_of_each_key_and_goes_on(
     js: JetStream, stream_name: str
 ) -> None:
@@ -61,6 +62,7 @@ async def test_watch_begins_with_the_newest_of_each_key_and_goes_on(
     assert {entry.bucket for entry in later} == {stream_name}
 
 
+@pytest.mark.proves("1d", "end-of-initial-data signal")
 async def test_initial_ends_when_there_is_nothing(js: JetStream, stream_name: str) -> None:
     """A bucket without keys, and filters that match none of them."""
     kv = await bucket(js, stream_name)
@@ -84,6 +86,8 @@ async def test_empty_value_is_a_value(js: JetStream, stream_name: str) -> None:
         assert told(await initial(watch)) == [("a", "PUT", b"")]
 
 
+@pytest.mark.proves("1d", "watch: key/wildcard")
+@pytest.mark.proves("1d", "watch many filters")
 async def test_filters_choose_and_may_overlap(js: JetStream, stream_name: str) -> None:
     kv = await bucket(js, stream_name)
     for key in ("user.1", "superuser.1", "user.1.name", "order.1", "user"):
@@ -102,6 +106,7 @@ async def test_filters_choose_and_may_overlap(js: JetStream, stream_name: str) -
     assert await keys(">", "user") == ["user.1", "superuser.1", "user.1.name", "order.1", "user"]
 
 
+@pytest.mark.proves("1d", "watch many filters")
 async def test_as_many_filters_as_are_allowed_work(js: JetStream, stream_name: str) -> None:
     kv = await bucket(js, stream_name)
     await kv.put("key.7", b"7")
@@ -113,6 +118,7 @@ async def test_as_many_filters_as_are_allowed_work(js: JetStream, stream_name: s
         kv.watch(*(f"key.{number}" for number in range(FILTERS_MAX + 1)))
 
 
+@pytest.mark.proves("1d", "include_history / ignore_deletes / meta_only / updates_only")
 async def test_history_comes_in_the_order_of_the_revisions(js: JetStream, stream_name: str) -> None:
     kv = await bucket(js, stream_name, history=2)
     for key, value in (("a", b"1"), ("b", b"2"), ("a", b"3"), ("a", b"4")):
@@ -128,6 +134,7 @@ async def test_history_comes_in_the_order_of_the_revisions(js: JetStream, stream
     assert [entry.delta for entry in entries] == [3, 2, 1, 0]
 
 
+@pytest.mark.proves("1d", "include_history / ignore_deletes / meta_only / updates_only")
 async def test_deletes_are_left_out_on_request(js: JetStream, stream_name: str) -> None:
     kv = await bucket(js, stream_name)
     await kv.put("a", b"1")
@@ -144,6 +151,7 @@ async def test_deletes_are_left_out_on_request(js: JetStream, stream_name: str) 
     assert told(later) == [("c", "PUT", b"3")]
 
 
+@pytest.mark.proves("1d", "include_history / ignore_deletes / meta_only / updates_only")
 async def test_meta_only_leaves_out_the_values(js: JetStream, stream_name: str) -> None:
     kv = await bucket(js, stream_name)
     await kv.put("a", b"1" * 1_000)
@@ -155,6 +163,7 @@ async def test_meta_only_leaves_out_the_values(js: JetStream, stream_name: str) 
     assert told(entries) == [("a", "PUT", b""), ("b", "DEL", b"")]
 
 
+@pytest.mark.proves("1d", "limit marker TTL")
 async def test_expired_keys_are_told_as_purged(js: JetStream, stream_name: str) -> None:
     """The marker is the server's own; the watch that begins later has it as well."""
     kv = await bucket(js, stream_name, limit_marker_ttl=60)
@@ -174,6 +183,7 @@ async def test_expired_keys_are_told_as_purged(js: JetStream, stream_name: str) 
     assert await names(kv) == []
 
 
+@pytest.mark.proves("1d", "resume from revision")
 async def test_watch_goes_on_after_a_revision(js: JetStream, stream_name: str) -> None:
     """The place is right among the initial entries too, and behind the last revision."""
     kv = await bucket(js, stream_name, history=5)
@@ -213,6 +223,7 @@ async def test_newest_entries_that_were_not_taken_come_after_the_place(
     assert [entry.key for entry in found] == [f"k{number}" for number in range(5)]
 
 
+@pytest.mark.proves("1d", "end-of-initial-data signal")
 async def test_key_that_is_replaced_during_the_beginning_is_part_of_it(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ async def ensure(js: JetStream, name: str, **fields: int) -> KeyValue:
                 raise
 
 
+@pytest.mark.proves("1d", "watch: key/wildcard")
 async def test_watch_goes_on_when_the_leader_changes(
     nats_cluster: NatsCluster, cluster_js: JetStream, stream_name: str
 ) -> None:

@@ -146,6 +146,7 @@ async def test_watch_goes_on_when_its_consumer_is_deleted(js: JetStream, stream_
     assert watch.report.reasons == {"consumer_deleted": 3}
 
 
+@pytest.mark.proves("1d", "resume from revision")
 async def test_resumed_watch_misses_and_repeats_nothing_across_a_restart(
     fresh_server: NatsServer,
 ) -> None:

@@ -48,6 +48,7 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
+@pytest.mark.proves("1e", "put stream / bytes / string / file")
 async def test_a_file_goes_in_and_comes_out(box: ObjectStore, tmp_path: Path) -> None:
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_bytes(DATA)
@@ -72,6 +73,7 @@ async def test_the_name_of_a_file_is_its_path(box: ObjectStore, tmp_path: Path) 
     assert await box.get(str(source)) == b"abc"
 
 
+@pytest.mark.proves("1e", "get stream / bytes / file")
 async def test_a_download_that_broke_goes_on(box: ObjectStore, tmp_path: Path) -> None:
     await box.put("a", DATA)
     target = tmp_path / "out"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_create_is_idempotent_and_opens_what_is_there(
     js: JetStream, stream_name: str
 ) -> None:
@@ -47,6 +48,7 @@ async def test_create_over_another_store_says_what_differs(js: JetStream, stream
     assert caught.value.err_code == 10058
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_ensure_creates_then_changes_nothing_then_what_is_given(
     js: JetStream, stream_name: str
 ) -> None:
@@ -93,6 +95,7 @@ async def test_diff_tells_and_does_nothing(js: JetStream, stream_name: str) -> N
     assert not (await js.objects.get(stream_name)).config.compression
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_update_is_strict(js: JetStream, stream_name: str) -> None:
     with pytest.raises(BucketNotFoundError):
         await js.objects.update(stream_name, description="d")
@@ -141,6 +144,7 @@ async def test_illegal_names_of_stores_are_refused(js: JetStream, name: str) -> 
             await call
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_listing_finds_every_store_and_nothing_else(fresh_js: JetStream) -> None:
     assert [name async for name in fresh_js.objects.names()] == []
     wanted = {f"box{number}" for number in range(12)}
@@ -158,6 +162,7 @@ async def test_listing_finds_every_store_and_nothing_else(fresh_js: JetStream) -
     assert (listing.missing, listing.offline) == ((), {})
 
 
+@pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_stores_are_deleted_with_what_is_in_them(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(stream_name)
     await box.put("a", b"x")
@@ -170,6 +175,7 @@ async def test_stores_are_deleted_with_what_is_in_them(js: JetStream, stream_nam
         await box.info("a")
 
 
+@pytest.mark.proves("1e", "status (ttl, sealed, size, meta, compressed)")
 async def test_status_tells_what_the_store_is(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(
         stream_name, description="d", ttl=60, compression=True, metadata={"a": "b"}
@@ -188,6 +194,7 @@ async def test_status_tells_what_the_store_is(js: JetStream, stream_name: str) -
     assert status.backing_store == "JetStream"
 
 
+@pytest.mark.proves("1e", "seal")
 async def test_a_sealed_store_is_read_and_refuses_every_write(
     js: JetStream, stream_name: str
 ) -> None:

@@ -53,6 +53,7 @@ async def foreign(js: JetStream, box: ObjectStore, name: str, body: object) -> N
     await js.publish(StoreSubjects(box.name).meta_subject(name), data, rollup="subject")
 
 
+@pytest.mark.proves("1e", "info, info incl. deleted")
 async def test_info_tells_what_put_was_given(box: ObjectStore) -> None:
     put = await box.put(
         "a", b"xyz", description="d", headers={"K": ["1", "2"], "L": "3"}, metadata={"m": "n"}
@@ -70,11 +71,14 @@ async def test_info_tells_what_put_was_given(box: ObjectStore) -> None:
     assert put.mtime is None
 
 
+@pytest.mark.proves("1e", "info, info incl. deleted")
 async def test_an_object_that_never_was_has_no_info(box: ObjectStore) -> None:
     assert await box.info("a") is None
     assert await box.info("a", include_deleted=True) is None
 
 
+@pytest.mark.proves("1e", "info, info incl. deleted")
+@pytest.mark.proves("1e", "delete")
 async def test_delete_leaves_the_marker_of_nats_go_and_no_chunk(
     js: JetStream, box: ObjectStore
 ) -> None:
@@ -144,6 +148,7 @@ async def test_deleting_twice_is_fine_and_what_never_was_is_told(box: ObjectStor
         await box.delete("b")
 
 
+@pytest.mark.proves("1e", "update meta / rename")
 async def test_update_changes_what_is_given_and_keeps_the_rest(
     js: JetStream, box: ObjectStore
 ) -> None:
@@ -183,6 +188,7 @@ async def test_update_of_nothing_or_of_a_deleted_object_is_told(box: ObjectStore
         await box.update("a", description="d")
 
 
+@pytest.mark.proves("1e", "update meta / rename")
 async def test_concurrent_updates_lose_none(box: ObjectStore) -> None:
     await box.put("a", b"x")
 

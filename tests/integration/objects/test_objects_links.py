@@ -45,6 +45,7 @@ async def write_link(js: JetStream, box: ObjectStore, name: str, link: dict[str,
     )
 
 
+@pytest.mark.proves("1e", "add link / bucket link")
 async def test_a_link_reads_what_its_target_holds_at_that_time(box: ObjectStore) -> None:
     await box.put("a", b"one")
 
@@ -59,6 +60,7 @@ async def test_a_link_reads_what_its_target_holds_at_that_time(box: ObjectStore)
     assert (held.link, held.size, held.chunks, held.digest) == (info.link, 0, 0, "")
 
 
+@pytest.mark.proves("1e", "add link / bucket link")
 async def test_a_link_leads_to_another_store(box: ObjectStore, other: ObjectStore) -> None:
     target = await other.put("a", b"one")
 
@@ -121,6 +123,7 @@ async def test_an_object_can_be_put_over_a_link(box: ObjectStore) -> None:
     assert (await box.get("l"), await box.get("a")) == (b"two", b"one")
 
 
+@pytest.mark.proves("1e", "add link / bucket link")
 async def test_a_link_to_a_store_has_no_bytes(box: ObjectStore, other: ObjectStore) -> None:
     info = await box.link_bucket("l", other.name)
 

@@ -55,6 +55,7 @@ async def killed_rename(
         await meta_store.write(renamed, revision=target.revision, renamed_from=old)
 
 
+@pytest.mark.proves("1e", "update meta / rename")
 async def test_the_object_has_its_new_name_and_not_the_old_one(
     js: JetStream, box: ObjectStore
 ) -> None:
@@ -78,6 +79,7 @@ async def test_update_renames_and_describes_in_one_call(box: ObjectStore) -> Non
     assert (await box.update("b", new_name="b", description="e")).description == "e"
 
 
+@pytest.mark.proves("1e", "update meta / rename")
 async def test_an_object_that_exists_is_never_overwritten(box: ObjectStore) -> None:
     await box.put("a", b"one")
     await box.put("b", b"two")

@@ -40,11 +40,13 @@ async def consumers(js: JetStream, box: ObjectStore) -> int:
     return (await (await js.streams.get(f"OBJ_{box.name}")).info()).state.consumer_count
 
 
+@pytest.mark.proves("1e", "list (hides deleted by default)")
 async def test_an_empty_store_lists_nothing(box: ObjectStore) -> None:
     assert [info async for info in box.list()] == []
     assert [name async for name in box.names()] == []
 
 
+@pytest.mark.proves("1e", "list (hides deleted by default)")
 async def test_every_object_is_listed_and_deleted_ones_where_asked_for(
     js: JetStream, box: ObjectStore
 ) -> None:
@@ -115,6 +117,7 @@ async def test_no_listing_leaves_a_consumer(js: JetStream, box: ObjectStore) -> 
     await eventually_async(is_free)
 
 
+@pytest.mark.proves("1e", "watch options")
 async def test_a_watch_tells_what_is_there_then_what_comes(box: ObjectStore) -> None:
     await box.put("a", b"x")
     await box.put("b", b"x")
@@ -143,6 +146,7 @@ async def test_a_watch_of_an_empty_store_is_caught_up_at_once(box: ObjectStore) 
         assert (await anext(watch)).name == "a"
 
 
+@pytest.mark.proves("1e", "watch options")
 async def test_deletes_are_left_out_where_wanted(box: ObjectStore) -> None:
     await box.put("a", b"x")
     await box.delete("a")
@@ -155,6 +159,7 @@ async def test_deletes_are_left_out_where_wanted(box: ObjectStore) -> None:
         assert [info.name for info in await take(watch, 1)] in (["b"], ["c"])
 
 
+@pytest.mark.proves("1e", "watch options")
 async def test_updates_only_leaves_out_what_is_there(box: ObjectStore) -> None:
     await box.put("a", b"x")
 
@@ -164,6 +169,7 @@ async def test_updates_only_leaves_out_what_is_there(box: ObjectStore) -> None:
         assert (await anext(watch)).name == "b"
 
 
+@pytest.mark.proves("1e", "watch options")
 async def test_history_is_all_that_the_stream_holds(js: JetStream, box: ObjectStore) -> None:
     # Clients keep one message an object; one that comes without a rollup stays beside.
     info = ObjectInfo(name="a", bucket=box.name, nuid="N")

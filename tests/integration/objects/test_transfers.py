@@ -55,6 +55,8 @@ async def chunk_subjects(stream: Stream) -> dict[str, int]:
     return {name: count for name, count in (await held(stream)).items() if ".C." in name}
 
 
+@pytest.mark.proves("1e", "put stream / bytes / string / file")
+@pytest.mark.proves("1e", "chunk size / headers / metadata / TTL / compression")
 async def test_an_object_comes_back_with_all_that_was_said_of_it(box: ObjectStore) -> None:
     stored = await box.put(
         "a/ü b.bin",
@@ -110,6 +112,7 @@ async def test_an_absent_object_is_none_or_raises(box: ObjectStore) -> None:
     assert await box.get("a") is None
 
 
+@pytest.mark.proves("1e", "get stream / bytes / file")
 async def test_an_empty_object_is_no_absent_one(box: ObjectStore) -> None:
     info = await box.put("a", b"")
     assert (info.size, info.chunks) == (0, 0)
@@ -219,6 +222,7 @@ async def test_get_reads_again_what_is_replaced_meanwhile(box: ObjectStore) -> N
         assert got in values
 
 
+@pytest.mark.proves("1e", "digest check")
 async def test_damage_is_told_as_damage(box: ObjectStore, stream: Stream) -> None:
     await box.put("a", DATA)
     first = (await stream.info()).state.first_seq
@@ -227,6 +231,7 @@ async def test_damage_is_told_as_damage(box: ObjectStore, stream: Stream) -> Non
         await box.get("a")
 
 
+@pytest.mark.proves("1e", "get stream / bytes / file")
 async def test_parts_are_read_by_offset_and_length(box: ObjectStore) -> None:
     await box.put("a", DATA, chunk_size=10_000)
     for offset, length in ((0, 5), (9_999, 2), (123_456, 50_000), (300_000, 10), (300_001, 1)):

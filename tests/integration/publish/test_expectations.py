@@ -43,6 +43,9 @@ async def make(js: JetStream, name: str, replicas: int) -> Stream:
     return stream
 
 
+@pytest.mark.proves("1b", "expect last seq / last msg id")
+@pytest.mark.proves("1b", "expect last subject seq")
+@pytest.mark.finding(31)
 async def test_sequences_are_compared(any_js: JetStream, stream_name: str, replicas: int) -> None:
     await make(any_js, stream_name, replicas)
     a, b = f"{stream_name}.a", f"{stream_name}.b"
@@ -63,6 +66,7 @@ async def test_sequences_are_compared(any_js: JetStream, stream_name: str, repli
     assert found == [4, 4, 1]
 
 
+@pytest.mark.proves("1b", "...-Subject (seq for another / wildcard subject)")
 @pytest.mark.parametrize("wildcard", ["a.*", "a.>", "*", ">"])
 async def test_wildcard_in_an_expectation_is_refused_with_the_reason(
     js: JetStream, stream_name: str, wildcard: str
@@ -84,6 +88,7 @@ async def test_wildcard_in_an_expectation_is_refused_with_the_reason(
     assert (await stream.info()).state.last_seq == 1
 
 
+@pytest.mark.proves("1b", "expect last seq / last msg id")
 async def test_last_message_id_is_compared_where_there_are_no_replicas(
     js: JetStream, stream_name: str
 ) -> None:
@@ -99,6 +104,7 @@ async def test_last_message_id_is_compared_where_there_are_no_replicas(
     assert (await stream.info()).state.last_seq == 3
 
 
+@pytest.mark.proves("1b", "expect last seq / last msg id")
 @pytest.mark.parametrize("as_header", [False, True])
 async def test_last_message_id_never_reaches_a_stream_with_replicas(
     cluster_js: JetStream, stream_name: str, *, as_header: bool
@@ -138,6 +144,7 @@ async def test_last_message_id_on_a_subject_without_a_stream_is_told(js: JetStre
         await js.publish("nobody.listens", b"", expect=Expect(last_msg_id="x"))
 
 
+@pytest.mark.proves("1b", "expect last subject seq")
 async def test_of_many_at_once_one_holds(
     any_js: JetStream, stream_name: str, replicas: int
 ) -> None:

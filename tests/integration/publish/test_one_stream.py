@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1b", "expect stream")
 @pytest.mark.parametrize("keep_order", [False, True])
 async def test_message_for_another_stream_is_refused(
     js: JetStream, stream_name: str, *, keep_order: bool

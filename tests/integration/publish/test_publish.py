@@ -37,6 +37,7 @@ async def contents(stream: Stream) -> list[bytes]:
     return [message.data async for message in stream.read()]
 
 
+@pytest.mark.proves("1b", "sync publish + PubAck")
 async def test_ack_names_stream_and_sequence(js: JetStream, stream_name: str) -> None:
     await make(js, stream_name)
 
@@ -47,6 +48,7 @@ async def test_ack_names_stream_and_sequence(js: JetStream, stream_name: str) ->
     assert second == PubAck(stream_name, 2)
 
 
+@pytest.mark.proves("1b", "dedup Nats-Msg-Id")
 async def test_second_message_with_an_id_is_a_duplicate(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)
     await js.publish(f"{stream_name}.a", b"1", msg_id="one")
@@ -58,6 +60,7 @@ async def test_second_message_with_an_id_is_a_duplicate(js: JetStream, stream_na
     assert await contents(stream) == [b"1", b"2"]
 
 
+@pytest.mark.proves("1b", "expect last seq / last msg id")
 @pytest.mark.parametrize("expected", [Expect(last_seq=1), Expect(last_subject_seq=1)])
 async def test_stale_expectation_is_refused_with_the_last_sequence(
     js: JetStream, stream_name: str, expected: Expect
@@ -73,6 +76,7 @@ async def test_stale_expectation_is_refused_with_the_last_sequence(
     assert len(await contents(stream)) == 3
 
 
+@pytest.mark.finding(31)
 async def test_other_expectations_are_refused_by_type(js: JetStream, stream_name: str) -> None:
     await make(js, stream_name)
     subject = f"{stream_name}.a"
@@ -94,6 +98,7 @@ async def test_expectations_that_hold_are_taken(js: JetStream, stream_name: str)
     assert await contents(stream) == [b"1", b"2"]
 
 
+@pytest.mark.proves("1b", "expect stream")
 async def test_stream_refuses_what_another_stream_captures(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)
     await make(js, f"{stream_name}_other")
@@ -161,6 +166,7 @@ async def test_illegal_subject_is_refused(js: JetStream, stream_name: str, tail:
     assert js.is_connected
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 async def test_publisher_keeps_the_order_and_its_window(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)
     async with js.publisher(max_pending=7) as publisher:
@@ -254,6 +260,8 @@ async def test_chain_of_expectations_goes_through_pipelined(
     assert await contents(stream) == [payload(number) for number in range(5_000)]
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
+@pytest.mark.finding(5)
 async def test_message_without_an_ack_in_time_fails(fresh_server: NatsServer) -> None:
     async with connect(fresh_server.url) as js:
         await make(js, "S")

@@ -52,6 +52,8 @@ async def answering(js: JetStream, subject: str, answer: bytes) -> AsyncGenerato
             await asyncio.wait([task])
 
 
+@pytest.mark.proves("1b", "...-Subject (seq for another / wildcard subject)")
+@pytest.mark.finding(31)
 async def test_expected_sequence_of_another_subject_is_checked_there(
     js: JetStream, stream_name: str
 ) -> None:
@@ -68,6 +70,8 @@ async def test_expected_sequence_of_another_subject_is_checked_there(
     assert ack.sequence == 3
 
 
+@pytest.mark.proves("1b", 'per-message TTL (fraction, "never")')
+@pytest.mark.finding(31)
 async def test_ttl_stands_in_the_message_as_it_was_asked(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name, subjects=[stream_name], allow_msg_ttl=True)
 
@@ -78,6 +82,7 @@ async def test_ttl_stands_in_the_message_as_it_was_asked(js: JetStream, stream_n
     assert found == ["90", "never"]
 
 
+@pytest.mark.proves("1b", 'per-message TTL (fraction, "never")')
 async def test_message_is_gone_after_its_ttl(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name, subjects=[stream_name], allow_msg_ttl=True)
     await js.publish(stream_name, b"1", ttl=1)
@@ -88,6 +93,7 @@ async def test_message_is_gone_after_its_ttl(js: JetStream, stream_name: str) ->
     await eventually_async(is_gone)
 
 
+@pytest.mark.proves("1b", 'per-message TTL (fraction, "never")')
 async def test_ttl_is_refused_by_a_stream_that_does_not_allow_it(
     js: JetStream, stream_name: str
 ) -> None:
@@ -97,6 +103,7 @@ async def test_ttl_is_refused_by_a_stream_that_does_not_allow_it(
         await js.publish(stream_name, b"1", ttl=60)
 
 
+@pytest.mark.proves("1b", "counters (Nats-Incr, PubAck.val)")
 async def test_counter_tells_its_total(js: JetStream, stream_name: str) -> None:
     await js.streams.create(stream_name, subjects=[stream_name], extra={"allow_msg_counter": True})
 
@@ -122,6 +129,7 @@ async def test_headers_with_several_values_arrive_and_stay_the_callers(
     assert message.headers["B"] == "é"
 
 
+@pytest.mark.finding(24)
 @pytest.mark.parametrize("answer", [b"", b"pong", b"{}", b'{"stream":"S"}', b"[" * 100_000])
 async def test_answer_that_is_no_ack_is_a_protocol_error(
     js: JetStream, stream_name: str, answer: bytes
@@ -137,6 +145,7 @@ async def test_answer_that_is_no_ack_is_a_protocol_error(
     assert stream_name in caught.value.message
 
 
+@pytest.mark.proves("1b", "retry on no responders (ADR-22)")
 async def test_message_is_sent_again_until_a_stream_is_there(
     js: JetStream, stream_name: str
 ) -> None:

@@ -35,6 +35,7 @@ accounts { A { jetstream: enabled, users: [
 """
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 async def test_window_in_bytes_is_never_exceeded(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
     most = 0

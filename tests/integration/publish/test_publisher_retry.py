@@ -65,6 +65,7 @@ async def test_retried_messages_go_with_ids_of_their_own(js: JetStream, stream_n
     assert (again.duplicate, again.sequence) == (True, 4)
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
 async def test_crash_under_load_loses_and_doubles_nothing(
     fresh_server: NatsServer, options: Options
@@ -233,6 +234,7 @@ async def test_what_can_not_be_retried_is_refused(js: JetStream, stream_name: st
         await publisher.send(stream_name, b"x", expect=Expect(stream=stream_name))
 
 
+@pytest.mark.finding(30)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
 async def test_leader_changes_under_load_lose_and_double_nothing(
@@ -254,6 +256,7 @@ async def test_leader_changes_under_load_lose_and_double_nothing(
             assert found == list(range(count))
 
 
+@pytest.mark.finding(5)
 @pytest.mark.timeout(120)
 async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
     cluster: NatsCluster, stream_name: str

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.asyncio
 WRONG = Expect(last_seq=1_000_000)
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 async def test_many_senders_share_a_window_of_one(js: JetStream, stream_name: str) -> None:
     """Each of them waits for room; nobody may be forgotten."""
     stream = await js.streams.create(stream_name, subjects=[stream_name])
@@ -185,6 +186,8 @@ async def test_send_to_a_server_that_does_not_answer_ends_by_its_deadline(
     fresh_server.resume()
 
 
+@pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
+@pytest.mark.finding(5)
 async def test_every_future_settles_when_the_server_dies(
     fresh_js: JetStream, fresh_server: NatsServer, stream_name: str
 ) -> None:

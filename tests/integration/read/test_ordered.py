@@ -44,6 +44,7 @@ async def test_tail_hands_over_what_is_stored_and_what_comes(
     assert tail.report.resumes == 0
 
 
+@pytest.mark.proves("1c", "ordered: many filters")
 async def test_filters_are_applied_by_the_server(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 30)
 
@@ -192,6 +193,7 @@ async def test_initial_messages_end_where_new_ones_begin(js: JetStream, stream_n
     assert later == list(range(11, 21))
 
 
+@pytest.mark.proves("1c", "ordered: single filter")
 async def test_initial_messages_that_a_filter_hides_end_at_once(
     js: JetStream, stream_name: str
 ) -> None:
@@ -203,6 +205,7 @@ async def test_initial_messages_that_a_filter_hides_end_at_once(
         assert await take_sequences(tail, 1) == [11]
 
 
+@pytest.mark.proves("1c", "ordered: single filter")
 async def test_tail_is_caught_up_with_the_last_old_message(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
 
@@ -300,6 +303,7 @@ async def test_evicted_start_is_counted(js: JetStream, stream_name: str) -> None
     assert tail.report.gaps == [Gap(1, 90, "deleted")]
 
 
+@pytest.mark.finding(1)
 async def test_ack_subjects_of_version_2_are_read() -> None:
     config = "feature_flags { js_ack_fc_v2: true }"
     with NatsServer(config=config) as server:

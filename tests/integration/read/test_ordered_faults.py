@@ -103,6 +103,8 @@ async def test_tail_goes_on_while_the_server_crashes_under_a_publisher(
     assert found == list(range(1, last + 1))
 
 
+@pytest.mark.proves("1c", "ordered: recreate on gap / hb / delete")
+@pytest.mark.finding(29, 34)
 async def test_consumer_that_is_deleted_is_made_again_at_once(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +128,7 @@ async def test_consumer_that_is_deleted_is_made_again_at_once(
     ]
 
 
+@pytest.mark.finding(24)
 async def test_consumer_that_is_deleted_while_the_reader_is_away_is_made_again(
     js: JetStream, stream_name: str
 ) -> None:
@@ -178,6 +181,8 @@ async def test_last_message_that_is_deleted_uncovers_the_one_before(
     assert found == [1, 2, 3, 5]
 
 
+@pytest.mark.proves("1c", "ordered: recreate on gap / hb / delete")
+@pytest.mark.finding(29)
 async def test_missed_heartbeats_make_another_consumer(
     fresh_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

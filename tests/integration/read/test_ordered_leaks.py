@@ -35,6 +35,7 @@ def subscription_count(server: NatsServer, name: str) -> int:
     return next(each["subscriptions"] for each in connections if each.get("name") == name)
 
 
+@pytest.mark.finding(21)
 async def test_forty_tails_leave_nothing(server: NatsServer, stream_name: str) -> None:
     async with connect(server.url, name=stream_name) as js:
         stream = await fill(js, stream_name, 100)
@@ -143,6 +144,7 @@ async def has_consumers(stream: Stream, count: int) -> bool:
     return await consumer_count(stream) == count
 
 
+@pytest.mark.finding(26)
 async def test_closing_ends_a_loop_that_waits(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 3)
     tail = stream.ordered()
@@ -207,6 +209,7 @@ async def test_cancelled_reads_lose_nothing(js: JetStream, stream_name: str) -> 
     assert tail.report.resumes == 0
 
 
+@pytest.mark.finding(3)
 async def test_slow_reader_loses_nothing(js: JetStream, stream_name: str) -> None:
     """One message is taken whenever a hundred were published, then the others."""
     stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
@@ -222,6 +225,7 @@ async def test_slow_reader_loses_nothing(js: JetStream, stream_name: str) -> Non
     assert tail.report.resumes == 0
 
 
+@pytest.mark.finding(4)
 @pytest.mark.parametrize("kind", ["stored", "live", "live_headers"])
 async def test_reader_that_stops_reading_holds_a_window(
     server: NatsServer, stream_name: str, kind: str

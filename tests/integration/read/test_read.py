@@ -175,6 +175,7 @@ async def test_work_queue_refuses_a_read_with_a_typed_error(
     assert caught.value.err_code == 10084
 
 
+@pytest.mark.finding(23)
 async def test_header_values_come_back_in_order(js: JetStream, stream_name: str) -> None:
     stream = await store(js, stream_name)
     await stream.publish(stream_name, b"x", headers={"A": ["1", "two", ""], "B": "3"})

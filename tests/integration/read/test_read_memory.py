@@ -30,6 +30,7 @@ def has_large(item: Message | pa.RecordBatch) -> bool:
     return len(item.data) == MIB if isinstance(item, Message) else item.nbytes >= MIB
 
 
+@pytest.mark.finding(4)
 @pytest.mark.parametrize("way", ["messages", "batches"])
 @pytest.mark.parametrize("small", [0, 20_000], ids=["even_sizes", "large_after_small"])
 async def test_reader_that_stops_reading_holds_a_few_pulls(

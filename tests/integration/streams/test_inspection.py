@@ -21,6 +21,7 @@ pytestmark = pytest.mark.asyncio
 PAGE = 100_000
 
 
+@pytest.mark.proves("1a", "info")
 async def test_info_counts_the_messages_of_each_subject(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 7)
 
@@ -34,6 +35,7 @@ async def test_info_counts_the_messages_of_each_subject(js: JetStream, stream_na
     assert (await stream.info()).state.subjects is None
 
 
+@pytest.mark.proves("1a", "info")
 async def test_info_tells_what_is_deleted(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
     for sequence in (3, 4, 7):
@@ -48,6 +50,7 @@ async def test_info_tells_what_is_deleted(js: JetStream, stream_name: str) -> No
     assert (await stream.info(deleted_details=True)).state.deleted == ()
 
 
+@pytest.mark.proves("1a", "get msg by seq / last-by-subject")
 async def test_last_message_of_all_is_found_behind_a_deleted_end(
     js: JetStream, stream_name: str
 ) -> None:
@@ -96,6 +99,7 @@ async def test_subjects_come_the_largest_first(js: JetStream, stream_name: str) 
     assert [each async for each in stream.subject_counts()] == sorted(counts)
 
 
+@pytest.mark.proves("1a", "info")
 @pytest.mark.timeout(120)
 async def test_more_subjects_than_one_answer_holds_come_whole(
     fresh_server: NatsServer, stream_name: str
@@ -127,6 +131,7 @@ async def check_many_subjects(stream: Stream) -> None:
     assert names == info.state.subjects.keys()
 
 
+@pytest.mark.proves("1a", "state first_ts/last_ts/num_subjects, alternates")
 async def test_info_has_times_domain_and_leader(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
     empty = await stream.info()
@@ -145,6 +150,7 @@ async def test_info_has_times_domain_and_leader(js: JetStream, stream_name: str)
     assert info.cluster.replicas == ()
 
 
+@pytest.mark.proves("1a", "info")
 async def test_info_says_how_far_mirrors_and_sources_are(js: JetStream, stream_name: str) -> None:
     await fill(js, stream_name, 9)
     transform = SubjectTransform(source=f"{stream_name}.1", destination=f"{stream_name}_s.one")
@@ -202,6 +208,7 @@ def is_in_step(replica: ReplicaInfo) -> bool:
     return replica.is_current and not replica.is_offline and not replica.lag
 
 
+@pytest.mark.proves("1a", "state first_ts/last_ts/num_subjects, alternates")
 async def test_replicas_and_alternates_are_told_on_a_cluster(
     cluster_js: JetStream, stream_name: str
 ) -> None:

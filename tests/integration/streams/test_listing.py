@@ -33,6 +33,8 @@ async def make(js: JetStream, count: int) -> list[str]:
     return names
 
 
+@pytest.mark.proves("1a", "list, auto-paged")
+@pytest.mark.proves("1a", "names")
 async def test_all_streams_are_listed_named_and_found(fresh_js: JetStream) -> None:
     names = await make(fresh_js, NAMES_PAGE + 6)
 
@@ -50,6 +52,7 @@ async def test_all_streams_are_listed_named_and_found(fresh_js: JetStream) -> No
     assert len(some) == len(names) > 4 * LIST_PAGE
 
 
+@pytest.mark.proves("1a", "find by subject")
 async def test_streams_are_found_by_the_subjects_that_they_capture(
     js: JetStream, stream_name: str
 ) -> None:
@@ -81,6 +84,7 @@ async def test_wrong_arguments_are_refused_before_sending(js: JetStream) -> None
         await js.streams.find("")
 
 
+@pytest.mark.proves("1a", "list, auto-paged")
 async def test_streams_that_do_not_answer_are_told(stream_name: str) -> None:
     """A node goes down with its streams of one replica: they are named, not left out."""
     with NatsCluster() as cluster:

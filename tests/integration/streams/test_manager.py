@@ -39,6 +39,7 @@ async def config_of(stream: Stream) -> dict[str, object]:
     return {**raw, "metadata": own}
 
 
+@pytest.mark.proves("1a", "create")
 async def test_created_stream_has_what_was_given(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(
         stream_name,
@@ -66,6 +67,7 @@ async def test_creating_the_same_stream_again_is_fine(js: JetStream, stream_name
     assert first.cached.created_ns == second.cached.created_ns
 
 
+@pytest.mark.proves("1a", "create")
 async def test_creating_another_stream_of_the_name_fails(js: JetStream, stream_name: str) -> None:
     await js.streams.create(stream_name, subjects=[stream_name])
 
@@ -174,6 +176,7 @@ async def test_explicit_zero_is_set(js: JetStream, stream_name: str) -> None:
     assert (await stream.info()).config.max_age == 0
 
 
+@pytest.mark.proves("1a", "update (full config)")
 async def test_update_keeps_every_field_that_the_server_sent(
     js: JetStream, stream_name: str
 ) -> None:

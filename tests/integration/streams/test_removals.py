@@ -27,6 +27,7 @@ async def held(stream: Stream) -> list[int]:
     return [message.sequence async for message in stream.read()]
 
 
+@pytest.mark.proves("1a", "purge all / filter / seq / keep (count returned)")
 async def test_purge_removes_all_and_says_how_many(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
 
@@ -36,6 +37,7 @@ async def test_purge_removes_all_and_says_how_many(js: JetStream, stream_name: s
     assert (await js.publish(f"{stream_name}.0", b"")).sequence == 11
 
 
+@pytest.mark.proves("1a", "purge all / filter / seq / keep (count returned)")
 async def test_purge_before_leaves_the_sequence_itself(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
 
@@ -53,6 +55,7 @@ async def test_purge_before_the_first_sequence_removes_nothing(
     assert await held(stream) == [1, 2, 3]
 
 
+@pytest.mark.proves("1a", "purge all / filter / seq / keep (count returned)")
 async def test_purge_keep_leaves_the_newest(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
 
@@ -61,6 +64,7 @@ async def test_purge_keep_leaves_the_newest(js: JetStream, stream_name: str) -> 
     assert await stream.purge(keep=0) == 4
 
 
+@pytest.mark.proves("1a", "purge all / filter / seq / keep (count returned)")
 async def test_purge_of_a_subject_leaves_the_others(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 9)
 
@@ -97,6 +101,7 @@ async def test_purge_refuses_wrong_arguments_before_anything_goes(
     assert await held(stream) == [1, 2]
 
 
+@pytest.mark.proves("1a", "delete msg: plain / secure erase")
 @pytest.mark.parametrize("secure", [False, True])
 async def test_deleted_message_is_gone_and_the_others_stay(
     js: JetStream, stream_name: str, *, secure: bool
@@ -108,6 +113,7 @@ async def test_deleted_message_is_gone_and_the_others_stay(
     assert await held(stream) == [1, 3]
 
 
+@pytest.mark.proves("1a", "delete msg: plain / secure erase")
 @pytest.mark.parametrize("sequence", [2, 99])
 async def test_deleting_what_is_not_there_says_so(
     js: JetStream, stream_name: str, sequence: int
@@ -129,6 +135,7 @@ async def test_delete_message_refuses_what_is_no_sequence(
         await stream.delete_message(sequence)
 
 
+@pytest.mark.proves("1a", 'seal, deny_delete, deny_purge ("immutable sets")')
 async def test_deny_delete_and_deny_purge_are_told_apart(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 2, deny_delete=True, deny_purge=True)
 
@@ -141,6 +148,7 @@ async def test_deny_delete_and_deny_purge_are_told_apart(js: JetStream, stream_n
     assert await held(stream) == [1, 2]
 
 
+@pytest.mark.proves("1a", 'seal, deny_delete, deny_purge ("immutable sets")')
 async def test_sealed_stream_takes_no_writes_and_no_removals(
     js: JetStream, stream_name: str
 ) -> None:

@@ -170,6 +170,7 @@ async def test_drain_keeps_what_has_arrived_and_then_ends(core: Core, stream_nam
     assert await messages.next(0.01) is None
 
 
+@pytest.mark.finding(27)
 async def test_drain_of_the_connection_keeps_what_is_under_way_and_waits_for_no_reader(
     server: NatsServer, core: Core, stream_name: str
 ) -> None:
@@ -190,6 +191,7 @@ async def test_drain_of_the_connection_keeps_what_is_under_way_and_waits_for_no_
         await js.core.publish(stream_name)
 
 
+@pytest.mark.finding(26)
 async def test_iteration_ends_when_the_subscription_is_closed(core: Core, stream_name: str) -> None:
     """nats-py leaves it waiting for ever (finding 26)."""
     messages = await core.subscribe(stream_name).open()

@@ -40,6 +40,7 @@ def is_answered(client: Client) -> bool:
     return bool(select.select([own], [], [], 0)[0])
 
 
+@pytest.mark.finding(7)
 @pytest.mark.parametrize("bytes_wait", [False, True])
 async def test_frozen_server_is_left_for_another_one(
     server: NatsServer,
@@ -183,6 +184,7 @@ async def test_close_frees_those_who_wait(fresh_server: NatsServer, open_client:
         fresh_server.resume()
 
 
+@pytest.mark.finding(27)
 async def test_closing_leaves_no_task_and_no_connection(
     server: NatsServer, open_client: Opener
 ) -> None:

@@ -23,6 +23,7 @@ BODY: dict[str, object] = {
 }
 
 
+@pytest.mark.proves("1a", "account info (limits, tiers, API level)")
 def test_account_has_usage_limits_and_tiers() -> None:
     account = AccountInfo.from_json(BODY)
 

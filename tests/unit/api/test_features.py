@@ -70,6 +70,7 @@ def test_no_version_breaks_the_comparison(version: object) -> None:
     assert is_too_old(version) in (True, False)
 
 
+@pytest.mark.finding(28)
 @given(st.tuples(*[st.integers(0, 99_999)] * 3))
 def test_versions_compare_as_numbers(numbers: tuple[int, int, int]) -> None:
     version = ".".join(map(str, numbers))

@@ -42,6 +42,7 @@ PLAIN: dict[str, object] = {
 }
 
 
+@pytest.mark.proves("1d", "config equal to Go's (CreateKeyValue idempotent)")
 @pytest.mark.parametrize(
     ("fields", "different"),
     [
@@ -289,6 +290,7 @@ def test_bucket_s_own_configuration_changes_nothing_of_it(
     assert config.to_changes(held).changes_from(held.to_json()) == {}
 
 
+@pytest.mark.proves("1d", "compression / metadata / placement")
 @given(known=SERVERS)
 def test_stream_of_a_bucket_that_a_server_has_is_made_again_as_it_was(
     known: dict[str, object],

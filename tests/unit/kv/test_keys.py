@@ -30,6 +30,7 @@ def _takes(key: str) -> bool:
         return False
 
 
+@pytest.mark.proves("1d", "key validation on every op")
 @given(st.one_of(st.text(max_size=12), st.text(alphabet="a.-/_=*>\n é", max_size=8)))
 def test_a_key_is_taken_exactly_when_go_takes_it(key: str) -> None:
     assert _takes(key) == _go_takes(key)

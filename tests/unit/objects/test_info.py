@@ -193,6 +193,7 @@ def test_half_of_a_surrogate_pair_goes_back_as_the_escape_that_it_was() -> None:
     assert b'"description":"\\ud800"' in info.to_json()
 
 
+@pytest.mark.proves("1e", "digest check")
 def test_digests_are_written_with_padding_and_read_in_any_base64() -> None:
     digest = bytes(range(224, 256))
 

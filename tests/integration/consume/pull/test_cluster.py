@@ -117,6 +117,7 @@ async def test_fetch_waits_out_a_change_of_the_leader(js: JetStream, stream_name
     assert len(await fetching) == 3
 
 
+@pytest.mark.proves("1c", "ack / double ack")
 async def test_confirmed_acks_hold_when_the_leader_moves(js: JetStream, stream_name: str) -> None:
     worker = await replicated(js, stream_name, 20, ack_wait=1)
     messages = await worker.fetch(20, timeout=30)

@@ -45,6 +45,7 @@ async def out(worker: Consumer) -> int:
     return (await worker.info()).num_ack_pending
 
 
+@pytest.mark.proves("1c", "messages()/async iterator")
 @pytest.mark.parametrize(
     "options",
     [
@@ -95,6 +96,7 @@ async def test_reader_that_stops_holds_no_more_than_its_window(
         assert messages.waiting <= max_messages
 
 
+@pytest.mark.proves("1c", "thresholds")
 async def test_bytes_that_wait_are_bounded(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 100, size=10_000)
     async with worker.consume(max_bytes=50_000) as messages:
@@ -104,6 +106,7 @@ async def test_bytes_that_wait_are_bounded(js: JetStream, stream_name: str) -> N
         assert await out(worker) <= 6
 
 
+@pytest.mark.proves("1c", "stop / drain / closed signal, stop-after-N")
 async def test_flow_ends_after_exactly_so_many(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 100)
     async with worker.consume(max_messages=20, stop_after=33) as messages:
@@ -115,6 +118,7 @@ async def test_flow_ends_after_exactly_so_many(js: JetStream, stream_name: str) 
     assert (await worker.info()).delivered.stream_seq == 33
 
 
+@pytest.mark.proves("1c", "messages()/async iterator")
 async def test_loop_that_was_left_goes_on_with_the_next_message(
     js: JetStream, stream_name: str
 ) -> None:
@@ -184,6 +188,7 @@ async def has_waiting(messages: Any) -> bool:
     return messages.waiting > 0
 
 
+@pytest.mark.proves("1c", "stop / drain / closed signal, stop-after-N")
 async def test_draining_hands_out_what_has_arrived_and_ends(
     js: JetStream, stream_name: str
 ) -> None:
@@ -202,6 +207,7 @@ async def test_draining_hands_out_what_has_arrived_and_ends(
     assert await is_idle(worker)
 
 
+@pytest.mark.proves("1c", "stop / drain / closed signal, stop-after-N")
 async def test_stopping_ends_loops_that_wait_and_events(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name)
     async with worker.consume() as messages:
@@ -287,6 +293,7 @@ async def test_a_thousand_flows_leave_nothing(js: JetStream, stream_name: str) -
     assert await eventually_async(lambda: is_idle(worker))
 
 
+@pytest.mark.proves("1c", "consumer deleted -> typed error")
 @pytest.mark.parametrize("what", ["consumer", "stream", "consumer before", "stream before"])
 async def test_deletion_ends_a_flow_with_a_typed_error(
     js: JetStream, stream_name: str, what: str

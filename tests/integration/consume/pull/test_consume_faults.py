@@ -124,6 +124,8 @@ async def test_exactly_so_many_are_handed_out_across_a_break(
             assert count == 100
 
 
+@pytest.mark.proves("1c", "heartbeats")
+@pytest.mark.proves("1c", "status/notification events")
 async def test_paused_server_is_noticed_and_the_flow_goes_on(fresh_server: NatsServer) -> None:
     async with connect(fresh_server.url) as js:
         worker = await worker_of(js, "S")

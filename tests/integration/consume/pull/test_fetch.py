@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1c", "fetch(n)")
 async def test_fetch_returns_as_many_as_asked_for(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 10)
     found = await worker.fetch(4)
@@ -43,6 +44,7 @@ async def test_fetch_returns_as_many_as_asked_for(js: JetStream, stream_name: st
     assert (found.complete, found.error) == (True, None)
 
 
+@pytest.mark.proves("1c", "fetch(n)")
 async def test_fetch_returns_what_came_in_time(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 3)
     found = await worker.fetch(10, timeout=0.2)
@@ -51,6 +53,7 @@ async def test_fetch_returns_what_came_in_time(js: JetStream, stream_name: str) 
     assert (found.complete, found.error) == (False, None)
 
 
+@pytest.mark.proves("1c", "fetch_no_wait")
 @pytest.mark.parametrize("options", [{"no_wait": True}, {"timeout": 0}])
 async def test_fetch_that_does_not_wait_takes_what_is_there(
     js: JetStream, stream_name: str, options: dict[str, Any]
@@ -70,6 +73,7 @@ async def test_fetch_waits_for_what_comes(js: JetStream, stream_name: str) -> No
     assert sequences(await fetching) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.proves("1c", "fetch_bytes")
 async def test_fetch_is_bounded_by_bytes(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 10, size=1_000)
     found = await worker.fetch(10, max_bytes=3_500)
@@ -81,6 +85,7 @@ async def test_fetch_is_bounded_by_bytes(js: JetStream, stream_name: str) -> Non
     assert told.value.limit == "max_bytes"
 
 
+@pytest.mark.proves("1c", "pull limits max_batch / max_expires / max_bytes")
 async def test_fetch_beyond_the_limits_of_the_consumer_is_done_in_parts(
     js: JetStream, stream_name: str
 ) -> None:
@@ -159,6 +164,7 @@ async def test_options_that_can_not_work_are_refused(
         await worker.fetch(**options)
 
 
+@pytest.mark.proves("1c", "consumer deleted -> typed error")
 @pytest.mark.parametrize("what", ["consumer", "stream", "consumer before", "stream before"])
 async def test_deletion_ends_a_fetch_with_a_typed_error(
     js: JetStream, stream_name: str, what: str
@@ -179,6 +185,7 @@ async def test_deletion_ends_a_fetch_with_a_typed_error(
             await fetching
 
 
+@pytest.mark.proves("1c", "fetch(n)")
 async def test_messages_before_a_deletion_are_returned_with_the_error(
     js: JetStream, stream_name: str
 ) -> None:
@@ -199,6 +206,7 @@ async def are_out(worker: Consumer, count: int) -> bool:
     return (await worker.info()).num_ack_pending == count
 
 
+@pytest.mark.proves("1c", "next(one)")
 async def test_cancelled_fetches_keep_no_message_from_the_next(
     js: JetStream, stream_name: str
 ) -> None:
@@ -314,6 +322,7 @@ async def test_closing_the_connection_ends_a_fetch(server: NatsServer, stream_na
     assert type(fetching.exception()).__name__ == "ConnectionClosedError"
 
 
+@pytest.mark.proves("1c", "heartbeats")
 async def test_silent_server_is_told(fresh_server: NatsServer) -> None:
     async with connect(fresh_server.url) as js:
         worker = await worker_of(js, "S")

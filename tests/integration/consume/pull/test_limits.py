@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1c", "pull limits max_batch / max_expires / max_bytes")
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_flow_asks_for_no_more_bytes_than_the_consumer_allows(
     js: JetStream, stream_name: str, *, is_known: bool
@@ -50,6 +51,7 @@ async def test_flow_adapts_to_each_new_limit(js: JetStream, stream_name: str) ->
     assert found == list(range(1, 101))
 
 
+@pytest.mark.proves("1c", "fetch_no_wait")
 async def test_fetch_without_waiting_takes_all_that_is_there_in_parts(
     js: JetStream, stream_name: str
 ) -> None:

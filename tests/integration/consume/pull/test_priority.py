@@ -34,6 +34,7 @@ async def pinned_worker(js: JetStream, name: str, count: int = 0) -> Consumer:
     )
 
 
+@pytest.mark.proves("1c", "priority: overflow (min_pending/min_ack_pending)")
 async def test_overflow_pulls_wait_until_enough_is_pending(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(
         js, stream_name, 3, priority_groups=["jobs"], priority_policy="overflow"
@@ -48,6 +49,7 @@ async def test_overflow_pulls_wait_until_enough_is_pending(js: JetStream, stream
     assert sequences(await worker.fetch(2, min_ack_pending=2)) == [3, 4]
 
 
+@pytest.mark.proves("1c", "priority: prioritized")
 async def test_pulls_with_the_lower_priority_number_come_first(
     js: JetStream, stream_name: str
 ) -> None:
@@ -66,6 +68,7 @@ async def test_pulls_with_the_lower_priority_number_come_first(
     assert sequences(await late) == [2]
 
 
+@pytest.mark.proves("1c", "priority: pinned client (id, 423) + unpin")
 async def test_pinned_flow_gets_all_and_the_other_stands_by(
     js: JetStream, stream_name: str
 ) -> None:
@@ -83,6 +86,8 @@ async def test_pinned_flow_gets_all_and_the_other_stands_by(
     assert found == list(range(1, 51))
 
 
+@pytest.mark.proves("1c", "status/notification events")
+@pytest.mark.proves("1c", "priority: pinned client (id, 423) + unpin")
 async def test_unpinned_flow_is_told_and_goes_on(js: JetStream, stream_name: str) -> None:
     worker = await pinned_worker(js, stream_name, 10)
     stream = await js.streams.get(stream_name)
@@ -99,6 +104,7 @@ async def test_unpinned_flow_is_told_and_goes_on(js: JetStream, stream_name: str
     assert kinds == [Pinned, Unpinned, Pinned]
 
 
+@pytest.mark.proves("1c", "next(one)")
 async def test_pinned_fetches_of_one_handle_go_on_with_their_pin(
     js: JetStream, stream_name: str
 ) -> None:

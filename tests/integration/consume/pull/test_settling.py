@@ -42,6 +42,7 @@ async def test_message_tells_where_it_is_from(js: JetStream, stream_name: str) -
     assert meta.time == message.time
 
 
+@pytest.mark.proves("1c", "ack / double ack")
 async def test_acked_message_does_not_come_again(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 2, ack_wait=0.3)
     first, second = await worker.fetch(2)
@@ -88,6 +89,7 @@ async def test_second_verdict_is_refused(
         await (message.ack(confirm=True) if second == "confirm" else getattr(message, second)())
 
 
+@pytest.mark.proves("1c", "nak / nak(delay) / in_progress")
 async def test_message_given_back_comes_again_after_its_delay(
     js: JetStream, stream_name: str
 ) -> None:
@@ -100,6 +102,8 @@ async def test_message_given_back_comes_again_after_its_delay(
     assert [(each.sequence, each.delivered) for each in again] == [(1, 2), (2, 2)]
 
 
+@pytest.mark.proves("1c", "term / term(reason)")
+@pytest.mark.finding(32)
 async def test_terminated_message_does_not_come_again_and_its_reason_is_told(
     js: JetStream, stream_name: str
 ) -> None:
@@ -131,6 +135,7 @@ async def test_reason_that_would_break_the_line_is_refused(
     await message.ack(confirm=True)
 
 
+@pytest.mark.proves("1c", "nak / nak(delay) / in_progress")
 async def test_message_in_progress_is_not_given_to_others(js: JetStream, stream_name: str) -> None:
     async def hold(lease_s: float) -> None:
         worker = await worker_of(js, f"{stream_name}_{lease_s:.0f}", 1, ack_wait=lease_s)
@@ -222,6 +227,7 @@ async def test_block_leaves_a_settled_message_alone(js: JetStream, stream_name: 
     assert await nothing_comes(worker, within_s=0.2)
 
 
+@pytest.mark.proves("1c", "ack+next (+NXT)")
 async def test_ack_and_next_is_one_round_trip(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 5)
     message = await worker.next()
@@ -235,6 +241,7 @@ async def test_ack_and_next_is_one_round_trip(js: JetStream, stream_name: str) -
     assert await is_settled(worker)
 
 
+@pytest.mark.proves("1c", "ack+next (+NXT)")
 async def test_cancelled_ack_and_next_loses_nothing(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 1)
     message = await worker.next()
@@ -250,6 +257,7 @@ async def test_cancelled_ack_and_next_loses_nothing(js: JetStream, stream_name: 
     assert found.sequence == 2
 
 
+@pytest.mark.proves("1c", "ack / double ack")
 async def test_confirming_on_a_deleted_consumer_is_told(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 1)
     message = await worker.next()

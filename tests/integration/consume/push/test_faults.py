@@ -36,6 +36,8 @@ async def events_of(messages: PushMessages) -> list[str]:
     return [type(event).__name__ async for event in messages.events()]
 
 
+@pytest.mark.proves("1c", "consumer deleted -> typed error")
+@pytest.mark.finding(9)
 @pytest.mark.parametrize("what", ["consumer", "stream"])
 async def test_deletion_is_told_to_a_reader_that_waits(
     other: JetStream, stream: Stream, what: str
@@ -188,6 +190,7 @@ async def test_server_that_does_not_come_back_is_told(fresh_server: NatsServer) 
                 assert numbers(await take_push(messages, 1)) == [7]
 
 
+@pytest.mark.proves("1c", "status/notification events")
 async def test_silence_is_told_and_the_reader_goes_on(fresh_server: NatsServer) -> None:
     """A frozen link: the connection stays, and neither messages nor heartbeats come."""
     with FaultProxy(fresh_server.port) as proxy:

@@ -48,6 +48,8 @@ async def have_been_dropped(messages: PushMessages, count: int) -> bool:
     return messages.dropped >= count
 
 
+@pytest.mark.proves("1c", "push legacy, flow control, queue")
+@pytest.mark.finding(4)
 async def test_server_waits_for_a_reader_that_stands_still(
     js: JetStream, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +67,8 @@ async def test_server_waits_for_a_reader_that_stands_still(
     assert (messages.dropped, messages.missed) == (0, 0)
 
 
+@pytest.mark.proves("1c", "push legacy, flow control, queue")
+@pytest.mark.finding(4)
 async def test_request_is_answered_when_the_messages_before_it_were_taken(
     js: JetStream, other: JetStream, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:

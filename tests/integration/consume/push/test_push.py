@@ -26,6 +26,7 @@ NEW_FORM = "feature_flags { js_ack_fc_v2: true }"
 SLOW_S = 30.0
 
 
+@pytest.mark.proves("1c", "push legacy, flow control, queue")
 async def test_messages_come_in_order_and_are_settled(js: JetStream, stream: Stream) -> None:
     consumer = await make_push(stream)
     await fill_push(js, stream, 3_000)
@@ -57,6 +58,7 @@ async def test_message_that_is_given_back_comes_again(js: JetStream, stream: Str
     assert messages.missed == 0
 
 
+@pytest.mark.proves("1c", "push legacy, flow control, queue")
 async def test_members_of_a_group_share_the_messages(
     js: JetStream, other: JetStream, stream: Stream
 ) -> None:

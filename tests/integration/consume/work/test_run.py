@@ -35,6 +35,7 @@ async def holds(condition: Any) -> None:
     await eventually_async(ask)
 
 
+@pytest.mark.proves("1c", "consume(callback)")
 async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 100)
     seen = Counter[bytes]()
@@ -50,6 +51,7 @@ async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> No
     assert not worker.is_running
 
 
+@pytest.mark.proves("1c", "consume(callback)")
 async def test_never_more_handlers_run_than_were_asked_for(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 60)
     running, most = 0, 0

@@ -57,6 +57,7 @@ async def pull(js: JetStream, stream: str, consumer: str) -> Any:
         return await inbox.next(WAIT_S)
 
 
+@pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_life_of_a_stream_is_told(js: JetStream, stream_name: str, tmp_path: Path) -> None:
     async with js.advisories(stream=stream_name) as events:
         # Each is waited for: a server tells of a backup's end when it has answered already.
@@ -90,6 +91,7 @@ async def test_life_of_a_stream_is_told(js: JetStream, stream_name: str, tmp_pat
     ]
 
 
+@pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_fate_of_messages_is_told(js: JetStream, stream_name: str) -> None:
     await fill(js, stream_name, 3)
     async with js.advisories(stream=stream_name, consumer="c") as events:
@@ -199,6 +201,7 @@ async def test_events_under_an_imported_prefix(js: JetStream, stream_name: str) 
     assert found.kind == "stream_quorum_lost"
 
 
+@pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_slow_reader_is_told_how_many_were_dropped(js: JetStream, stream_name: str) -> None:
     async with js.advisories(stream=stream_name, max_pending=3) as events:
         for _ in range(10):
@@ -236,6 +239,7 @@ async def test_reader_survives_a_restart_and_says_that_something_may_be_missing(
     assert deleted.kind == "stream_deleted"
 
 
+@pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_pins_and_their_end_are_told(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 1)
     worker = await stream.consumers.create(
@@ -273,6 +277,7 @@ async def test_batch_that_is_given_up_is_told(js: JetStream, stream_name: str) -
     assert (event.stream, event.batch, event.reason) == (stream_name, "b", "incomplete")
 
 
+@pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_leaders_of_a_cluster_are_told(nats_cluster: NatsCluster, stream_name: str) -> None:
     async with (
         connect_to(nats_cluster) as js,

@@ -35,6 +35,7 @@ async def payloads(stream: Stream) -> list[bytes]:
     return [message.data async for message in stream.read(first=1)] if info.state.messages else []
 
 
+@pytest.mark.proves("1b", "atomic batch (ADR-50)")
 async def test_a_batch_is_stored_as_a_whole_at_the_commit(stream: Stream) -> None:
     async with stream.batch() as tx:
         numbers = [await tx.add(f"{stream.name}.{n}", b"%d" % n) for n in range(5)]
@@ -141,6 +142,7 @@ async def begin(tx: AtomicBatch, stream: Stream) -> None:
     await tx.add(f"{stream.name}.a", b"x")
 
 
+@pytest.mark.proves("1b", "atomic batch (ADR-50)")
 async def test_an_expectation_that_fails_refuses_the_whole_batch(stream: Stream) -> None:
     await stream.publish(f"{stream.name}.guard", b"1")
     async with stream.batch() as tx:

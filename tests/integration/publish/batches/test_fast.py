@@ -47,6 +47,7 @@ async def payloads(stream: Stream) -> list[int]:
     return [int(message.data) async for message in stream.read(first=1)]
 
 
+@pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")
 async def test_messages_are_stored_in_order_and_the_report_says_so(stream: Stream) -> None:
     await stream.publish(f"{stream.name}.before", b"0")
     async with stream.ingest() as fast:
@@ -164,6 +165,7 @@ async def test_a_refusal_of_the_first_message_leaves_nothing(stream: Stream) -> 
     assert await payloads(stream) == []
 
 
+@pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")
 async def test_gaps_that_are_allowed_are_told_in_the_report(stream: Stream) -> None:
     async with stream.ingest(on_gap="ok") as fast:
         for n in range(2_000):

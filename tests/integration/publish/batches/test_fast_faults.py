@@ -275,6 +275,7 @@ async def test_a_change_of_leaders_leaves_a_true_report(
     await check_truth(stream, report)
 
 
+@pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")
 @pytest.mark.timeout(120)
 async def test_a_killed_leader_leaves_a_true_report(
     nats_cluster_fresh: NatsCluster, stream_name: str

@@ -46,6 +46,7 @@ async def stored_numbers(stream: Stream) -> list[int]:
     return [int(message.data) async for message in stream.read(first=1)]
 
 
+@pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")
 async def test_a_refusal_whose_answer_is_lost_is_never_told_as_stored(
     stream: Stream, proxy: FaultProxy, js: JetStream
 ) -> None:

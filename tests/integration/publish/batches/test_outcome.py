@@ -351,6 +351,7 @@ async def test_a_lost_answer_is_found_out_on_a_replicated_stream(
     assert await messages_of(stream) == 3
 
 
+@pytest.mark.proves("1b", "atomic batch (ADR-50)")
 @pytest.mark.timeout(120)
 async def test_outcomes_are_true_while_leaders_are_killed(
     nats_cluster_fresh: NatsCluster, stream_name: str, fields: dict[str, object]

@@ -56,6 +56,7 @@ async def names(stream: Stream, *filters: str) -> list[str]:
     return [each.subject.rsplit(".", 1)[1] async for each in stream.schedules.list(filters)]
 
 
+@pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
 async def test_message_for_a_moment_is_published_once_and_its_schedule_is_gone(
     js: JetStream, stream_name: str
 ) -> None:
@@ -95,6 +96,7 @@ async def test_moment_that_is_over_means_now(js: JetStream, stream_name: str) ->
     assert len(await fired(stream)) == 1
 
 
+@pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
 async def test_repeated_message_comes_again_with_a_copy_of_the_source_and_replaces_the_last(
     js: JetStream, stream_name: str
 ) -> None:
@@ -161,6 +163,7 @@ async def test_first_interval_begins_at_the_nearest_whole_second_and_the_others_
     assert following >= (nearest + 4) * NS_PER_SECOND
 
 
+@pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
 async def test_list_and_get_tell_what_was_asked_for(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)
     target = f"{stream_name}.do.a"
@@ -206,6 +209,7 @@ async def test_later_schedule_takes_the_place_of_the_earlier_and_a_plain_message
     assert await names(stream) == []
 
 
+@pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
 async def test_cancelled_schedule_is_gone_and_nothing_else(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)
     target = f"{stream_name}.do.a"

@@ -30,6 +30,7 @@ def sinks_of(js: JetStream) -> dict[bytes, Any]:
     return js._client.parser.sinks  # pyright: ignore[reportPrivateUsage, reportReturnType]
 
 
+@pytest.mark.proves("1c", "direct get")
 async def test_direct_get_is_what_the_leader_gives(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 5, allow_direct=True)
     await js.publish(f"{stream_name}.0", b"last", headers={"A": ["1", "2"], "B": " b "})
@@ -70,6 +71,7 @@ async def test_last_of_all_subjects_is_found_behind_a_deleted_one(
     assert last.sequence == 3
 
 
+@pytest.mark.proves("1c", "direct get")
 async def test_direct_get_of_what_is_not_there_is_none(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 2, allow_direct=True)
 
@@ -94,6 +96,7 @@ async def test_headers_that_look_like_the_servers_are_the_messages_own(
         assert dict(found.headers) == forged
 
 
+@pytest.mark.proves("1c", "batch direct get / multi-last snapshot (ADR-31)")
 async def test_batch_reads_on_where_the_last_one_ended(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 20, allow_direct=True)
     await stream.delete_message(7)
@@ -115,6 +118,7 @@ async def test_batch_ends_after_max_bytes(js: JetStream, stream_name: str) -> No
     assert (len(batch), batch.num_pending) == (3, 7)
 
 
+@pytest.mark.proves("1c", "batch direct get / multi-last snapshot (ADR-31)")
 async def test_batch_of_a_subject(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 9, allow_direct=True)
 
@@ -124,6 +128,7 @@ async def test_batch_of_a_subject(js: JetStream, stream_name: str) -> None:
     assert batch.num_pending == 1
 
 
+@pytest.mark.proves("1c", "batch direct get / multi-last snapshot (ADR-31)")
 async def test_latest_is_the_newest_of_each_subject_as_of_one_moment(
     js: JetStream, stream_name: str
 ) -> None:

@@ -45,6 +45,7 @@ async def test_writer_goes_on_behind_its_last_link(js: JetStream, stream_name: s
     assert (report.links, report.unchained, report.heads["w1"].count) == (5, 1_500, 5)
 
 
+@pytest.mark.proves("1a", 'seal, deny_delete, deny_purge ("immutable sets")')
 async def test_second_process_with_the_same_writer_id_is_refused(
     js: JetStream, stream_name: str
 ) -> None:

@@ -104,6 +104,7 @@ async def delete_chunk(stream: Stream, number: int) -> None:
     await stream.delete_message(sequences[number])
 
 
+@pytest.mark.proves("1e", "digest check")
 @pytest.mark.parametrize("number", [0, 20, -1])
 async def test_a_missing_chunk_raises_and_does_not_hang(
     js: JetStream, stream_name: str, number: int

@@ -49,6 +49,7 @@ def sources(path: Path) -> Iterator[tuple[str, Source]]:
     yield "async", pieces_of(DATA, 4_321)
 
 
+@pytest.mark.proves("1e", "put stream / bytes / string / file")
 async def test_every_source_gives_the_same_bytes(
     js: JetStream, stream_name: str, tmp_path: Path
 ) -> None:
@@ -62,6 +63,7 @@ async def test_every_source_gives_the_same_bytes(
             assert await reader.read() == DATA, kind
 
 
+@pytest.mark.proves("1e", "chunk size / headers / metadata / TTL / compression")
 async def test_all_chunks_but_the_last_have_the_same_size(js: JetStream, stream_name: str) -> None:
     stream = await chunk_stream(js, stream_name)
     await stream.chunks.put(f"{stream_name}.C.a", pieces_of(DATA, 99), chunk_size=300_000)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.asyncio
 FAR = datetime(2100, 1, 1, microsecond=5, tzinfo=UTC)
 
 
+@pytest.mark.proves("1c", "pause / resume")
 async def test_paused_consumer_delivers_nothing_until_it_is_resumed(
     js: JetStream, stream: Stream
 ) -> None:
@@ -34,6 +35,7 @@ async def test_paused_consumer_delivers_nothing_until_it_is_resumed(
     assert not (await stream.consumers.get("c")).cached.pause.is_paused
 
 
+@pytest.mark.proves("1c", "pause / resume")
 async def test_pause_is_a_time_or_a_duration(stream: Stream) -> None:
     await stream.consumers.create("c")
 
@@ -45,6 +47,7 @@ async def test_pause_is_a_time_or_a_duration(stream: Stream) -> None:
         assert 0 < pause.remaining <= 3600
 
 
+@pytest.mark.proves("1c", "pause / resume")
 async def test_ensure_pauses_a_consumer_that_exists(stream: Stream) -> None:
     """The server takes no notice of the field in an update."""
     await stream.consumers.create("c")
@@ -69,6 +72,7 @@ async def test_pause_that_is_over_asks_for_nothing(stream: Stream) -> None:
     assert (await consumer.info()).pause.is_paused
 
 
+@pytest.mark.proves("1c", "reset (ADR-60)")
 async def test_reset_delivers_again_from_a_sequence(js: JetStream, stream: Stream) -> None:
     for number in range(5):
         await js.publish(f"{stream.name}.a", b"%d" % number)
@@ -84,6 +88,7 @@ async def test_reset_delivers_again_from_a_sequence(js: JetStream, stream: Strea
     assert (info.delivered.consumer_seq, info.num_ack_pending) == (3, 3)
 
 
+@pytest.mark.proves("1c", "reset (ADR-60)")
 async def test_reset_without_a_sequence_delivers_what_is_not_settled(
     js: JetStream, stream: Stream
 ) -> None:
@@ -98,6 +103,7 @@ async def test_reset_without_a_sequence_delivers_what_is_not_settled(
     assert [data for _, data in await pull(js, stream.name, "c", batch=4)] == [b"2", b"3"]
 
 
+@pytest.mark.proves("1c", "reset (ADR-60)")
 async def test_reset_before_the_start_is_refused(stream: Stream) -> None:
     await stream.consumers.create("c", start_seq=10)
 
@@ -107,6 +113,8 @@ async def test_reset_before_the_start_is_refused(stream: Stream) -> None:
     assert caught.value.err_code == 10204
 
 
+@pytest.mark.proves("1c", "priority: pinned client (id, 423) + unpin")
+@pytest.mark.finding(32)
 async def test_unpin_takes_the_pin(js: JetStream, stream: Stream) -> None:
     await js.publish(f"{stream.name}.a", b"x")
     await stream.consumers.create(
@@ -146,6 +154,7 @@ async def test_server_without_cluster_has_no_leader_to_step_down(stream: Stream)
         await consumer.step_down()
 
 
+@pytest.mark.finding(25)
 async def test_info_counts_what_is_out_and_what_is_to_come(js: JetStream, stream: Stream) -> None:
     for _ in range(5):
         await js.publish(f"{stream.name}.a", b"x")

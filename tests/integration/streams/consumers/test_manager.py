@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.proves("1c", "durable / ephemeral / named")
 async def test_consumer_with_a_name_is_durable(stream: Stream) -> None:
     consumer = await stream.consumers.create("billing", ack_wait=5)
 
@@ -36,6 +37,7 @@ async def test_consumer_with_a_name_is_durable(stream: Stream) -> None:
     assert config.inactive_threshold is None
 
 
+@pytest.mark.proves("1c", "durable / ephemeral / named")
 async def test_consumer_without_a_name_gets_one_and_is_deleted_by_itself(stream: Stream) -> None:
     consumer = await stream.consumers.create(inactive_threshold=0.1)
 
@@ -48,6 +50,7 @@ async def test_consumer_without_a_name_gets_one_and_is_deleted_by_itself(stream:
     await eventually_async(is_gone)
 
 
+@pytest.mark.proves("1c", "durable / ephemeral / named")
 async def test_named_consumer_need_not_be_durable(stream: Stream) -> None:
     consumer = await stream.consumers.create("tail", durable=False)
 
@@ -56,6 +59,7 @@ async def test_named_consumer_need_not_be_durable(stream: Stream) -> None:
     assert consumer.cached.config.inactive_threshold == 5
 
 
+@pytest.mark.proves("1c", "pull limits max_batch / max_expires / max_bytes")
 async def test_every_field_is_taken_and_comes_back(stream: Stream) -> None:
     filters = [f"{stream.name}.a", f"{stream.name}.b"]
     fields: dict[str, Any] = {**WHOLE, "filters": filters, "start_seq": 1}
@@ -72,6 +76,8 @@ async def test_every_field_is_taken_and_comes_back(stream: Stream) -> None:
     assert {name: getattr(held, name) for name in others} == {name: WHOLE[name] for name in others}
 
 
+@pytest.mark.proves("1c", "create strict / update strict / create-or-update")
+@pytest.mark.finding(11)
 async def test_create_leaves_a_consumer_that_exists_alone(stream: Stream) -> None:
     await stream.consumers.create("billing", ack_wait=5)
 
@@ -89,6 +95,8 @@ async def test_create_returns_the_consumer_that_is_exactly_so(stream: Stream) ->
     assert second.cached.created_ns == first.cached.created_ns
 
 
+@pytest.mark.proves("1c", "create strict / update strict / create-or-update")
+@pytest.mark.finding(11)
 async def test_update_makes_no_consumer(stream: Stream) -> None:
     with pytest.raises(ConsumerNotFoundError):
         await stream.consumers.update("billing", ack_wait=5)
@@ -113,6 +121,7 @@ async def test_update_changes_what_is_given_and_nothing_else(stream: Stream) -> 
     assert (await stream.consumers.update("billing", filters=[])).cached.config.filters is None
 
 
+@pytest.mark.proves("1c", "create strict / update strict / create-or-update")
 async def test_ensure_creates_changes_or_leaves(stream: Stream) -> None:
     actions = [
         (await stream.consumers.ensure("billing", ack_wait=wait, metadata={"a": "b"})).change.action
@@ -186,6 +195,8 @@ async def test_kind_and_durability_are_not_changed_behind_the_callers_back(strea
     assert (await stream.consumers.get("billing")).cached.config.is_durable
 
 
+@pytest.mark.proves("1c", "pull limits max_batch / max_expires / max_bytes")
+@pytest.mark.finding(10)
 async def test_update_erases_no_field(stream: Stream) -> None:
     await stream.consumers.create(
         "billing",
@@ -225,6 +236,8 @@ async def test_configuration_of_one_consumer_makes_another(stream: Stream) -> No
     assert not (await stream.consumers.diff(replace(first.cached.config, name="b"))).fields
 
 
+@pytest.mark.proves("1c", "list + names, paged")
+@pytest.mark.finding(25, 32)
 async def test_all_are_listed_beyond_a_page(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(
         stream_name, subjects=[stream_name], storage="memory", max_consumers=2000

@@ -156,6 +156,7 @@ async def names_in(listing: ConsumerListing) -> set[str]:
     return {info.name async for info in listing}
 
 
+@pytest.mark.proves("1c", "list + names, paged")
 @pytest.mark.timeout(120)
 async def test_consumers_that_do_not_answer_are_told(stream_name: str) -> None:
     """A node goes down with its consumers of one replica: they are named, not left out.

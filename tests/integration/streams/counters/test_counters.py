@@ -61,6 +61,7 @@ async def value_of(counters: Counters, subject: str) -> int | None:
     return None if held is None else held.value
 
 
+@pytest.mark.proves("1b", "counters (Nats-Incr, PubAck.val)")
 async def test_totals_are_the_servers_and_exact(
     any_js: JetStream, stream_name: str, replicas: int
 ) -> None:
@@ -92,6 +93,7 @@ async def test_added_at_once_by_many_nothing_is_lost(
     assert sorted(totals) == [3 * number for number in range(1, 101)]
 
 
+@pytest.mark.proves("1b", "counters (Nats-Incr, PubAck.val)")
 async def test_same_message_id_adds_once_and_tells_the_true_total(
     any_js: JetStream, stream_name: str, replicas: int
 ) -> None:
@@ -220,6 +222,7 @@ async def test_streams_that_nobody_can_describe_are_told_at_the_end_of_a_list(
         await anext(listing)
 
 
+@pytest.mark.proves("1b", "counters (Nats-Incr, PubAck.val)")
 async def test_sources_of_a_counter_are_told_one_by_one(js: JetStream, stream_name: str) -> None:
     one, two, all_ = (f"{stream_name}-{each}" for each in ("1", "2", "all"))
     first, second = await make(js, one), await make(js, two)

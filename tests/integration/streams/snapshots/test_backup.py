@@ -85,6 +85,7 @@ def entries(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
+@pytest.mark.proves("1a", "snapshot / restore (backup)")
 async def test_restored_stream_is_what_was_saved(
     js: JetStream, stream_name: str, tmp_path: Path
 ) -> None:
@@ -345,6 +346,7 @@ async def test_lost_connection_ends_the_backup(
             await stream.backup(tmp_path / "backup")
 
 
+@pytest.mark.proves("1a", "snapshot / restore (backup)")
 @pytest.mark.parametrize(
     "damage",
     ["no meta", "no data", "meta text", "meta list", "meta empty", "cut", "flipped", "longer"],
@@ -429,6 +431,7 @@ async def test_restore_refuses_wrong_arguments(
         await js.streams.get(stream_name)
 
 
+@pytest.mark.proves("1a", "snapshot / restore (backup)")
 async def test_replicated_stream_is_saved_and_restored(
     nats_cluster: NatsCluster, stream_name: str, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ async def names_of(js: JetStream, prefix: str) -> list[str]:
     return [name async for name in js.streams.names(subject=f"{prefix}.>")]
 
 
+@pytest.mark.proves("1a", "stream templates (seed 004 item)")
 async def test_publish_makes_the_stream_and_stores_the_message(
     js: JetStream, stream_name: str
 ) -> None:
@@ -50,6 +51,7 @@ async def test_publish_makes_the_stream_and_stores_the_message(
     assert (await js.publish(f"{stream_name}.new", b"2")).sequence == 2
 
 
+@pytest.mark.proves("1a", "stream templates (seed 004 item)")
 async def test_subjects_that_differ_get_streams_that_differ(
     js: JetStream, stream_name: str
 ) -> None:
@@ -92,6 +94,7 @@ async def test_subject_outside_of_the_template_makes_nothing(
         await js.publish(f"{stream_name}.a", b"", retry_attempts=0)
 
 
+@pytest.mark.proves("1a", "stream templates (seed 004 item)")
 async def test_many_publishers_at_once_make_one_stream(
     js: JetStream, server: NatsNode, stream_name: str
 ) -> None:
@@ -113,6 +116,7 @@ async def test_many_publishers_at_once_make_one_stream(
     assert stored == [(f"{stream_name}_{n}", seq) for n in range(3) for seq in range(1, 21)]
 
 
+@pytest.mark.proves("1a", "stream templates (seed 004 item)")
 async def test_publisher_makes_streams_and_loses_nothing(js: JetStream, stream_name: str) -> None:
     js.streams.template(f"{stream_name}.*", name=f"{stream_name}_{{1}}")
 

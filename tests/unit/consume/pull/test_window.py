@@ -19,6 +19,7 @@ def ask(flow: PullWindow, under_way: int) -> int:
     return under_way
 
 
+@pytest.mark.proves("1c", "thresholds")
 @given(
     window=sizes,
     threshold=st.floats(min_value=0, max_value=0.999),
@@ -78,6 +79,7 @@ def test_no_pull_is_sent_beyond_the_bytes(max_bytes: int, window: int, waiting: 
     assert count == 0 or waiting + flow.share_bytes <= max_bytes
 
 
+@pytest.mark.proves("1c", "thresholds")
 def test_next_pull_is_due_when_half_of_the_window_is_taken() -> None:
     flow = PullWindow(500)
     assert ask(flow, 0) == 500

@@ -166,6 +166,7 @@ def test_message_whose_headers_are_none_belongs_to_no_chain() -> None:
     assert verifier.report().unchained == 1
 
 
+@pytest.mark.proves("1a", 'seal, deny_delete, deny_purge ("immutable sets")')
 @pytest.mark.parametrize(
     ("old", "new"),
     [
