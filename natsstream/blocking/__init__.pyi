@@ -63,14 +63,13 @@ from natsstream.consume.push.push_events import DeliveriesMissed as DeliveriesMi
 from natsstream.consume.push.push_events import DeliverSubjectChanged as DeliverSubjectChanged
 from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.report import WorkReport as WorkReport
-from natsstream.errors.base import NatsStreamError as NatsStreamError
-from natsstream.errors.integrity import CodecError, ObjectMetaError
-from natsstream.errors.integrity import IntegrityError as IntegrityError
-from natsstream.errors.server import ServerError as ServerError
-from natsstream.errors.transport import LockLostError
-from natsstream.errors.transport import TransportError as TransportError
-from natsstream.errors.usage import ConfigError as ConfigError
-from natsstream.errors.usage import UsageError as UsageError
+from natsstream.errors import CodecError, LockLostError, ObjectMetaError
+from natsstream.errors import ConfigError as ConfigError
+from natsstream.errors import IntegrityError as IntegrityError
+from natsstream.errors import NatsStreamError as NatsStreamError
+from natsstream.errors import ServerError as ServerError
+from natsstream.errors import TransportError as TransportError
+from natsstream.errors import UsageError as UsageError
 from natsstream.events import ConnectionEvent
 from natsstream.kv.buckets.config import BucketConfig as BucketConfig
 from natsstream.kv.buckets.status import BucketStatus as BucketStatus

@@ -13,7 +13,7 @@ from pyspark_natsstream.offsets import OffsetError
 
 # Python's traceback ends with the error, Spark goes on with its own marks.
 _ERROR = re.compile(
-    r"^(?:natsstream\.errors\.\w+|pyspark_natsstream\.offsets)\.(?P<name>\w+Error): "
+    r"^(?:natsstream\.errors|pyspark_natsstream\.offsets)\.(?P<name>\w+Error): "
     r"(?P<message>.*)"
     r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
     re.MULTILINE,

@@ -38,7 +38,7 @@ def test_error_comes_back_from_the_words_of_spark(error: NatsStreamError) -> Non
 
 
 def test_loss_comes_back_with_its_range() -> None:
-    text = "natsstream.errors.integrity.MessagesLostError: messages 5 to 9 of stream A are gone"
+    text = "natsstream.errors.MessagesLostError: messages 5 to 9 of stream A are gone"
 
     found = typed_error(RuntimeError(f"{HEAD}{text}{TAIL}"))
 
@@ -49,16 +49,16 @@ def test_loss_comes_back_with_its_range() -> None:
 def test_last_of_several_errors_counts() -> None:
     """A traceback shows the cause first."""
     text = (
-        f"{HEAD}natsstream.errors.transport.ConnectError: no server\n\n"
+        f"{HEAD}natsstream.errors.ConnectError: no server\n\n"
         "The above exception was the direct cause of the following exception:\n\n"
-        f"natsstream.errors.integrity.StreamRecreatedError: other stream{TAIL}"
+        f"natsstream.errors.StreamRecreatedError: other stream{TAIL}"
     )
 
     assert isinstance(typed_error(RuntimeError(text)), StreamRecreatedError)
 
 
 @pytest.mark.parametrize(
-    "text", ["disk full", "natsstream.errors.usage.NoSuchError: x", "ValueError: natsstream.errors"]
+    "text", ["disk full", "natsstream.errors.NoSuchError: x", "ValueError: natsstream.errors"]
 )
 def test_error_of_others_stays_theirs(text: str) -> None:
     assert typed_error(RuntimeError(text)) is None
