@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from natsstream.contexts import resolve_options
@@ -55,12 +54,7 @@ class Connection:
     async def __aenter__(self) -> JetStream:
         return await self.open()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.

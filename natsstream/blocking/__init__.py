@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import natsstream
@@ -108,12 +107,7 @@ class Connection:
     def __enter__(self) -> Any:
         return self.open()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.

@@ -13,7 +13,6 @@ from natsstream.testing.atexit_stop import AtExit
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
-    from types import TracebackType
     from typing import Self
 
 PULSES_MAX = 100_000
@@ -76,12 +75,7 @@ class Freezer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

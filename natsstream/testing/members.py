@@ -19,7 +19,6 @@ from natsstream.testing.monitoring import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
     from typing import Self
 
     from natsstream.testing.monitoring import Health
@@ -76,12 +75,7 @@ class Members(ABC, Generic[Node]):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

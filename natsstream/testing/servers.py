@@ -35,7 +35,6 @@ from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
 
 if TYPE_CHECKING:
     import socket
-    from types import TracebackType
     from typing import Self
 
 __all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
@@ -119,12 +118,7 @@ class NatsServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
 from typing import Self
 
 from natsstream._wire.parser import Frame
@@ -83,12 +82,7 @@ class Advisories:
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._free()
 
     def __aiter__(self) -> AsyncIterator[Advisory]:

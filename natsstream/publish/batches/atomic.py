@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from types import TracebackType
 from typing import Literal, Self
 
 from natsstream._wire.headers import Headers, HeaderValues
@@ -105,12 +104,7 @@ class AtomicBatch:
         self._state = "open"
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._state == "open":
             self._end(None)
 
