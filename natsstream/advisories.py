@@ -1,4 +1,4 @@
-"""What JetStream tells of by itself, as typed objects: `async for event in js.advisories()`.
+"""JetStream's advisories as typed objects: `async for event in js.advisories()`.
 
 Law: nothing that a server tells is dropped. A kind that is not known here becomes an
 `UnknownAdvisory`, and every event has the server's own object in `raw`.
@@ -29,7 +29,7 @@ AdvisoryKind = Literal[
 ]  # fmt: skip
 """The kinds of advisories; `api_audit` is one for each API call, and comes only when asked for."""
 
-# What follows `$JS.EVENT.` for each kind; names of streams and consumers follow it.
+# The tokens after `$JS.EVENT.` of each kind; names of streams and consumers follow.
 KINDS: Mapping[str, str] = {
     "max_deliveries": "ADVISORY.CONSUMER.MAX_DELIVERIES",
     "msg_terminated": "ADVISORY.CONSUMER.MSG_TERMINATED",
@@ -63,19 +63,19 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advisory:
-    """Something that JetStream tells of.
+    """An advisory of JetStream.
 
     Attributes:
-        kind: Which one, see `AdvisoryKind`; empty where it is not known.
-        subject: Where it was published.
+        kind: The kind, see `AdvisoryKind`; empty if unknown.
+        subject: Subject of the advisory.
         type: The server's name of its schema.
-        id: The server's id of this one event.
+        id: The server's id of this advisory.
         time_ns: When it happened, Unix nanoseconds.
-        stream: The stream that it is about; empty for none.
-        consumer: The consumer that it is about; empty for none.
-        account: The account, where the server tells it.
-        domain: The JetStream domain, where there is one.
-        raw: The server's object, whole.
+        stream: The stream; empty for none.
+        consumer: The consumer; empty for none.
+        account: The account, if the server sends it.
+        domain: The JetStream domain, if there is one.
+        raw: The whole object of the server.
     """
 
     kind: str = ""
@@ -97,7 +97,7 @@ class Advisory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownAdvisory(Advisory):
-    """A kind that this version does not know, or one that is not what it should be.
+    """An advisory of an unknown kind or form.
 
     Attributes:
         data: The message's payload.
@@ -108,7 +108,7 @@ class UnknownAdvisory(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisoriesInterrupted(Advisory):
-    """The connection broke: what was told until now is not known. Look at what you keep of it."""
+    """The connection broke: advisories may be missing. Check your own state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ class _Delivery(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxDeliveries(_Delivery):
-    """A message was delivered `max_deliver` times and is not delivered again.
+    """A message was delivered `max_deliver` times and is not redelivered.
 
     Attributes:
         stream_seq: Its sequence.
@@ -135,7 +135,7 @@ class MessageTerminated(_Delivery):
         stream_seq: Its sequence.
         deliveries: How often it was delivered.
         consumer_seq: Number of this delivery.
-        reason: What the consumer said.
+        reason: Reason given by the consumer.
     """
 
     consumer_seq: int = 0
@@ -144,7 +144,7 @@ class MessageTerminated(_Delivery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageNaked(_Delivery):
-    """A consumer gave a message back.
+    """A consumer nacked a message.
 
     Attributes:
         stream_seq: Its sequence.
@@ -157,7 +157,7 @@ class MessageNaked(_Delivery):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerAction(Advisory):
-    """A consumer was made or deleted.
+    """A consumer was created or deleted.
 
     Attributes:
         action: "create" or "delete".
@@ -168,11 +168,11 @@ class ConsumerAction(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerPaused(Advisory):
-    """A consumer was paused, or goes on.
+    """A consumer was paused or resumed.
 
     Attributes:
-        paused: Which of both.
-        pause_until: RFC 3339 time at which it goes on by itself; empty for none.
+        paused: True if it was paused.
+        pause_until: RFC 3339 time at which it resumes by itself; empty for none.
     """
 
     paused: bool = False
@@ -220,12 +220,12 @@ class LeaderElected(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumLost(Advisory):
-    """A stream or a consumer has lost its majority and stands still; `kind` says which."""
+    """A stream or a consumer has lost its quorum; `kind` says which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAction(Advisory):
-    """A stream was made, changed or deleted.
+    """A stream was created, updated or deleted.
 
     Attributes:
         action: "create", "modify" or "delete".
@@ -236,7 +236,7 @@ class StreamAction(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchAbandoned(Advisory):
-    """A batch was given up; one whose commit was refused is not told of.
+    """A batch was abandoned; a refused commit is not reported.
 
     Attributes:
         batch: Its id.
@@ -257,7 +257,7 @@ class SnapshotCompleted(Advisory):
     """A backup ended.
 
     Attributes:
-        error: Why it is not whole; empty when it is.
+        error: Why it is incomplete; empty for a complete one.
     """
 
     error: str = ""
@@ -270,10 +270,10 @@ class RestoreCreated(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCompleted(Advisory):
-    """A restore ended, whole or not.
+    """A restore ended, complete or not.
 
     Attributes:
-        bytes: Bytes that the server was sent.
+        bytes: Bytes that the server received.
     """
 
     bytes: int = 0
@@ -281,7 +281,7 @@ class RestoreCompleted(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEvent(Advisory):
-    """A server has no room left, was removed, or rescued the cluster; `kind` says which.
+    """A server is out of storage, was removed, or rescued the cluster; `kind` says which.
 
     Attributes:
         server: Its name.
@@ -296,11 +296,11 @@ class ServerEvent(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiLimitReached(Advisory):
-    """A server has dropped API requests: there were too many.
+    """A server dropped API requests: there were too many.
 
     Attributes:
         server: Its name or id.
-        dropped: How many.
+        dropped: Number of dropped requests.
     """
 
     server: str = ""
@@ -309,12 +309,12 @@ class ApiLimitReached(Advisory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiAudit(Advisory):
-    """Somebody has called JetStream's API.
+    """A client called JetStream's API.
 
     Attributes:
         server: The server that answered.
         api_subject: The subject of the call.
-        request: What was asked; empty for nothing.
+        request: The request; may be empty.
         response: The answer, as JSON.
     """
 
@@ -377,7 +377,7 @@ def kind_of(subject: str, prefix: str) -> str:
 
     Args:
         subject: Where the event was published.
-        prefix: What stands before `.ADVISORY` and `.METRIC`.
+        prefix: Prefix before `.ADVISORY` and `.METRIC`.
     """
     rest = subject.removeprefix(f"{prefix}.")
     found = [kind for kind, token in KINDS.items() if f"{rest}.".startswith(f"{token}.")]
@@ -391,7 +391,7 @@ def parse_advisory(subject: str, data: bytes, prefix: str) -> Advisory:
     Args:
         subject: Where it was published.
         data: The payload.
-        prefix: What stands before `.ADVISORY` and `.METRIC`.
+        prefix: Prefix before `.ADVISORY` and `.METRIC`.
 
     Returns:
         An event of its class, or an `UnknownAdvisory` for whatever is none.
@@ -410,7 +410,7 @@ def parse_advisory(subject: str, data: bytes, prefix: str) -> Advisory:
         value = raw.get(_JSON_NAMES.get(each.name, each.name))
         if each.name in given or each.name in _READ_APART:
             continue
-        # What is not of the field's type stays in `raw` alone.
+        # A value of another type stays in `raw` only.
         if type(value) is type(each.default):
             given[each.name] = value
     # Each name is a field of the class, and each value of its type.

@@ -1,7 +1,7 @@
-"""Arguments of the wrong type or outside of what is allowed: refused here, in the caller's words.
+"""Checks of arguments: type and range, at the public methods.
 
-Law: whoever gives a wrong value reads its name, the value, its type and what to give instead, and
-nothing was sent; a value that is right comes back as it is.
+Law: an error shows the argument's name, its value and type, and what to give instead. A legal value
+is returned as it is.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def check_text(value: object, name: str, *, error: type[UsageError] = ConfigErro
     """Return a text.
 
     Args:
-        value: What was given.
+        value: The given value.
         name: The argument's name, for the message.
-        error: What to raise.
+        error: Class of the error.
 
     Raises:
-        UsageError: It is something else; the class is `error`.
+        UsageError: The value is no text; the class is `error`.
     """
     if isinstance(value, str):
         return value
@@ -34,10 +34,10 @@ def check_text(value: object, name: str, *, error: type[UsageError] = ConfigErro
 
 
 def check_utf8(value: object, name: str) -> str:
-    """Return a text that UTF-8 can write, as everything that is stored must be.
+    """Return a text that UTF-8 can encode, as everything stored must be.
 
     Raises:
-        ConfigError: It is something else, or has half of a surrogate pair.
+        ConfigError: The value is no text, or has half of a surrogate pair.
     """
     text = check_text(value, name)
     try:
@@ -46,7 +46,7 @@ def check_utf8(value: object, name: str) -> str:
         raise ConfigError(
             f"{name} is {described(text, with_type=False)}",
             detail=str(error),
-            hint="give text that UTF-8 can write",
+            hint="give text that UTF-8 can encode",
         ) from None
     return text
 
@@ -59,11 +59,11 @@ def check_texts(
     Args:
         values: A list or another sequence of texts, not one text.
         name: The argument's name, for the message.
-        error: What to raise for a member that is no text.
+        error: Class of the error for a member that is no text.
 
     Raises:
-        ConfigError: It is one text, or not iterable.
-        UsageError: A member is something else; the class is `error`.
+        ConfigError: The value is one text, or not iterable.
+        UsageError: A member is no text; the class is `error`.
     """
     if isinstance(values, str):
         raise ConfigError(f"{name} is one string", hint=f"give a list: {name}=[{values!r}]")
@@ -75,10 +75,10 @@ def check_texts(
 
 
 def check_bytes(value: object, name: str) -> bytes:
-    """Return bytes, a copy where they could be changed.
+    """Return bytes, as a copy if they are mutable.
 
     Raises:
-        ConfigError: It is nothing that holds bytes.
+        ConfigError: The value holds no bytes.
     """
     if isinstance(value, bytes):
         return value
@@ -96,13 +96,13 @@ def check_int(
     """Return a whole number.
 
     Args:
-        value: What was given; a bool is none.
+        value: The given value; a bool is refused.
         name: The argument's name, for the message.
-        minimum: The least that it may be.
-        maximum: The most that it may be.
+        minimum: Smallest legal value.
+        maximum: Largest legal value.
 
     Raises:
-        ConfigError: It is no whole number, or outside of these.
+        ConfigError: The value is no whole number, or out of range.
     """
     lowest = "" if minimum is None else f" from {minimum}"
     allowed = f"a whole number{lowest}{'' if maximum is None else f' to {maximum}'}"
@@ -115,10 +115,10 @@ def check_int(
 
 
 def check_bool(value: object, name: str) -> bool:
-    """Return True or False; nothing else is taken for one.
+    """Return a bool.
 
     Raises:
-        ConfigError: It is something else.
+        ConfigError: The value is no bool.
     """
     if isinstance(value, bool):
         return value
@@ -126,15 +126,15 @@ def check_bool(value: object, name: str) -> bool:
 
 
 def check_seconds(value: object, name: str, *, may_be_zero: bool = False) -> float:
-    """Return a number of seconds that a wait can have.
+    """Return a number of seconds.
 
     Args:
-        value: What was given.
+        value: The given value.
         name: The argument's name, for the message.
-        may_be_zero: Whether 0 is taken, for what need not wait.
+        may_be_zero: Whether 0 is legal.
 
     Raises:
-        ConfigError: It is no number, not finite, or too small.
+        ConfigError: The value is no number, not finite, or too small.
     """
     least = "0 or more" if may_be_zero else "above 0"
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -154,27 +154,27 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
     """Return one of several words.
 
     Raises:
-        ConfigError: It is none of them; the hint names the one that was probably meant.
+        ConfigError: The value is none of them; the hint shows the nearest.
     """
     if isinstance(value, str):
         if value in choices:
             return value
-        hint = f"{did_you_mean(value, choices)}it is one of {', '.join(choices)}"
+        hint = f"{did_you_mean(value, choices)}give one of {', '.join(choices)}"
         raise ConfigError(f"{name} is {described(value, with_type=False)}", hint=hint)
-    raise ConfigError(f"{name} is {described(value)}", hint=f"it is one of {', '.join(choices)}")
+    raise ConfigError(f"{name} is {described(value)}", hint=f"give one of {', '.join(choices)}")
 
 
 def check_names(given: Iterable[str], known: Iterable[str], what: str, *, hint: str = "") -> None:
-    """Refuse keywords that nothing is called.
+    """Refuse unknown keywords.
 
     Args:
         given: The keywords.
-        known: Those that there are.
-        what: The thing that has them, for the message, such as `stream field`.
-        hint: Where to look them up.
+        known: The legal ones.
+        what: Kind of the keywords, for the message, such as `stream field`.
+        hint: The place where they are described.
 
     Raises:
-        ConfigError: One of them is not known; the hint names the one that was probably meant.
+        ConfigError: A keyword is unknown; the hint shows the nearest.
     """
     names = list(known)
     for name in sorted(set(given) - set(names)):
@@ -182,10 +182,10 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str, *, hint: 
 
 
 def check_callable(value: object, name: str, *, takes: str = "a message") -> Callable[..., object]:
-    """Return what can be called.
+    """Return a callable.
 
     Raises:
-        ConfigError: It can not be called.
+        ConfigError: The value is not callable.
     """
     if callable(value):
         return value
@@ -193,7 +193,7 @@ def check_callable(value: object, name: str, *, takes: str = "a message") -> Cal
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the question with the known word that is most like another one; empty if none is."""
+    """Return a question with the nearest known word; empty for none."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]}? " if close else ""
 

@@ -206,7 +206,7 @@ def _header_lines(
 
 
 def _have_usual_ends(data: bytes, starts: Ints, stops: Ints) -> bool:
-    """Tell whether every block begins with the version and ends with an empty line."""
+    """Return True if every block begins with the version and ends with an empty line."""
     if (stops - starts < len(_BEGIN) + len(_END)).any():
         return False
     # Views with an overlapping item at each offset: one look-up compares a whole text.
@@ -218,7 +218,7 @@ def _have_usual_ends(data: bytes, starts: Ints, stops: Ints) -> bool:
 
 
 def _trim(array: NDArray[np.uint8], starts: Ints, stops: Ints) -> tuple[Ints, Ints, bool]:
-    """Move both ends over blanks, a few steps; tell whether none is left."""
+    """Move both ends over blanks, a few steps; the last value is True if none is left."""
     for _ in range(_TRIM_STEPS):
         leads = (starts < stops) & _is_blank(array[np.minimum(starts, len(array) - 1)])
         trails = (starts < stops - leads) & _is_blank(array[stops - 1])

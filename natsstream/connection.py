@@ -1,4 +1,4 @@
-"""The door: `connect()` opens a connection, `attach()` takes one that is open already."""
+"""`connect()` opens a connection, `attach()` uses one that is open already."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """A connection that is not open yet: `async with` opens it and gives its JetStream context."""
+    """A connection that is not open yet: `async with` opens it and gives its JetStream."""
 
     def __init__(self, options: ConnectOptions, attached: object = None) -> None:
         self._options = options
@@ -29,13 +29,13 @@ class Connection:
         Raises:
             ConnectError: No server could be reached.
             AuthenticationError: A server refused the credentials.
-            ConfigError: It is open already.
+            ConfigError: The connection is open already.
         """
         if self._client is not None and not self._client.is_closed:
             raise ConfigError(
                 "this connection is open already", hint="call connect() again for another one"
             )
-        # nats-py costs 0.3 s to import and more beside aiohttp: only those pay who connect.
+        # nats-py takes 0.3 s to import, with aiohttp more: imported at the first connection.
         from natsstream._wire.client import Client  # noqa: PLC0415
         from natsstream.jetstream import JetStream  # noqa: PLC0415
 
@@ -57,28 +57,28 @@ class Connection:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.
+    if not TYPE_CHECKING:  # Type checkers report these mistakes by themselves.
 
         def __await__(self) -> NoReturn:
             raise UsageError(
-                "a connection is not awaited",
+                "a connection cannot be awaited",
                 hint="write `async with connect(...) as js:`, or `js = await connect(...).open()`",
             )
 
         def __enter__(self) -> NoReturn:
             raise UsageError(
-                "a connection is opened with `async with`",
-                hint="write `async with`, or take natsstream.blocking.connect() for plain `with`",
+                "a connection needs `async with`",
+                hint="write `async with`, or use natsstream.blocking.connect() for plain `with`",
             )
 
         def __exit__(self, *_: object) -> None:
-            """Nothing was entered: without it Python would tell of `__exit__` and not of async."""
+            """Never called: without it Python would complain about `__exit__`, not about async."""
 
         def __getattr__(self, name: str) -> NoReturn:
-            told = f"'Connection' object has no attribute {name!r}"
+            message = f"'Connection' object has no attribute {name!r}"
             if not name.startswith("_"):
-                told += "; it is not open yet: `async with connect(...) as js:`, then js." + name
-            raise AttributeError(told, name=name, obj=self)
+                message += "; it is not open yet: `async with connect(...) as js:`, then js." + name
+            raise AttributeError(message, name=name, obj=self)
 
     def __repr__(self) -> str:
         if self._attached is not None:
@@ -114,37 +114,39 @@ def connect(
 ) -> Connection:
     """Describe a connection; `async with` opens it.
 
-    With `servers` or `context`, nothing else is looked at. With neither, it connects as the nats
-    CLI does: by its environment variables, then the context that `NATS_CONTEXT` names or
-    `nats context select` chose, then `nats://127.0.0.1:4222`. What is given here wins over both.
+    Without `servers` and `context` it connects as the nats CLI does: its environment variables
+    first, then the context in `NATS_CONTEXT` or of `nats context select`, then
+    `nats://127.0.0.1:4222`. Arguments given here win over both. With `servers` or `context`, the
+    environment is not read.
 
     Args:
-        servers: One URL, several (a list, or split by commas), or all options as one object.
-        context: Name of a context of the nats CLI, or the path of its file.
-        name: Shown by the server in its connection list.
+        servers: One URL, several (a list, or comma-separated), or a `ConnectOptions`.
+        context: Name of a nats CLI context, or the path of its file.
+        name: Connection name that the server shows in its connection list.
         user: User name, with `password`.
         password: Password of `user`.
         token: Token, or a function that returns it.
         creds: Path of a `.creds` file, or its text.
         nkey: Path of a file with an nkey seed, or the seed.
         user_jwt: User JWT, or a function that returns it, with `user_seed`.
-        user_seed: Seed that belongs to `user_jwt`.
-        ca: Path of the certificates that sign for the servers; insists on TLS.
+        user_seed: Seed of `user_jwt`.
+        ca: Path of the CA certificates (PEM) of the servers; requires TLS.
         cert: Path of the client's certificate, with `key`.
         key: Path of the private key of `cert`.
-        key_password: Password of `key`, where it has one.
+        key_password: Password of `key`, if it has one.
         tls_first: TLS from the first byte, for servers with `handshake_first`.
-        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
-        domain: JetStream domain to speak to.
-        api_prefix: Subject of JetStream's API, instead of a domain.
+        inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
+        domain: JetStream domain.
+        api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         connect_timeout: Seconds for the handshake with one server. Default 5.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
-        ping_interval: Seconds between two looks whether the server still answers. Default 10.
-        max_missed_pings: Pings without an answer after which the server is left. Default 2.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        ping_interval: Seconds between two pings. Default 10.
+        max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:
-        ConfigError: A value can not work, there is no such context, or two ways to sign in.
+        ConfigError: A value is illegal, the context does not exist, or two ways to sign in are
+            given.
 
     Example:
         `async with natsstream.connect("nats://127.0.0.1:4222") as js: ...`
@@ -165,23 +167,22 @@ def attach(
 ) -> Connection:
     """Describe JetStream over a connection that the application has opened with nats-py.
 
-    `async with` puts the fast lane in front of the running connection, and takes it away at the
-    end. The application's subscriptions and callbacks go on, before, beside and after; its own
-    options decide about reconnects. On a WebSocket there is no lane: everything works, but slower,
-    and `js.has_fast_lane` is False.
+    `async with` installs the fast lane on the running connection, and removes it at the end. The
+    application's subscriptions and callbacks keep working, and its options control reconnects. A
+    WebSocket has no fast lane: everything works, but slower, and `js.has_fast_lane` is False.
 
     Args:
         nats_client: A connected `nats.aio.client.Client`.
-        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
-        domain: JetStream domain to speak to.
-        api_prefix: Subject of JetStream's API, instead of a domain.
+        inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
+        domain: JetStream domain.
+        api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
-        ping_interval: Seconds between two looks whether the server still answers. Default 10.
-        max_missed_pings: Pings without an answer after which the server is left. Default 2.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        ping_interval: Seconds between two pings. Default 10.
+        max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:
-        ConfigError: A value can not work; when it is opened: no connected client of nats-py.
+        ConfigError: A value is illegal; on opening: not a connected client of nats-py.
 
     Example:
         `async with natsstream.attach(nc) as js: ...`
@@ -189,12 +190,12 @@ def attach(
     arguments: dict[str, object] = dict(locals())
     del arguments["nats_client"]
     given = {option: value for option, value in arguments.items() if value is not None}
-    # The values have the types of the fields of the same names.
+    # The arguments have the types of the fields of the same names.
     return Connection(ConnectOptions(**given), nats_client)  # pyright: ignore[reportArgumentType]
 
 
 def _describe(arguments: dict[str, object]) -> ConnectOptions:
-    """Return the options that the arguments of `connect` mean."""
+    """Return the options for the arguments of `connect`."""
     given = {option: value for option, value in arguments.items() if value is not None}
     options = given.get("servers")
     if not isinstance(options, ConnectOptions):
@@ -202,10 +203,10 @@ def _describe(arguments: dict[str, object]) -> ConnectOptions:
     else:
         if len(given) > 1:
             raise ConfigError(
-                "options are given both as one object and beside it",
+                "ConnectOptions and single options are given together",
                 hint="change a copy: dataclasses.replace(options, name=...)",
             )
         return options
     context = given.pop("context", None)
-    # The signature of `connect` says what it is.
+    # By the signature of `connect`.
     return resolve_options(given, context=cast("str | Path | None", context))

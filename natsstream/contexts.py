@@ -1,10 +1,10 @@
-"""The nats CLI's contexts (ADR-21) and environment variables, and what wins over what.
+"""The nats CLI's contexts (ADR-21) and environment variables, and their precedence.
 
 A context is a JSON file, `$XDG_CONFIG_HOME/nats/context/NAME.json` (`~/.config` without that
 variable); `context.txt` beside the folder holds the name of the selected one.
 
-Law: the environment and the selected context are read only when a caller names neither servers nor
-a context. What stands in a file and can not be honoured is an error, never left out in silence.
+Law: the environment and the selected context are read only if the caller gives neither servers nor
+a context. A setting that cannot be used is an error; none is ignored.
 
 Source: ADR-21; the packages natscontext of jsm.go and cli of natscli.
 """
@@ -33,9 +33,9 @@ from natsstream.options import (
     url_sign_in,
 )
 
-# What stands for one thing: who gives one of a group, gives the whole group.
+# Options that belong together: one of a group replaces the whole group.
 _GROUPS = (frozenset(CREDENTIALS), {"cert", "key", "key_password"}, {"domain", "api_prefix"})
-# These complete what a lower layer gives: a context has the user, the environment its password.
+# These complete a lower layer: a context has the user, the environment its password.
 _COMPLETING = frozenset({"password", "user_seed", "key_password"})
 _PATHS = ("creds", "nkey", "ca", "cert", "key")
 _SECRETS = ("token", "password", "user_jwt", "user_seed")
@@ -50,12 +50,12 @@ _ASK_TOOL = {
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One context file as it is.
+    """One context file.
 
     Attributes:
         name: The file's name without `.json`.
-        path: Where it lies.
-        values: Every key of the file with its value, also those that natsstream does not know.
+        path: Path of the file.
+        values: All keys of the file with their values, also unknown ones.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Context:
 
     @property
     def description(self) -> str:
-        """What the context says of itself; may be empty."""
+        """The context's description; may be empty."""
         return str(self.values.get("description") or "")
 
     @property
@@ -72,18 +72,18 @@ class Context:
         """The servers' URLs, without secrets.
 
         Raises:
-            ConfigError: Nothing tells where one of them ends.
+            ConfigError: A comma may be part of a password.
         """
         return tuple(public_url(url) for url in _urls(self.values.get("url")))
 
     def options(self, *, without: Collection[str] = ()) -> dict[str, object]:
-        """Return the fields of `ConnectOptions` that it sets, with paths and references resolved.
+        """Return the fields of `ConnectOptions` in the file, with paths and references resolved.
 
         Args:
-            without: Fields that somebody else sets: what the file says of them is not looked at.
+            without: Fields that are set elsewhere; their values in the file are ignored.
 
         Raises:
-            ConfigError: A value that can not be read, or a way to connect that is not supported.
+            ConfigError: A value cannot be read, or is not supported.
         """
         known = {source.context: name for name, source in option_sources().items()}
         found = {
@@ -114,7 +114,7 @@ def context_names() -> list[str]:
 
 
 def selected_context() -> str | None:
-    """Return the name of the context that `nats context select` chose, None when there is none."""
+    """Return the name of the context that `nats context select` chose, None for none."""
     try:
         return (_folder() / "context.txt").read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
@@ -128,14 +128,12 @@ def load_context(name: str | Path) -> Context:
         name: Its name; or its file, as a Path, an absolute path, or a path that ends in `.json`.
 
     Raises:
-        ConfigError: There is none of this name, or the file is no context.
+        ConfigError: The context does not exist, or the file is no context.
     """
     text = str(name)
     is_file = isinstance(name, Path) or text.startswith(("/", "~/")) or text.endswith(".json")
     if not is_file and not _is_name(text):
-        raise ConfigError(
-            f"{text!r} is not a context's name", hint="no slashes, no two dots, not empty"
-        )
+        raise ConfigError(f"{text!r} is not a context name", hint="use no slashes and no `..`")
     what = f"context {text!r}"
     path = Path(_home(text, what)) if is_file else _folder() / "context" / f"{text}.json"
     try:
@@ -143,13 +141,13 @@ def load_context(name: str | Path) -> Context:
     except (FileNotFoundError, NotADirectoryError):
         raise _unknown_context(path if is_file else text) from None
     except OSError as error:
-        raise ConfigError(f"context file {path} can not be read: {error.strerror}") from None
+        raise ConfigError(f"context file {path} cannot be read: {error.strerror}") from None
     except ValueError:  # A null character, or half of a surrogate pair.
         raise _no_path(what) from None
     try:
         values: object = json.loads(content)
     except (ValueError, RecursionError):
-        # The cause is left out: its text may hold a secret of the file.
+        # Without the cause, whose text may show a secret.
         raise ConfigError(f"context file {path} is not JSON") from None
     if not isinstance(values, dict):
         raise ConfigError(f"context file {path} holds no JSON object")
@@ -160,19 +158,19 @@ def load_context(name: str | Path) -> Context:
 def resolve_options(
     given: Mapping[str, object], *, context: str | Path | None = None
 ) -> ConnectOptions:
-    """Build the options of a connection from what the caller gives and what lies around it.
+    """Build the options of a connection from arguments, environment and contexts.
 
     Args:
-        given: Fields of `ConnectOptions` that the caller names.
-        context: A context that the caller names.
+        given: Fields of `ConnectOptions` from the caller.
+        context: A context from the caller.
 
     Returns:
-        `given`, over the named context. Where neither servers nor a context are named: `given`,
-        over the environment, over the context that `NATS_CONTEXT` names or `nats context select`
-        chose, over the defaults.
+        `given`, over the given context. Without servers and context: `given`, over the
+        environment, over the context in `NATS_CONTEXT` or of `nats context select`, over the
+        defaults.
 
     Raises:
-        ConfigError: A value that can not work.
+        ConfigError: A value is illegal.
     """
     options = dict(given)
     if context is None and "servers" not in given:
@@ -189,7 +187,7 @@ def environment_options() -> dict[str, object]:
     """Return the fields of `ConnectOptions` that the nats CLI's environment variables set.
 
     Raises:
-        ConfigError: A variable that can not be honoured.
+        ConfigError: A variable has an illegal value.
     """
     if os.environ.get("NATS_SOCKS_PROXY"):
         raise _no_proxy("NATS_SOCKS_PROXY")
@@ -203,7 +201,7 @@ def environment_options() -> dict[str, object]:
         except ConfigError as error:
             raise ConfigError(f"{source.env}: {error.message}", hint=error.hint) from None
     if "user" in options and "password" not in options:
-        # As the CLI does: a user without password is a token.
+        # As in the CLI, a user without a password is a token.
         _ = options.setdefault("token", options.pop("user"))
     return options
 
@@ -229,7 +227,7 @@ def _signs_in(url: str) -> bool:
     try:
         return url_sign_in(url) is not None
     except ValueError:
-        return False  # ConnectOptions says what is wrong with it.
+        return False  # ConnectOptions raises the error.
 
 
 def _without_sign_in(url: str) -> str:
@@ -242,7 +240,7 @@ def _urls(value: object) -> list[str]:
         return []
     if isinstance(value, str):
         return split_servers(value)
-    # A sequence of texts that the caller gave, or whatever stands in a file.
+    # A sequence of texts from the caller, or anything from a file.
     return [url.strip() for url in cast("list[object]", value) if isinstance(url, str)]
 
 
@@ -261,7 +259,7 @@ def _read_value(name: str, value: object) -> object:
 
 
 def _follow(name: str, reference: str) -> str:
-    """Return a path or a secret that may stand elsewhere: `env://`, `file://`, `data:`."""
+    """Return a path or a secret, also by `env://`, `file://` or `data:`."""
     try:
         scheme = urlsplit(reference).scheme
     except ValueError:
@@ -279,7 +277,7 @@ def _follow(name: str, reference: str) -> str:
         try:
             return Path(_expand(rest, name)).read_text(encoding="utf-8").strip()
         except (OSError, ValueError):  # Also no text, or a path with half of a surrogate pair.
-            raise ConfigError(f"{name}: the file {rest} can not be read") from None
+            raise ConfigError(f"{name}: the file {rest} cannot be read") from None
     if scheme == "env" and rest:
         try:
             found = os.environ.get(rest, "")
@@ -312,7 +310,7 @@ def _expand(path: str, name: str) -> str:
 
 
 def _home(path: str, name: str) -> str:
-    """Return a path with the home folder in the place of `~`, or as it is where there is none."""
+    """Return a path with the home folder in the place of `~`."""
     try:
         return os.path.expanduser(path)
     except ValueError:  # A null character in the name of a user.
@@ -320,7 +318,7 @@ def _home(path: str, name: str) -> str:
 
 
 def _no_path(name: str) -> ConfigError:
-    return ConfigError(f"{name} is not a path that can be")
+    return ConfigError(f"{name} is not a valid path")
 
 
 def _seconds(text: str) -> float:
@@ -332,8 +330,8 @@ def _seconds(text: str) -> float:
 
 def _no_proxy(where: str) -> ConfigError:
     return ConfigError(
-        f"{where} asks for a SOCKS proxy, which natsstream can not use",
-        hint="unset it, and reach the servers directly or through a port that is forwarded",
+        f"{where} sets a SOCKS proxy, which natsstream does not support",
+        hint="unset it, and connect directly or through a forwarded port",
     )
 
 

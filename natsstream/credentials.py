@@ -1,6 +1,6 @@
-"""What credentials look like: seeds of nkeys, JWTs, and the `.creds` files that hold both.
+"""The formats of credentials: nkey seeds, JWTs, and `.creds` files, which hold both.
 
-Law: no message repeats what could be a secret, also when it stands in the wrong place.
+Law: no message shows a possible secret, also if it is given as the wrong option.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCK = re.compile(
 _SECRET_IN = re.compile(r"[sx][a-z2-7]{20,}|ey[\w-]{8,}|[\"'`;=\s]", re.IGNORECASE)
 _NAME_LENGTH_MAX = 32
 _SEED_LIKE = re.compile(r"S[A-Z2-7]{20,}")
-# What people put around a secret.
+# Characters that users put around a secret.
 _WRAPPING = " \t\r\n\"'`"
 _FILE_NAMES = (".creds", ".nk", ".pem", ".crt", ".cer", ".key", ".seed", ".jwt", ".txt")
 _JWT_LIKE = re.compile(r"[\w-]{10,}\.[\w-]{10,}\.[\w-]+")
@@ -34,8 +34,8 @@ def parse_creds(text: str, *, source: str) -> tuple[str, str]:
     """Return the JWT and the seed of a `.creds` file.
 
     Args:
-        text: What the file holds.
-        source: How a message calls it.
+        text: Content of the file.
+        source: Name of the file or option, for messages.
 
     Raises:
         ConfigError: A part is missing or damaged.
@@ -43,30 +43,30 @@ def parse_creds(text: str, *, source: str) -> tuple[str, str]:
     blocks = {found["kind"]: found["body"] for found in _BLOCK.finditer(text)}
     jwt, seed = blocks.get("NATS USER JWT", ""), blocks.get("USER NKEY SEED", "")
     if not _JWT_LIKE.fullmatch(jwt):
-        raise ConfigError(f"{source} holds no user JWT", hint="make it with: nsc generate creds")
+        raise ConfigError(f"{source} holds no user JWT", hint="create it with: nsc generate creds")
     check_user_seed(seed, source=source)
     return jwt, seed
 
 
 def find_user_seed(text: str, *, source: str) -> str:
-    """Return the user's seed that a file holds, alone or between lines of dashes.
+    """Return the user seed in a file, alone or between lines of dashes.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: The file has no valid user seed.
     """
     for line in text.splitlines():
         if _SEED_LIKE.fullmatch(line.strip()):
             check_user_seed(line.strip(), source=source)
             return line.strip()
-    hint = "it should hold a line like SU..., without quotes"
+    hint = "the file needs a line like SU..., without quotes"
     raise ConfigError(f"{source} holds no nkey seed", hint=hint)
 
 
 def check_user_seed(seed: str, *, source: str) -> None:
-    """Refuse what is no seed of a user.
+    """Refuse anything but the seed of a user.
 
     Raises:
-        ConfigError: It is damaged, or the seed of an account or operator.
+        ConfigError: The seed is damaged, or of an account or operator.
     """
     try:
         raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
@@ -81,22 +81,22 @@ def check_user_seed(seed: str, *, source: str) -> None:
     kind = (raw[0] & 0b111) << 5 | raw[1] >> 3
     if raw[0] & 0b11111000 != _SEED_KIND or kind != _USER_KIND:
         raise ConfigError(
-            f"the seed in {source} is not a user's", hint="the seed of a user begins with SU"
+            f"the seed in {source} is not a user's", hint="a user seed begins with SU"
         )
 
 
 def is_creds_text(value: str) -> bool:
-    """Tell whether a value is what a `.creds` file holds, and not its path."""
+    """Return True if a value is the text of a `.creds` file, not its path."""
     return "-----" in value
 
 
 def is_seed_text(value: str) -> bool:
-    """Tell whether a value is a seed, whole or damaged, and not the path of one."""
+    """Return True if a value is a seed, whole or damaged, not the path of one."""
     return _SEED_LIKE.fullmatch(value.strip(_WRAPPING)) is not None or is_creds_text(value)
 
 
 def is_jwt_text(value: str) -> bool:
-    """Tell whether a value is a JWT, and not the path of one."""
+    """Return True if a value is a JWT, not the path of one."""
     return _JWT_LIKE.fullmatch(value.strip(_WRAPPING)) is not None
 
 
@@ -104,14 +104,14 @@ def read_file(value: str | Path, *, option: str) -> str:
     """Return the text of a file with credentials.
 
     Raises:
-        ConfigError: It does not exist or can not be read.
+        ConfigError: The file does not exist or cannot be read.
     """
     path = existing_file(value, option=option)
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise ConfigError(f"{option}: {path} can not be read: {reason}") from None
+        raise ConfigError(f"{option}: {path} cannot be read: {reason}") from None
 
 
 def existing_file(value: str | Path, *, option: str) -> Path:
@@ -127,23 +127,23 @@ def existing_file(value: str | Path, *, option: str) -> Path:
         path = Path(value).expanduser()
         found = path.is_file()
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
-        raise ConfigError(f"{option} is not a path that can be") from None
+        raise ConfigError(f"{option} is not a valid path") from None
     if not found:
         shown = (
             f"the file {path} does not exist" if _is_file_name(path) else "there is no such file"
         )
         raise ConfigError(
             f"{option}: {shown}",
-            hint="relative paths begin at the working directory; give an absolute one. What may be "
-            "a secret is not shown: a seed is given as it is, without quotes",
+            hint="relative paths start at the working directory: give an absolute one. A possible "
+            "secret is not shown; give a seed as it is, without quotes",
         )
     return path
 
 
 def _is_file_name(path: Path) -> bool:
-    """Tell whether a path can be shown though there is no such file: it may be a secret, misplaced.
+    """Return True if the path of a missing file can be shown: it may be a misplaced secret.
 
-    A path that ends as files with credentials do, or that leads into a folder which is there.
+    It ends like a file of credentials, or its folder exists.
     """
     text = str(path)
     if _SECRET_IN.search(text) or len(path.name) > _NAME_LENGTH_MAX:

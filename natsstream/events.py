@@ -1,4 +1,4 @@
-"""What happens to a connection, as typed objects."""
+"""The events of a connection, as typed objects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionEvent:
-    """Something happened to the connection.
+    """An event of the connection.
 
     Attributes:
-        time: When this side learnt it, UTC.
-        url: The server it is about, without secrets; empty where none is.
+        time: When the client noticed it, UTC.
+        url: The server, without secrets; empty for none.
     """
 
     time: datetime = field(default_factory=_now)
@@ -41,10 +41,10 @@ class Connected(ConnectionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disconnected(ConnectionEvent):
-    """The connection broke; another server, or the same, is being looked for.
+    """The connection broke; the client reconnects to this or another server.
 
     Attributes:
-        reason: Why, as far as this side knows.
+        reason: The cause, as far as it is known.
     """
 
     reason: str = ""
@@ -52,10 +52,10 @@ class Disconnected(ConnectionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerSilent(ConnectionEvent):
-    """The server answered no ping and is left for another one.
+    """The server answered no ping; the client reconnects.
 
     Attributes:
-        seconds: How long nothing came from it.
+        seconds: Seconds since the server last sent something.
     """
 
     seconds: float
@@ -63,10 +63,10 @@ class PeerSilent(ConnectionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerUnreadable(ConnectionEvent):
-    """The server, or something between, sent bytes that are no NATS; the connection is dropped.
+    """The peer sent bytes that are not NATS; the client drops the connection.
 
     Attributes:
-        error: A `ProtocolError` that shows the line.
+        error: A `ProtocolError` with the line.
     """
 
     error: NatsStreamError
@@ -79,10 +79,10 @@ class LameDuck(ConnectionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServersChanged(ConnectionEvent):
-    """The cluster told of servers that were not known before.
+    """The cluster announced new servers.
 
     Attributes:
-        servers: All servers that are tried when the connection breaks, without secrets.
+        servers: All servers for reconnects, without secrets.
     """
 
     servers: tuple[str, ...]
@@ -90,11 +90,11 @@ class ServersChanged(ConnectionEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionDenied(ConnectionEvent):
-    """The user may not publish or subscribe there; whoever waits for it is told as well.
+    """The user may not publish or subscribe to a subject; the waiting call fails as well.
 
     Attributes:
-        operation: What was tried.
-        subject: Where.
+        operation: The denied operation.
+        subject: The denied subject.
         queue: The queue group of a subscription, empty for none.
     """
 
@@ -108,7 +108,7 @@ class ServerComplaint(ConnectionEvent):
     """The server sent an error that belongs to no request.
 
     Attributes:
-        text: Its words.
+        text: Text of the error.
     """
 
     text: str

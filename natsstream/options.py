@@ -1,7 +1,7 @@
-"""How a connection is described, for the Python door, the command line and Spark.
+"""The options of a connection, for Python, the command line and Spark.
 
-Law: every field says its unit and default; an impossible value is refused here, before anything
-is sent, with the way out in the hint. Secrets are in no repr and in no message.
+Law: every field has a unit and a default. An illegal value is refused here, before anything is
+sent, with a hint. No repr and no message shows a secret.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from natsstream.credentials import (
 from natsstream.errors import ConfigError
 
 Secret: TypeAlias = str | Callable[[], str]
-"""A text, or a function that returns it; it is called for each connection and may not block."""
+"""A text, or a function that returns it. It is called for each connection and must not block."""
 
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 INBOX_PREFIX = "_INBOX"
@@ -55,11 +55,11 @@ _SIGN_IN_HINT = (
 
 
 class OptionSource(NamedTuple):
-    """Where else a field's value may stand.
+    """Other places of a field's value.
 
     Attributes:
-        env: Environment variable; empty where there is none.
-        context: Key of the nats CLI's context files; empty where there is none.
+        env: Environment variable; empty for none.
+        context: Key in the nats CLI's context files; empty for none.
     """
 
     env: str = ""
@@ -72,37 +72,37 @@ def _from(env: str = "", context: str = "") -> Mapping[str, OptionSource]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
-    """How to reach the servers, how to sign in, and how long to wait.
+    """Servers, credentials and timeouts of a connection.
 
     Attributes:
-        servers: One or more URLs such as `nats://127.0.0.1:4222`; `tls://` insists on TLS.
-        name: Shown by the server in its connection list.
+        servers: One or more URLs such as `nats://127.0.0.1:4222`; `tls://` requires TLS.
+        name: Connection name that the server shows in its connection list.
         user: User name, with `password`.
         password: Password of `user`.
-        token: Token, or a function that returns it; instead of a user, or beside creds, nkey or
-            JWT where the server's auth callout wants both.
-        creds: Path of a `.creds` file (JWT and seed), or its text. A file is read again for each
-            connection, so it may be renewed.
+        token: Token, or a function that returns it. Not with a user; with creds, nkey or JWT only
+            if the server's auth callout needs both.
+        creds: Path of a `.creds` file (JWT and seed), or its text. The file is read for each
+            connection, so it may be replaced.
         nkey: Path of a file with an nkey seed, or the seed (`SU...`).
-        user_jwt: User JWT, or a function that returns it, with `user_seed`; alone for a bearer JWT.
-        user_seed: Seed that belongs to `user_jwt`.
-        ca: Path of the certificates (PEM) that sign for the servers; without it, the system's.
-            Given, it insists on TLS, as `cert` and `tls_first` do.
+        user_jwt: User JWT, or a function that returns it, with `user_seed`; a bearer JWT alone.
+        user_seed: Seed of `user_jwt`.
+        ca: Path of the CA certificates (PEM) of the servers. Default: the system's. Requires TLS,
+            as `cert` and `tls_first` do.
         cert: Path of the client's certificate (PEM), with `key`.
         key: Path of the private key of `cert`.
-        key_password: Password of `key`, where it has one.
+        key_password: Password of `key`, if it has one.
         tls_first: TLS from the first byte, for servers with `handshake_first`. Default false.
-        inbox_prefix: What reply subjects begin with. Default `_INBOX`.
-        domain: JetStream domain to speak to, one token such as `hub`.
-        api_prefix: Subject of JetStream's API where it is not `$JS.API`, instead of a domain.
+        inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
+        domain: JetStream domain, one token such as `hub`.
+        api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         connect_timeout: Seconds for the handshake with one server. Default 5.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a lost server to come back. Default 30.
-        ping_interval: Seconds between two looks whether the server still answers. Default 10.
-        max_missed_pings: Pings without an answer after which the server is left. Default 2.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        ping_interval: Seconds between two pings. Default 10.
+        max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:
-        ConfigError: A value that can not work, or two ways to sign in.
+        ConfigError: A value is illegal, or two ways to sign in are given.
     """
 
     servers: Sequence[str] = field(default=(DEFAULT_SERVER,), metadata=_from("NATS_URL", "url"))
@@ -151,19 +151,19 @@ class ConnectOptions:
             raise ConfigError("key_password without key", hint="give key, or leave it out")
 
     def __repr__(self) -> str:
-        # Neither secrets nor URLs that may hold them belong into a log.
+        # A log must not show secrets, nor URLs that may hold them.
         hosts = ",".join(public_url(url) for url in self.servers)
         shown = "".join(f", {name}=(set)" for name in _set_credentials(self))
         return f"ConnectOptions({hosts!r}, name={self.name!r}{shown})"
 
     @property
     def wants_tls(self) -> bool:
-        """Whether a server without TLS is refused."""
+        """True if a server without TLS is refused."""
         asked = self.ca is not None or self.cert is not None or self.tls_first
         return asked or any(urlsplit(url).scheme == "tls" for url in self.servers)
 
     def creds_pair(self) -> tuple[str, str]:
-        """Return JWT and seed of `creds` as they are now.
+        """Return the current JWT and seed of `creds`.
 
         Raises:
             ConfigError: There are none, or they are damaged.
@@ -186,33 +186,33 @@ class ConnectOptions:
 
 
 CREDENTIALS = ("user", "password", "token", "creds", "nkey", "user_jwt", "user_seed")
-"""The fields that say who connects."""
+"""The fields of credentials."""
 
 
 def option_sources() -> dict[str, OptionSource]:
-    """Return where else the value of each field may stand, by field name."""
+    """Return the environment variable and context key of each field, by field name."""
     return {
         each.name: each.metadata.get("source", OptionSource()) for each in fields(ConnectOptions)
     }
 
 
 def split_servers(text: str) -> list[str]:
-    """Return the URLs of a text that has commas between them.
+    """Return the URLs of a comma-separated text.
 
     Raises:
-        ConfigError: A comma may as well stand in a password: nothing tells where it ends.
+        ConfigError: A comma may be part of a password.
     """
     urls = [url.strip() for url in text.split(",")]
     if any("@" in url and "://" not in url for url in urls[1:]):
         raise ConfigError(
-            "servers: a comma may be one between servers, or one in a user or password",
-            hint="write each server with nats:// before it, or give a list; " + _ESCAPES,
+            "servers: a comma may separate servers, or be part of a user or password",
+            hint="write nats:// before each server, or give a list; " + _ESCAPES,
         )
     return urls
 
 
 def public_url(url: str) -> str:
-    """Return a server's URL without user and password; nothing of a text that is no such URL."""
+    """Return a server's URL without user and password; show nothing of any other text."""
     parts = _read_url(url)
     if parts is None:
         return "(not a server URL)"
@@ -230,10 +230,10 @@ def url_sign_in(url: str) -> tuple[str, str | None] | None:
 
 
 def check_option_types(given: Mapping[str, object]) -> None:
-    """Refuse values that no field of `ConnectOptions` of that name can have; None is none.
+    """Refuse values of a wrong type for their field of `ConnectOptions`; None is skipped.
 
     Raises:
-        ConfigError: A value is of the wrong type, or a number out of range. Secrets are not shown.
+        ConfigError: A value has the wrong type, or a number is out of range. No secret is shown.
     """
     for name, value in given.items():
         if value is None:
@@ -260,16 +260,16 @@ def check_option_types(given: Mapping[str, object]) -> None:
 
 
 def _kind(value: object) -> str:
-    """Return what a value of the wrong type is; only a number is sure to hold no secret."""
+    """Describe a value of the wrong type; only a number cannot hold a secret."""
     return described(value) if isinstance(value, int) else f"of type {type(value).__name__}"
 
 
 def _check_servers(value: object) -> None:
     hint = f"give a URL like {DEFAULT_SERVER}, or a list"
-    # No value is shown: a URL may hold a password, whatever it is wrapped in.
+    # No value is shown: a URL may hold a password.
     if isinstance(value, bytes) or not isinstance(value, str | Sequence):
         raise ConfigError(f"servers is {_kind(value)}", hint=hint)
-    # The cast says what is not known as yet: a sequence of anything.
+    # The cast: a sequence of anything.
     for number, url in enumerate(cast("Sequence[object]", value)):
         if not isinstance(url, str):
             raise ConfigError(f"servers[{number}] is {_kind(url)}", hint=hint)
@@ -280,14 +280,14 @@ def _split(url: str) -> SplitResult:
 
 
 def _read_url(url: str) -> SplitResult | None:
-    """Return the parts of a server's URL of any scheme, None where it is not plain which is which.
+    """Return the parts of a server's URL, None if they are ambiguous.
 
-    A letter that ends the host early, or a comma that cut a list there, leaves a part of a password
-    where the host or the port stands.
+    A character that ends the host early, or a comma, can put a part of a password into the host or
+    the port.
     """
     try:
         parts = _split(url)
-        # An address of IPv6 has stood in brackets, or there would be no port.
+        # An IPv6 address was in brackets, or there would be no port.
         host = parts.hostname or ""
         is_plain = ":" in host or _HOST.fullmatch(host) is not None
         is_plain = is_plain and parts.port != 0
@@ -298,7 +298,7 @@ def _read_url(url: str) -> SplitResult | None:
 
 
 def _check_url(url: str, number: int) -> None:
-    """Refuse what is no server's URL, without showing it: any part of it may be of a secret."""
+    """Refuse what is no server's URL, without showing it: any part may be a secret."""
     parts = _read_url(url)
     if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
         return
@@ -312,8 +312,8 @@ def _check_subjects(options: ConnectOptions) -> None:
     for name in ("inbox_prefix", "api_prefix"):
         value: str | None = getattr(options, name)
         if value is not None and not _SUBJECT.fullmatch(value):
-            hint = "tokens with dots between, without wildcards and without a dot at the end"
-            raise ConfigError(f"{name} {value!r} is not the begin of a subject", hint=hint)
+            hint = "give tokens separated by dots, without wildcards and without a dot at the end"
+            raise ConfigError(f"{name} {value!r} is not a subject prefix", hint=hint)
     if options.domain is not None and not _TOKEN.fullmatch(options.domain):
         raise ConfigError(
             f"domain {options.domain!r} is not one token", hint="a domain is a name such as hub"
@@ -321,7 +321,7 @@ def _check_subjects(options: ConnectOptions) -> None:
     if options.domain is not None and options.api_prefix is not None:
         raise ConfigError(
             "domain and api_prefix are given together",
-            hint=f"the prefix of this domain is $JS.{options.domain}.API; leave one of them out",
+            hint=f"leave one out; the prefix of this domain is $JS.{options.domain}.API",
         )
 
 
@@ -331,10 +331,10 @@ def _set_credentials(options: ConnectOptions) -> list[str]:
 
 
 def _check_sign_in(options: ConnectOptions) -> None:
-    """Refuse credentials that are empty, halved, of two kinds, or no credentials."""
+    """Refuse credentials that are empty, incomplete, of two kinds, or invalid."""
     given = _set_credentials(options)
     for name in given:
-        # An empty password is one; the others are variables that somebody forgot to set.
+        # An empty password is legal; the others are usually variables that were not set.
         if getattr(options, name) == "" and name != "password":
             raise ConfigError(f"{name} is empty", hint=f"set it, or leave {name} out")
     ways = [name for name in ("user", "creds", "nkey", "user_jwt") if name in given]
@@ -346,9 +346,11 @@ def _check_sign_in(options: ConnectOptions) -> None:
     if len(ways) > 1:
         raise ConfigError(f"{' and '.join(ways)} are given together", hint=_SIGN_IN_HINT)
     if ("user" in given) != ("password" in given):
-        raise ConfigError("user and password belong together", hint="a lone secret goes into token")
+        raise ConfigError(
+            "user and password belong together", hint="a secret without user is a token="
+        )
     if "user_seed" in given and "user_jwt" not in given:
-        raise ConfigError("user_seed without user_jwt", hint="a seed alone is given as nkey=")
+        raise ConfigError("user_seed without user_jwt", hint="give a seed without a JWT as nkey=")
     if options.creds is not None:
         if not (isinstance(options.creds, str) and is_creds_text(options.creds)):
             path = existing_file(options.creds, option="creds")

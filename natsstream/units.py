@@ -1,4 +1,4 @@
-"""Durations and times: what users write, and the integer nanoseconds that everything inside uses.
+"""Durations and times of users, as the integer nanoseconds that are used inside.
 
 Law: times inside are Unix nanoseconds as `int`; a `datetime` exists only at the surface, always
 with a time zone.
@@ -27,7 +27,7 @@ _UNITS_NS = {
     "h": 3_600 * NS_PER_SECOND,
 }
 _GO_PART = re.compile(r"(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-# More than any client writes, and few enough digits for Python to read.
+# More than any client writes, and few enough for int().
 _DURATION_CHARS_MAX = 128
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)"
@@ -50,7 +50,7 @@ def duration_ns(value: float | timedelta) -> int:
         try:
             if isinstance(value, bool):
                 raise TypeError
-            # The sum refuses text, of which the product would make a gigabyte.
+            # The sum refuses text; the product would repeat it to a gigabyte.
             nanoseconds = round((value + 0) * NS_PER_SECOND)
         except (OverflowError, ValueError, TypeError):
             raise ConfigError(
@@ -64,7 +64,7 @@ def duration_ns(value: float | timedelta) -> int:
 
 
 def parse_duration(text: str) -> int | None:
-    """Return the nanoseconds of a duration as Go writes it, such as `1h2m3.5s`.
+    """Return the nanoseconds of a duration in Go's form, such as `1h2m3.5s`.
 
     None for what is none, for a negative one, and for one longer than 292 years.
 
@@ -90,7 +90,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def parse_life_time(text: str) -> int | None:
-    """Return the whole seconds of a life time in a header, as the server reads them; -1 is never.
+    """Return the whole seconds of a TTL header, as the server reads it; -1 is never.
 
     It is a number of seconds, a duration as Go writes it, or "never"; None for what is none.
 
@@ -121,7 +121,7 @@ def time_to_ns(value: datetime | int) -> int:
     """
     if isinstance(value, int):
         return value
-    # Not all callers are checked by their types.
+    # Callers may be untyped.
     if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"time {value!r} is of type {type(value).__name__}",
@@ -135,7 +135,7 @@ def time_to_ns(value: datetime | int) -> int:
 
 
 def parse_rfc3339(text: str) -> int:
-    """Return the Unix nanoseconds of an RFC 3339 time such as the server writes.
+    """Return the Unix nanoseconds of an RFC 3339 time.
 
     Raises:
         ConfigError: The text is no such time.
@@ -150,7 +150,7 @@ def parse_rfc3339(text: str) -> int:
     try:
         whole = datetime.fromisoformat(f"{day}T{clock}{zone}")
         time_ns = time_to_ns(whole) + int((fraction or "").ljust(9, "0"))
-        time_from_ns(time_ns)  # A zone may carry it out of the years 1 to 9999.
+        time_from_ns(time_ns)  # A zone may move it out of the years 1 to 9999.
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"time {text!r} is not on the calendar") from error
     return time_ns

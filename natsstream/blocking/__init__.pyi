@@ -179,12 +179,7 @@ class Advisories:
         """Listen no more and drop what is not read; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def __iter__(self) -> Iterator[Advisory]: ...
     def __next__(self) -> Advisory: ...
     def next(self, timeout: float) -> Advisory | None:
@@ -202,12 +197,7 @@ class AtomicBatch:
         """Messages in the batch."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def add(
         self,
         subject: str,
@@ -436,7 +426,7 @@ class Chunks:
         """Remove the chunks of values that nobody points to and whose writers have gone."""
 
 class Connection:
-    """A connection that is not open yet: `with` opens it and gives its JetStream context."""
+    """A connection that is not open yet: `with` opens it and gives its JetStream."""
 
     def open(self) -> JetStream:
         """Connect and return the JetStream context; `close` ends it."""
@@ -445,12 +435,7 @@ class Connection:
         """Close the connection; closing twice is fine."""
 
     def __enter__(self) -> JetStream: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 class ConnectionEvents:
     """The connection's events from now on; made by `JetStream.events`."""
@@ -460,12 +445,7 @@ class ConnectionEvents:
         """Events dropped so far because more than 1,000 were waiting."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Listen no more; an iteration that waits ends. Closing twice is fine."""
 
@@ -778,12 +758,7 @@ class CoreSubscription:
         """End the subscription and drop what is not read; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def __iter__(self) -> Iterator[CoreMessage]: ...
     def __next__(self) -> CoreMessage: ...
     def next(self, timeout: float) -> CoreMessage | None:

@@ -113,7 +113,7 @@ def test_misspelt_choice_is_answered_with_what_was_probably_meant() -> None:
     with pytest.raises(ConfigError, match=r"^retention is 'work'") as raised:
         check_choice("work", "retention", ("limits", "interest", "workqueue"))
 
-    assert raised.value.hint == ("did you mean workqueue? it is one of limits, interest, workqueue")
+    assert raised.value.hint == ("did you mean workqueue? give one of limits, interest, workqueue")
 
 
 def test_misspelt_keyword_is_answered_with_what_was_probably_meant() -> None:

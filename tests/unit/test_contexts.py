@@ -208,7 +208,7 @@ def test_unknown_context_is_told_with_the_closest_and_all_names(home: Home) -> N
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../x", "a\\b", "a\0"])
 def test_name_that_leaves_the_folder_is_refused(home: Home, name: str) -> None:
     del home
-    with pytest.raises(ConfigError, match="not a context's name"):
+    with pytest.raises(ConfigError, match="not a context name"):
         connect(context=name)
 
 

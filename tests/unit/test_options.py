@@ -200,19 +200,19 @@ def test_token_may_stand_beside_a_signature_for_auth_callouts(given: dict[str, A
         ({"creds": USER.seed}, "creds is not the path of a file"),
         ({"creds": JWT}, "creds is not the path of a file"),
         ({"nkey": JWT}, "nkey is not the path of a file"),
-        ({"creds": "~nobody.at.all/x"}, "not a path"),
+        ({"creds": "~nobody.at.all/x"}, "not a valid path"),
         ({"ca": "none.pem"}, "does not exist"),
         ({"cert": __file__}, "cert and key belong together"),
         ({"key": __file__}, "cert and key belong together"),
         ({"key_password": SECRET}, "key_password without key"),
         ({"domain": "a.b"}, "not one token"),
         ({"domain": ""}, "not one token"),
-        ({"api_prefix": "$JS.*.API"}, "not the begin of a subject"),
-        ({"api_prefix": "$JS.hub.API."}, "not the begin of a subject"),
+        ({"api_prefix": "$JS.*.API"}, "not a subject prefix"),
+        ({"api_prefix": "$JS.hub.API."}, "not a subject prefix"),
         ({"domain": "hub", "api_prefix": "$JS.hub.API"}, "given together"),
-        ({"inbox_prefix": ""}, "not the begin of a subject"),
-        ({"inbox_prefix": "a.>"}, "not the begin of a subject"),
-        ({"inbox_prefix": "a b"}, "not the begin of a subject"),
+        ({"inbox_prefix": ""}, "not a subject prefix"),
+        ({"inbox_prefix": "a.>"}, "not a subject prefix"),
+        ({"inbox_prefix": "a b"}, "not a subject prefix"),
         ({"max_missed_pings": 0}, "max_missed_pings is 0"),
     ],
 )
@@ -278,7 +278,7 @@ def test_connect_hands_every_option_on(files: Path) -> None:
 
 @pytest.mark.parametrize("given", [{"name": "x"}, {"context": "x"}, {"tls_first": False}])
 def test_options_as_one_object_and_beside_it_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="as one object and beside it"):
+    with pytest.raises(ConfigError, match="single options are given together"):
         connect(ConnectOptions(), **given)
 
 

@@ -65,7 +65,7 @@ async def test_websocket_is_answered_with_how_to_attach_one(url: str) -> None:
 
 
 async def test_awaiting_a_connection_is_answered_with_how_to_open_it() -> None:
-    with pytest.raises(UsageError, match="not awaited") as raised:
+    with pytest.raises(UsageError, match="cannot be awaited") as raised:
         await ANY.connect("nats://127.0.0.1:1")
 
     assert "async with connect(...) as js" in raised.value.hint
