@@ -33,6 +33,7 @@ from natsstream.read.read_events import (
     ReadEvent,
     Recreated,
 )
+from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run, split_run
 from natsstream.read.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
 from natsstream.read.start_position import ConsumerStart, OrderedSpec
@@ -40,9 +41,6 @@ from natsstream.read.start_position import ConsumerStart, OrderedSpec
 # A consumer comes to any of a stream's servers by chance. Of three servers the one that is wanted
 # is missed so often once in 300 million times, of five once in 60 million.
 _PLACES_TRIED_EACH = 16
-# The first attempt to go on waits for nothing; a server that comes back gets more and more time.
-_RETRY_WAIT_S = 0.1
-_RETRY_WAIT_MAX_S = 1.0
 # A replica that was cut off from its leader sends heartbeats like any other, so a consumer that is
 # idle for this long is checked.
 _LOOK_EVERY_S = 10.0
@@ -89,10 +87,7 @@ class Follower:
         # The next consumer on its way: a reader whose waits are shorter than that takes does not
         # cancel it, or it would never get one.
         self._beginning: asyncio.Task[ReadSession[list[Message]]] | None = None
-        # The break that is being mended: why, until when, how often it was tried.
-        self._reason: BreakReason | None = None
-        self._deadline = 0.0
-        self._attempts = 0
+        self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
         # When an idle consumer is checked, and what it should have delivered the last time.
         self._next_look = 0.0
         self._overdue: int | None = None
@@ -149,7 +144,7 @@ class Follower:
             if not self._runs:
                 run = await session.next_run()
                 if run is None:
-                    self._deadline = self._attempts = 0
+                    self._recovery.reset()
                     # Nothing comes: what was pending may have been deleted.
                     self._pending = None
                     await self._look_at_leader()
@@ -158,7 +153,7 @@ class Follower:
                 self._runs.append(run)
             messages = await self._accept()
             # Only what can be used is progress: deliveries that are wrong each time come to an end.
-            self._deadline = self._attempts = 0
+            self._recovery.reset()
             return messages
         except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
             await self._mend(error)
@@ -227,10 +222,10 @@ class Follower:
         self._session, self._pending, self._overdue = session, pending, None
         self._beginning = None  # Done, also if nobody waits for it just now.
         self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
-        if self._reason is not None:
-            self._report.add_reason(self._reason)
-            self._on_event(Recreated(reason=self._reason, next_seq=self.tail.next_seq))
-            self._reason = None
+        reason, self._recovery.cause = self._recovery.cause, None
+        if reason is not None:
+            self._report.add_reason(reason)
+            self._on_event(Recreated(reason=reason, next_seq=self.tail.next_seq))
         return session
 
     async def _made_where_known(
@@ -338,40 +333,36 @@ class Follower:
 
     async def _mend(self, error: Exception) -> None:
         """Get ready for another consumer after a break, or raise when there can be none."""
-        loop = asyncio.get_running_loop()
+        now, recovery = asyncio.get_running_loop().time, self._recovery
         await self._drop_session()
         if self._is_closed:
             return
         # A consumer that was left behind may fill a limit until the server has deleted it.
-        is_passing = self._reason is not None and isinstance(error, LimitExceededError)
+        is_passing = recovery.cause is not None and isinstance(error, LimitExceededError)
         if isinstance(error, NatsStreamError) and not (error.retryable or is_passing):
             self._failure = error
             raise error
         reason = error.reason if isinstance(error, SessionBrokenError) else "no_answer"
         if isinstance(error, OutOfOrderError):
             reason = "out_of_order"
-        self._reason = self._reason or reason
+        recovery.note(reason)
         if reason == "heartbeats":
             self._on_event(HeartbeatsMissed(seconds=SILENCE_MAX_S))
-        limit_s = self._api.client.options.reconnect_timeout
-        self._deadline = self._deadline or loop.time() + limit_s
         try:
-            if loop.time() >= self._deadline:
-                raise ConnectionLostError("the time is over")
-            await self._api.client.wait_connected(self._deadline - loop.time())
+            await self._api.client.wait_connected(recovery.left_s(now()))
         except ConnectionLostError as lost:
-            # Whoever asks again begins a new wait.
-            self._deadline = self._attempts = 0
-            raise self._gave_up(error, limit_s) from lost
-        if self._attempts:
-            wait_s = min(_RETRY_WAIT_S * 2 ** (self._attempts - 1), _RETRY_WAIT_MAX_S)
-            await asyncio.sleep(min(wait_s, max(self._deadline - loop.time(), 0)))
-        self._attempts += 1
+            recovery.reset()
+            raise self._gave_up(error) from lost
+        wait_s = recovery.next_wait(now())
+        if wait_s is None:
+            raise self._gave_up(error) from error
+        await asyncio.sleep(wait_s)
 
-    def _gave_up(self, error: Exception, limit_s: float) -> ConnectionLostError:
+    def _gave_up(self, error: Exception) -> ConnectionLostError:
         cause = error.detail or error.message if isinstance(error, NatsStreamError) else str(error)
         return ConnectionLostError(
-            f"following stream {self._spec.stream} broke and could not go on within {limit_s:g} s",
+            f"following stream {self._spec.stream} broke and could not go on within "
+            f"{self._recovery.limit_s:g} s",
             detail=cause,
             hint=f"iterate again to go on trying, or use ordered(first={self.tail.next_seq}) later",
             retryable=True,

@@ -25,6 +25,8 @@ from natsstream.errors import (
 from natsstream.read.leader_reads import LeaderReads
 from natsstream.read.missing import MissingSequences
 from natsstream.read.progress import OutOfOrderError, Progress, ReadReport
+from natsstream.read.read_events import BreakReason
+from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run
 from natsstream.read.session import (
     HEARTBEAT_S,
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_RESUME_WAIT_S = 0.1
+_LOOK_MIN_S = 0.1
 # A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
 # lostQuorumInterval), and answers with what it had then. So does one that has just come back.
 _STALE_LEADER_S = 12.0
@@ -90,6 +92,7 @@ class RangeReader(Generic[Item]):
         self._progress: Progress | None = None
         self._message_bytes = 1
         self._short_since: float | None = None
+        self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
         self._holes = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
         self._leader = LeaderReads(
             api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
@@ -110,20 +113,16 @@ class RangeReader(Generic[Item]):
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
         """
         self._progress = progress = await self._begin()
-        deadline = 0.0
-        loop = asyncio.get_running_loop()
         while not progress.is_done:
             try:
                 async with aclosing(self._session(progress)) as items:
                     async for item in items:
-                        deadline = 0.0
+                        self._recovery.reset()
                         yield item
             except (SessionBrokenError, OutOfOrderError, TransportError, ServerError) as error:
                 if isinstance(error, NatsStreamError) and not error.retryable:
                     raise
-                limit_s = self._api.client.options.reconnect_timeout
-                deadline = deadline or loop.time() + limit_s
-                await self._resume(progress, deadline, error)
+                await self._resume(progress, error)
 
     async def _begin(self) -> Progress:
         spec = self._spec
@@ -264,19 +263,20 @@ class RangeReader(Generic[Item]):
         progress.finish(held_last=info.state.last_seq)
         self._check_loss(progress)
 
-    async def _resume(self, progress: Progress, deadline: float, error: Exception) -> None:
+    async def _resume(self, progress: Progress, error: Exception) -> None:
         """Get ready for another session after a break, or raise when the time is over."""
-        now = asyncio.get_running_loop().time
-        if now() >= deadline:
-            raise self._gave_up(progress, error) from error
-        progress.report.add_resume()
+        now, recovery = asyncio.get_running_loop().time, self._recovery
         try:
-            await self._api.client.wait_connected(deadline - now())
+            await self._api.client.wait_connected(recovery.left_s(now()))
         except ConnectionLostError as lost:
             raise self._gave_up(progress, lost) from error
-        await asyncio.sleep(_RESUME_WAIT_S)
+        wait_s = recovery.next_wait(now())
+        if wait_s is None:
+            raise self._gave_up(progress, error) from error
+        progress.report.add_resume()
+        await asyncio.sleep(wait_s)
         try:
-            info = await self._leader.info(timeout=max(deadline - now(), _RESUME_WAIT_S))
+            info = await self._leader.info(timeout=max(recovery.left_s(now()), _LOOK_MIN_S))
         except (TransportError, ServerError) as again:
             if not again.retryable:
                 raise
@@ -289,10 +289,10 @@ class RangeReader(Generic[Item]):
             self._finish(progress, info)
 
     def _gave_up(self, progress: Progress, error: Exception) -> ConnectionLostError:
-        limit_s = self._api.client.options.reconnect_timeout
         cause = error.detail or error.message if isinstance(error, NatsStreamError) else str(error)
         return ConnectionLostError(
-            f"read of stream {self._spec.stream} broke and could not go on within {limit_s:g} s",
+            f"read of stream {self._spec.stream} broke and could not go on within "
+            f"{self._recovery.limit_s:g} s",
             detail=cause,
             hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
             retryable=True,

@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from natsstream._wire.permission_violations import denied_error
@@ -20,29 +21,38 @@ from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.event_stream import EventStream
 from natsstream.consume.delivery.events import (
     ConsumerDeleted,
+    ConsumerRecreated,
     HeartbeatsMissed,
     LeaderChanged,
     LimitExceeded,
     Pinned,
+    Reconnected,
     Unpinned,
 )
 from natsstream.consume.pull.open_pulls import SILENT_HEARTBEATS
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
+    is_crowded,
     limit_error,
     push_error,
     refusal,
 )
 from natsstream.consume.pull.pull_requests import PullRequests, pin_of
-from natsstream.consume.pull.recovery import Cause, Recovery
 from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.consume.pull.window import PullWindow
-from natsstream.errors import NatsStreamError, RequestTimeoutError
+from natsstream.errors import (
+    ConnectionLostError,
+    NatsStreamError,
+    NotFoundError,
+    RequestTimeoutError,
+)
+from natsstream.read.recovery import Recovery
 
 if TYPE_CHECKING:
     from natsstream.consume.pull.requests import ConsumeOptions
     from natsstream.events import PermissionDenied
+    from natsstream.fields import Fields
 
 # Pulls that are just being filled are not withdrawn: in a cluster, what is on its way when the
 # interest ends is lost until ack_wait.
@@ -50,6 +60,17 @@ _BUSY_S = 0.02
 _BUSY_MAX_S = 0.25
 _FLUSH_TIMEOUT_S = 1.0
 _CROWDED_WAIT_S = 0.25
+_LOOK_TIMEOUT_S = 2.0
+
+
+class Cause(Enum):
+    """What broke, the worst last."""
+
+    LEADER_CHANGED = "the consumer's leader gave it up"
+    LIMITS_CHANGED = "the consumer's limits have changed"
+    NO_RESPONDERS = "no server responds for the consumer"
+    MISSED_HEARTBEATS = "heartbeats were missed"
+    CONNECTION_LOST = "the connection was lost"
 
 
 class ConsumeSession:
@@ -78,9 +99,13 @@ class ConsumeSession:
             bytes_limit=source.max_bytes,
         )
         self._requests = PullRequests(options, source)
-        self._subscription = self._new_lane()
+        self._subscription = self._new_subscription()
         self._runs: deque[tuple[list[DeliveredMessage], int]] = deque()
-        self._recovery = Recovery(self)
+        self._recovery = Recovery[Cause](
+            source.api.client.options.reconnect_timeout, severity=tuple(Cause)
+        )
+        self._scope: asyncio.Timeout | None = None
+        self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
         self._refused_limits: set[str] = set()
@@ -106,21 +131,13 @@ class ConsumeSession:
             if client.is_connected:
                 self.refill()
             else:
-                self._recovery.begin(Cause.CONNECTION_LOST)
+                self._break(Cause.CONNECTION_LOST)
             self._arm()
         except BaseException:
             self._close()
             raise
 
-    async def renew_lane(self) -> None:
-        """Begin with a new subscription: what older pulls still bring is not waited for."""
-        if self.is_ended:
-            return  # Nobody would close it.
-        self._subscription.close()
-        self._subscription = self._new_lane()
-        await self._subscription.open()
-
-    def _new_lane(self) -> PullSubscription:
+    def _new_subscription(self) -> PullSubscription:
         return PullSubscription(
             self.settling,
             on_messages=self._on_messages,
@@ -145,7 +162,7 @@ class ConsumeSession:
             await self._closed.wait()  # Whoever is ending it has a limit in time.
             return
         self.is_ended = True
-        self._recovery.end()
+        self._end_recovery()
         # An end that is cancelled waits for nothing; what is on its way is given back.
         lingers = True
         try:
@@ -194,7 +211,7 @@ class ConsumeSession:
         if self._closed.is_set():
             return
         self.is_ended = True
-        self._recovery.end()
+        self._end_recovery()
         self._unwatch()
         self._unwatch_denied()
         for timer in (self._tick, self._retry):
@@ -228,14 +245,14 @@ class ConsumeSession:
             if self._closed.is_set():
                 return False
             if self.is_ended:
-                await self.sleep_until_woken()
+                await self._sleep_until_woken()
                 continue
-            if self._recovery.is_needed:
-                await self._recovery.mend()
+            if self._recovery.cause:
+                await self._recover()
                 continue
             self.refill()
-            if not self._recovery.is_needed and self._failure is None:
-                await self.sleep_until_woken()
+            if not self._recovery.cause and self._failure is None:
+                await self._sleep_until_woken()
         return True
 
     def _take(self) -> None:
@@ -253,22 +270,24 @@ class ConsumeSession:
 
     def refill(self) -> None:
         """Ask for more where the window has room."""
-        if self.is_ended or self._failure is not None or self._recovery.is_needed:
+        if self.is_ended or self._failure is not None or self._recovery.cause:
             return
         if self._retry is not None:
             return
-        lane, flow, asking = self._subscription, self._window, self._requests
-        pulls = lane.pulls
-        while count := flow.want(pulls.believed, pulls.bytes_believed if flow.counts_bytes else 0):
-            if asking.is_pinning and not asking.pin_id and pulls.believed:
+        subscription, window, requests = self._subscription, self._window, self._requests
+        pulls = subscription.pulls
+        while count := window.want(
+            pulls.believed, pulls.bytes_believed if window.counts_bytes else 0
+        ):
+            if requests.is_pinning and not requests.pin_id and pulls.believed:
                 return  # The server pins one pull; the others follow with its id.
-            max_bytes = 0 if flow.is_single else flow.share_bytes
-            body = asking.body(count, max_bytes)
+            max_bytes = 0 if window.is_single else window.share_bytes
+            body = requests.body(count, max_bytes)
             try:
-                lane.pull(count, body, times=asking.times, max_bytes=max_bytes)
+                subscription.pull(count, body, times=requests.times, max_bytes=max_bytes)
             except NatsStreamError as error:
                 if error.retryable:
-                    self._recovery.begin(Cause.CONNECTION_LOST)
+                    self._break(Cause.CONNECTION_LOST)
                 else:
                     self.fail(error)
                 return
@@ -277,11 +296,6 @@ class ConsumeSession:
         """Go on with another window."""
         self._window.resize(max_messages)
         self.refill()
-
-    def adapt(self, *, max_batch: int, max_bytes: int, max_expires_ns: int) -> None:
-        """Take over the consumer's limits, as the server has them now; 0 is no limit."""
-        self._window.limit(max_batch=max_batch, max_bytes=max_bytes)
-        self._requests.limit_expires(max_expires_ns)
 
     # Sinks of the fast lane: they must not wait and must not raise.
 
@@ -320,11 +334,11 @@ class ConsumeSession:
             self._window.is_single = self._window.is_single or said.is_oversized
         elif end is PullOutcome.LEADER_CHANGED:
             self.events.put(LeaderChanged(reason=said.words))
-            self._recovery.begin(Cause.LEADER_CHANGED)
+            self._break(Cause.LEADER_CHANGED)
         elif end is PullOutcome.NO_RESPONDERS:
-            self._recovery.begin(Cause.NO_RESPONDERS)
+            self._break(Cause.NO_RESPONDERS)
         elif end is PullOutcome.CONSUMER_DELETED:
-            self.lose_consumer(source.deleted_error())
+            self._lose_consumer()
         elif end is PullOutcome.WRONG_PIN:
             if self._requests.set_pin(""):
                 self.events.put(Unpinned())
@@ -335,7 +349,7 @@ class ConsumeSession:
         elif end is PullOutcome.LIMIT and said.limit not in self._refused_limits:
             # Somebody has changed the consumer since it was looked at.
             self._tell_limit(said)
-            self._recovery.begin(Cause.LIMITS_CHANGED)
+            self._break(Cause.LIMITS_CHANGED)
         elif end is PullOutcome.LIMIT:
             self.fail(limit_error(said, source))
         else:
@@ -360,20 +374,118 @@ class ConsumeSession:
             self._failure = error
         self._wake.set()
 
-    def lose_consumer(self, error: NatsStreamError) -> None:
-        """End it: the consumer is gone."""
+    def _lose_consumer(self, cause: NatsStreamError | None = None) -> None:
+        source = self.settling.source
         if self._failure is None:
-            self.events.put(ConsumerDeleted(consumer=self.settling.source.consumer))
-        self.fail(error)
+            self.events.put(ConsumerDeleted(consumer=source.consumer))
+        self.fail(source.deleted_error(cause))
 
-    async def sleep_until_woken(self) -> None:
-        """Wait for anything to happen."""
+    async def _sleep_until_woken(self) -> None:
         self._wake.clear()
         await self._wake.wait()
 
-    def wake(self) -> None:
-        """Let those who wait look again."""
+    # Recovery.
+
+    def _break(self, cause: Cause) -> None:
+        self._recovery.note(cause)
         self._wake.set()
+
+    def _end_recovery(self) -> None:
+        """Wake the reader that recovers a flow which has ended."""
+        self._recovery.cause = None
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(self._loop.time())
+
+    async def _recover(self) -> None:
+        """Recover from a break; one reader does it, the others wait.
+
+        Raises:
+            ConnectionLostError: It took longer than `reconnect_timeout`.
+        """
+        if self._scope is not None:
+            await self._sleep_until_woken()
+            return
+        try:
+            # It has its own deadlines; `_end_recovery` makes this one.
+            async with asyncio.timeout(None) as self._scope:
+                await self._wait_for_attempt()
+                await self._attempt()
+        except TimeoutError:
+            if not self.is_ended:
+                raise
+        finally:
+            self._scope = None
+            self._wake.set()
+
+    async def _wait_for_attempt(self) -> None:
+        client, recovery, now = self.settling.source.api.client, self._recovery, self._loop.time
+        cause = recovery.cause
+        try:
+            await client.wait_connected(max(recovery.left_s(now()), 0.001))
+            wait_s = recovery.next_wait(now())
+            if wait_s is None:
+                raise ConnectionLostError("the time is over")
+        except ConnectionLostError as lost:
+            recovery.reset()
+            raise ConnectionLostError(
+                f"{self.settling.source.what} was away for {recovery.limit_s:g} s",
+                detail=cause.value if cause is not None else lost.message,
+                hint="iterate again to retry, or raise reconnect_timeout",
+                retryable=True,
+            ) from lost
+        await asyncio.sleep(wait_s)
+
+    async def _attempt(self) -> None:
+        client, cause = self.settling.source.api.client, self._recovery.cause
+        if cause is not Cause.LEADER_CHANGED and not await self._look():
+            return
+        if self.is_ended:
+            return
+        if cause is Cause.CONNECTION_LOST:
+            connection = client.connections
+            # A new subscription: what older pulls still bring is not waited for.
+            self._subscription.close()
+            self._subscription = self._new_subscription()
+            await self._subscription.open()
+            if not client.is_connected or client.connections != connection:
+                return
+            self.events.put(Reconnected())
+        if self._recovery.cause is cause:
+            self._recovery.cause = None
+        self.refill()
+
+    async def _look(self) -> bool:
+        """Ask the server about the consumer; True when it exists."""
+        source = self.settling.source
+        try:
+            info = await source.info(_LOOK_TIMEOUT_S)
+            created_ns = info.moment("created")
+            if created_ns != self._created_ns:
+                self.events.put(ConsumerRecreated(consumer=source.consumer))
+            self._created_ns = created_ns
+            self._adapt(info)
+        except NotFoundError as error:
+            self._recovery.cause = None
+            self._lose_consumer(error)
+            return False
+        except NatsStreamError as error:
+            if not error.retryable:
+                self._recovery.cause = None
+                self.fail(error)
+            return False
+        return True
+
+    def _adapt(self, info: Fields) -> None:
+        """Follow the consumer's limits as the server has them now."""
+        if self._recovery.cause is Cause.MISSED_HEARTBEATS and is_crowded(info):
+            reason = f"{info.count('num_waiting')} pulls wait already"
+            self.events.put(LimitExceeded(limit="max_waiting", reason=reason))
+            self._recovery.reset()  # The consumer exists, and has no room.
+        config = info.part("config", {})
+        self._window.limit(max_batch=config.count("max_batch"), max_bytes=config.count("max_bytes"))
+        self._requests.limit_expires(config.count("max_expires"))
+
+    # The connection.
 
     def _on_connection(self) -> None:
         client = self.settling.source.api.client
@@ -382,7 +494,7 @@ class ConsumeSession:
         elif not client.is_connected:
             # A pin stays ours: the server knows it by its id, and not by the connection.
             self._subscription.pulls.forget()
-            self._recovery.begin(Cause.CONNECTION_LOST)
+            self._break(Cause.CONNECTION_LOST)
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation == "publish" and self._subscription.is_about(event.subject):
@@ -394,12 +506,10 @@ class ConsumeSession:
     def _on_tick(self) -> None:
         """Look for pulls of which nothing was heard for too long."""
         self._arm()
-        if not self._recovery.is_needed and self._subscription.pulls.falls_silent(
-            self._loop.time()
-        ):
+        if not self._recovery.cause and self._subscription.pulls.falls_silent(self._loop.time()):
             silence_s = SILENT_HEARTBEATS * self._requests.times.heartbeat_s
             self.events.put(HeartbeatsMissed(seconds=silence_s))
-            self._recovery.begin(Cause.MISSED_HEARTBEATS)
+            self._break(Cause.MISSED_HEARTBEATS)
         self.refill()
 
 
