@@ -93,11 +93,10 @@ if TYPE_CHECKING:
     from natsstream.kv.watch import Watch
     from natsstream.objects.config import ObjectBucketConfig
     from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
-    from natsstream.objects.manager import ObjectStoreManager
+    from natsstream.objects.manager import ObjectStoreListing, ObjectStoreManager
     from natsstream.objects.reader import ObjectReader
     from natsstream.objects.status import ObjectStoreStatus
     from natsstream.objects.store import ObjectStore
-    from natsstream.objects.store_listing import ObjectStoreListing
     from natsstream.objects.watch import ObjectListing, ObjectWatch
     from natsstream.publish.batches.atomic import AtomicBatch
     from natsstream.publish.batches.atomic_rules import BatchAck
@@ -388,7 +387,7 @@ _LAZY = {
     "ObjectOptions": "objects.info",
     "ObjectReader": "objects.reader",
     "ObjectStore": "objects.store",
-    "ObjectStoreListing": "objects.store_listing",
+    "ObjectStoreListing": "objects.manager",
     "ObjectStoreManager": "objects.manager",
     "ObjectStoreStatus": "objects.status",
     "ObjectWatch": "objects.watch",

@@ -61,7 +61,7 @@ _HOMES = {
     "ObjectListing": "natsstream.objects.watch",
     "ObjectReader": "natsstream.objects.reader",
     "ObjectStore": "natsstream.objects.store",
-    "ObjectStoreListing": "natsstream.objects.store_listing",
+    "ObjectStoreListing": "natsstream.objects.manager",
     "ObjectStoreManager": "natsstream.objects.manager",
     "ObjectWatch": "natsstream.objects.watch",
     "OrderedConsumer": "natsstream.read.ordered",

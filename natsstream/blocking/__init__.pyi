@@ -239,11 +239,11 @@ class BucketListing:
     def __iter__(self) -> Iterator[BucketStatus]: ...
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those whose servers did not answer in time, in the loop so far."""
+        """Names whose servers did not answer in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Those that no server can run now, with the reason."""
+        """Names that no server can run now, with the reason."""
 
 class CachedKeyValue:
     """A bucket that is read from memory; made by `KeyValue.cached`, used with `with`."""
@@ -1502,7 +1502,7 @@ class ObjectStore:
 
     @property
     def change(self) -> ConfigChange:
-        """What the call that returned the store did: create it, change fields, or nothing."""
+        """The change by the call that returned the store: created, updated or none."""
 
     def put(
         self,
@@ -1606,37 +1606,37 @@ class ObjectStore:
         """Remove chunks of dead writers that no object points to, such as those of killed puts."""
 
 class ObjectStoreListing:
-    """The status of each object store, to be read with `for`; made by `js.objects.list`."""
+    """The status of each object store, read with `for`; made by `js.objects.list`."""
 
     def __iter__(self) -> Iterator[ObjectStoreStatus]: ...
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those whose servers did not answer in time, in the loop so far."""
+        """Names whose servers did not answer in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Those that no server can run now, with the reason."""
+        """Names that no server can run now, with the reason."""
 
 class ObjectStoreManager:
     """The object stores of an account; `js.objects`."""
 
     def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
-        """Create an object store; one that is there with this configuration already is returned."""
+        """Create an object store, or return an existing one with this configuration."""
 
     def update(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
-        """Change the fields that are given and leave all others as the server has them."""
+        """Change the given fields and leave all others as they are on the server."""
 
     def ensure(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
         """Return the store with at least this configuration: create, update or leave it."""
 
     def diff(self, config: ObjectBucketConfig | str, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing."""
+        """Return the changes that `ensure` would make, and make none."""
 
     def get(self, name: str) -> ObjectStore:
-        """Return an object store that exists."""
+        """Return an existing object store."""
 
     def delete(self, name: str) -> None:
-        """Delete an object store with all that is in it, also a sealed one."""
+        """Delete an object store with all its objects, also a sealed one."""
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ObjectStoreListing:
         """Return the status of each object store; read it with `for`."""

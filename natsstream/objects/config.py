@@ -1,7 +1,6 @@
-"""What an object store is, and the stream that holds it: one configuration in two languages.
+"""The configuration of an object store, as a store's fields and as its stream.
 
-Law: what is made here is what nats.go makes, field by field, so that anybody's create over it is
-idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
+Law: a new stream is nats.go's, field by field; see `streams/views/config.py`.
 Source: ADR-20; nats.go jetstream/object.go prepareObjectStoreConfig.
 """
 
@@ -16,7 +15,7 @@ from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.views.config import ViewConfig
 from natsstream.streams.views.kind import Kind
 
-# What nats.go sends for every store, by names that are the stream's and the server's alike.
+# The fields that nats.go sends for every store; these names are Python's and the server's.
 _CONVENTIONS = {
     "retention": "limits",
     "max_consumers": -1,
@@ -25,37 +24,37 @@ _CONVENTIONS = {
     "allow_direct": True,
     "allow_rollup_hdrs": True,
 }
-# Its defaults of what a store's fields are about, by the stream's Python names.
+# nats.go's defaults of a store's fields, by the stream's Python names.
 _DEFAULTS = {"max_bytes": -1, "storage": "file", "replicas": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectBucketConfig(ViewConfig):
-    """What an object store keeps, for how long, and where.
+    """The configuration of an object store.
 
-    None in a field means the default where a store is made, and "as it is" where one is changed.
-    Durations are seconds or timedelta. Where a field is a class of its own, a mapping with the
-    server's field names is taken as well, and an empty one gives up what there was.
+    None in a field means the default in a create, and "leave it" in an update. Durations are
+    seconds or timedelta. A field with a class of its own also takes a mapping with the server's
+    field names; an empty mapping clears it.
 
     Attributes:
         name: Letters, digits, `-` and `_`.
         description: At most 4 KiB.
-        ttl: Seconds after which an object is forgotten; 0, the default, is never.
-        max_bytes: Bytes of the whole store, beyond which writes are refused; -1, the default, is
+        ttl: Seconds after which an object expires; 0, the default, is never.
+        max_bytes: Bytes of the whole store, above which writes are refused; -1, the default, is
             no limit.
         storage: "file" (default) or "memory".
         replicas: 1 to 5; default 1.
         placement: Cluster and tags.
         compression: True compresses on disk (2.10).
         metadata: Free text by key; `_nats.` keys belong to the server.
-        extra: Fields of the stream, by the server's names, that are other than in the stores of
-            every client, such as `{"republish": {...}}`.
+        extra: Fields of the stream that differ from every client's, by the server's names, such
+            as `{"republish": {...}}`.
     """
 
     kind: ClassVar[Kind] = STORE
 
     def to_stream(self) -> StreamConfig:
-        """Return the stream of a new store, as nats.go makes it.
+        """Return the stream of a new store, as nats.go creates it.
 
         Cost: no request.
         """

@@ -1,8 +1,8 @@
-"""What a store says of an object: its shape, and the JSON that every client writes and reads.
+"""The info of an object, and the JSON that every client stores of it.
 
-Law: we write what nats.go writes, byte for byte, and read what any client has written: headers with
-one value that is no list, any `mtime` or none, missing fields. Fields that we do not know go back
-as they came. The name and the time are those of the message, not those in its JSON.
+Law: our JSON is nats.go's, byte for byte, and we read any client's: headers with one value that is
+no list, any `mtime` or none, missing fields. Unknown fields are written back unchanged. The name
+and the time come from the message, not from its JSON.
 Source: ADR-20 revision 2; nats.go jetstream/object.go ObjectInfo, publishMeta.
 """
 
@@ -21,7 +21,7 @@ from natsstream.fields import Fields
 from natsstream.objects.names import is_nuid
 from natsstream.units import time_from_ns
 
-# Where nats.go has no time it writes Go's zero time; "" would make its readers fail for ever.
+# nats.go writes Go's zero time for no time; its readers fail on "".
 _NO_TIME = "0001-01-01T00:00:00Z"
 _DIGEST = "SHA-256="
 _DIGEST_BYTES = 32
@@ -36,11 +36,11 @@ _KNOWN_OPTIONS = ("link", "max_chunk_size")
 
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
-    """What a link leads to.
+    """The target of a link.
 
     Attributes:
         bucket: The store.
-        name: The object in it; empty where the whole store is meant.
+        name: The object in it; empty for the whole store.
     """
 
     bucket: str
@@ -49,11 +49,11 @@ class ObjectLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectOptions:
-    """What else a store says of an object.
+    """The options of an object.
 
     Attributes:
-        link: What it leads to; None for an object with bytes of its own.
-        max_chunk_size: Bytes of each chunk but the last, as its writer said; None where unsaid.
+        link: The target of a link; None for an object with bytes of its own.
+        max_chunk_size: Bytes of each chunk but the last, by its writer; None if not given.
     """
 
     link: ObjectLink | None = None
@@ -62,26 +62,26 @@ class ObjectOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectInfo:
-    """What a store says of an object.
+    """The info of an object: all that its store knows beside the bytes.
 
     Attributes:
-        name: Its name.
+        name: The object's name.
         bucket: The store's name.
-        nuid: What its chunks are kept under; another one each time that the object is put.
-        size: Bytes.
-        chunks: Messages that hold them.
+        nuid: The id in the subject of its chunks; each put has a new one.
+        size: Bytes of the object.
+        chunks: Messages that store them.
         digest: `SHA-256=` and the hash in base64 for URLs; empty for links and deleted objects.
         description: Free text.
         headers: Values by name.
         metadata: Free text by key.
         options: Link and chunk size.
         deleted: True for the marker of a deleted object.
-        mtime_ns: When this was stored, in Unix nanoseconds, by the server's clock; 0 where a write
-            has returned it, for acks have no time.
-        revision: The sequence of the message that says this; 0 where it is not stored yet.
-        renamed_from: The name that it had before this message, where natsstream has renamed it;
-            whoever follows a store forgets that one. Else empty.
-        extra: Fields that were stored and this version does not know.
+        mtime_ns: When the info was stored, in Unix nanoseconds by the server's clock; 0 in the
+            result of a write, because acks have no time.
+        revision: The sequence of the info's message; 0 if it is not stored yet.
+        renamed_from: The old name if natsstream renamed the object with this message, so a follower
+            of the store drops that name. Else empty.
+        extra: Stored fields that this version does not know.
     """
 
     name: str
@@ -102,16 +102,16 @@ class ObjectInfo:
 
     @property
     def mtime(self) -> datetime | None:
-        """When this was stored, in UTC, cut to microseconds; None where a write has returned it."""
+        """When the info was stored, in UTC and microseconds; None in the result of a write."""
         return time_from_ns(self.mtime_ns) if self.mtime_ns else None
 
     @property
     def link(self) -> ObjectLink | None:
-        """What it leads to; None for an object with bytes of its own."""
+        """The target of a link; None for an object with bytes of its own."""
         return self.options.link
 
     def to_json(self) -> bytes:
-        """Return the JSON that is stored, as nats.go writes it."""
+        """Return the JSON to store, as nats.go writes it."""
         body: dict[str, object] = {"name": self.name}
         if self.description:
             body["description"] = self.description
@@ -130,7 +130,7 @@ class ObjectInfo:
             body["deleted"] = True
         body |= {key: value for key, value in self.extra.items() if key not in _KNOWN}
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        # Half of a surrogate pair, read from another's JSON, goes back as the escape that it was.
+        # Half of a surrogate pair, from another client's JSON, is written as an escape again.
         return text.translate(_ESCAPES).encode(errors="backslashreplace")
 
     @classmethod
@@ -144,18 +144,18 @@ class ObjectInfo:
         mtime_ns: int,
         renamed_from: str = "",
     ) -> ObjectInfo:
-        """Return what a message says of an object.
+        """Return the info in a message.
 
         Args:
             data: The message's payload.
-            bucket: The store that holds the message.
-            name: The object's name, as the message's subject has it.
+            bucket: The store of the message.
+            name: The object's name, from the message's subject.
             revision: The message's sequence.
             mtime_ns: When it was stored.
-            renamed_from: The name that the object had, as the message's header says.
+            renamed_from: The object's old name, from the message's header.
 
         Raises:
-            ObjectMetaError: It describes no object.
+            ObjectMetaError: It is no info of an object.
         """
         try:
             body = Fields.parse(data, "the stored message").raw
@@ -179,7 +179,7 @@ class ObjectInfo:
             )
         except (ValueError, ProtocolError) as error:
             raise ObjectMetaError(
-                f"object {name!r} of store {bucket}: what is stored of it can not be read",
+                f"object {name!r} of store {bucket}: its meta cannot be read",
                 name=name,
                 revision=revision,
                 detail=f"{str(error)[:200]}; stored as message {revision}: {data[:80]!r}",
@@ -188,14 +188,14 @@ class ObjectInfo:
 
 
 def write_digest(digest: bytes) -> str:
-    """Return a SHA-256 hash as it is stored."""
+    """Return the stored form of a SHA-256 hash."""
     return _DIGEST + base64.urlsafe_b64encode(digest).decode()
 
 
 def read_digest(text: str) -> bytes | None:
-    """Return the SHA-256 hash in a stored digest; None where it is no such thing.
+    """Return the SHA-256 hash in a stored digest; None if it is none.
 
-    Taken as well: base64 with "+" and "/", without its padding, and the name in any case.
+    Also legal: base64 with "+" and "/", base64 without padding, and the prefix in any case.
     """
     if text[: len(_DIGEST)].upper() != _DIGEST:
         return None
@@ -210,7 +210,7 @@ def read_digest(text: str) -> bytes | None:
 
 
 def _options_json(options: ObjectOptions, extra: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the options' JSON; None where there are none."""
+    """Return the options' JSON; None for no options."""
     body: dict[str, object] = {}
     if options.link is not None:
         body["link"] = {"bucket": options.link.bucket}
@@ -223,7 +223,7 @@ def _options_json(options: ObjectOptions, extra: Mapping[str, object]) -> dict[s
 
 
 def _read_options(body: Mapping[str, object]) -> tuple[ObjectOptions, dict[str, object]]:
-    """Return the options, and those that are not known, under the name of the field."""
+    """Return the options, and the unknown ones under the field's name."""
     options = body.get("options")
     if options is None:
         return ObjectOptions(), {}
@@ -251,7 +251,7 @@ def _read_nuid(body: Mapping[str, object]) -> str:
 
 
 def _read_headers(body: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Return the headers; nats-py writes a text where others write a list."""
+    """Return the headers; nats-py writes a text instead of a list."""
     headers = body.get("headers")
     if headers is None:
         return {}

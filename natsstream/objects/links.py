@@ -20,7 +20,7 @@ from natsstream.errors import (
 from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta
-from natsstream.objects.names import check_bucket_name, check_object_name, new_nuid
+from natsstream.objects.names import check_object_name, new_nuid
 from natsstream.objects.store_subjects import StoreSubjects
 
 # Clients refuse links to links, so one is usual.
@@ -68,7 +68,7 @@ async def find_object(meta_store: MetaStore, name: str) -> ResolvedObject | None
                 hint=f"open the store: await js.objects.get({link.bucket!r})",
             )
         try:
-            check_bucket_name(link.bucket)
+            STORE.check_name(link.bucket)
             target = check_object_name(link.name, StoreSubjects(link.bucket))
         except UsageError as error:  # Another client has written it, not the caller.
             raise ObjectLinkError(
@@ -107,7 +107,7 @@ async def link_object(meta_store: MetaStore, name: str, target: str | ObjectInfo
 
 async def link_store(meta_store: MetaStore, name: str, bucket: str) -> ObjectInfo:
     """Store a link to a whole store; see `ObjectStore.link_bucket`."""
-    check_bucket_name(bucket)
+    STORE.check_name(bucket)
     with STORE.translate_errors(bucket):
         await meta_store.of_store(bucket)
     return await _store_link(meta_store, name, ObjectLink(bucket))
@@ -123,7 +123,7 @@ def _target_of(target: object, own: StoreSubjects) -> tuple[str, str]:
             f"the link's target is {described(target)}",
             hint="give the name of an object in this store, or an ObjectInfo of another store",
         )
-    bucket = check_bucket_name(target.bucket)
+    bucket = STORE.check_name(target.bucket)
     return bucket, check_object_name(target.name, StoreSubjects(bucket), what)
 
 

@@ -1,7 +1,7 @@
-"""What may be the name of an object store and of an object; pure rules.
+"""The legal names of object stores and objects; pure rules.
 
-Law: any text that UTF-8 can write is a name as long as its subject is short enough: a server closes
-the connection on a longer one. What can not be a name is refused before anything is sent.
+Law: any text that UTF-8 can encode is an object's name if its subject is short enough: a server
+closes the connection on a longer one. Illegal names are refused before anything is sent.
 Source: ADR-20; nats.go jetstream/object.go validBucketRe, encodeName.
 """
 
@@ -11,13 +11,11 @@ import re
 import secrets
 import string
 
-from natsstream.api.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX
+from natsstream.api.names import SUBJECT_BYTES_MAX
 from natsstream.arguments import check_text, described
 from natsstream.errors import ObjectNameError
-from natsstream.objects.kind import STORE
-from natsstream.objects.store_subjects import STREAM_PREFIX, StoreSubjects
+from natsstream.objects.store_subjects import StoreSubjects
 
-BUCKET_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len(STREAM_PREFIX)
 # A nuid is one token of a subject that is purged: with a wildcard it would take the whole store.
 _NUID = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]+")
 _NUID_CHARS_MAX = 255
@@ -25,28 +23,19 @@ _NUID_CHARS = string.digits + string.ascii_letters
 _NUID_SIZE = 22
 
 
-def check_bucket_name(bucket: object) -> str:
-    """Return the name of an object store.
-
-    Raises:
-        BucketNameError: It is none.
-    """
-    return STORE.check_name(bucket)
-
-
 def check_object_name(
     name: object, subjects: StoreSubjects, what: str = "the object's name"
 ) -> str:
-    """Return the name of an object.
+    """Return the legal name of an object.
 
     Args:
-        name: What was given.
+        name: The caller's value.
         subjects: The store's subjects.
-        what: What errors call it.
+        what: Its name in errors.
 
     Raises:
-        ObjectNameError: It is no text, empty, too long, or has half of a surrogate pair, which is
-            what Python makes of bytes that are no UTF-8.
+        ObjectNameError: It is no text, empty, too long, or has half of a surrogate pair, as Python
+            decodes bytes that are no UTF-8.
     """
     text = check_text(name, what, error=ObjectNameError)
     if not text:
@@ -55,7 +44,7 @@ def check_object_name(
         subject = subjects.meta_subject(text)
     except UnicodeEncodeError as error:
         raise ObjectNameError(
-            f"{what} {described(text, with_type=False)} is no text that UTF-8 can write",
+            f"{what} {described(text, with_type=False)} is no text that UTF-8 can encode",
             detail=str(error),
             hint="decode file names with errors='replace', or give a name of your own",
         ) from None
@@ -69,13 +58,13 @@ def check_object_name(
 
 
 def name_bytes_max(subjects: StoreSubjects) -> int:
-    """Return the most bytes that the name of an object can have: base64 makes 4 of 3."""
+    """Return the most bytes of an object's name: base64 encodes 3 as 4."""
     room = SUBJECT_BYTES_MAX - len(subjects.meta_filter[:-1])
     return room // 4 * 3
 
 
 def is_nuid(value: object) -> bool:
-    """Tell whether a text can be the last token of the subject of chunks, and of no others."""
+    """Return True if a value can be the last token of a subject, and no wildcard."""
     return (
         isinstance(value, str)
         and len(value) <= _NUID_CHARS_MAX
@@ -84,5 +73,5 @@ def is_nuid(value: object) -> bool:
 
 
 def new_nuid() -> str:
-    """Return a text that nobody else will come upon, such as every client names chunks by."""
+    """Return a new unique id for the subject of an object's chunks."""
     return "".join(secrets.choice(_NUID_CHARS) for _ in range(_NUID_SIZE))

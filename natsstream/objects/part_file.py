@@ -1,9 +1,9 @@
-"""The file that an object is gathered in, beside the one that it is to become.
+"""The part file of a download, beside its target.
 
-Law: a part file belongs to one version of the object, whose nuid its name has, and to one download
-at a time, in whatever process: a lock says so, which ends with a process that is killed. A second
-download gathers in a file that nobody goes on with. So does one that finds something else under the
-name: bytes go into a regular file of this user's that has no other name, and through no link.
+Law: a part file belongs to one version of the object, whose nuid is in its name, and to one
+download at a time in all processes, by a lock that ends with its process. A second download writes
+a private part file, which no later one resumes. So does a download that finds a foreign file under
+the name: bytes are only written to a regular file of this user with one name, and through no link.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import BinaryIO
 from natsstream.errors import UsageError
 
 _READ_BYTES = 1 << 20
-# One step of hashing what is there; a cancelled download waits for it.
+# One step of hashing an earlier download; a cancelled download waits for it.
 _STEP_BYTES = 16 << 20
 # A file's name has 255 bytes at most; a version, a token and the ending come on top.
 _NAME_BYTES_MAX = 150
@@ -31,13 +31,13 @@ _CLAIMS_MAX = 10
 
 
 class PartFile:
-    """A file on its way to becoming another one.
+    """The part file of one download.
 
     Attributes:
-        done: Bytes in it that are the object's, as far as anybody knows.
+        done: Bytes of the object in it, unverified.
 
     Args:
-        target: What it is to become.
+        target: The download's target.
         nuid: The object's version.
     """
 
@@ -47,19 +47,19 @@ class PartFile:
         self._path = part_path(target, nuid)
         self._file: BinaryIO | None = None
         self._is_shared = True
-        # Of what an earlier download has left; without that, the reader verifies all of it.
+        # Only for a resumed download; the reader verifies a whole one.
         self._hash = None
 
     @property
     def is_kept(self) -> bool:
-        """True when a later download can go on with it."""
+        """True if a later download can resume it."""
         return self._is_shared
 
     def open(self) -> None:
         """Claim the file.
 
         Raises:
-            OSError: It can not be written there, or the target is a folder.
+            OSError: The file cannot be written, or the target is a folder.
         """
         if self._target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self._target))
@@ -70,14 +70,14 @@ class PartFile:
                 self._path = self._path.with_suffix(f".{secrets.token_hex(4)}.part")
                 self._file = _opened(self._path, os.O_EXCL)
         except OSError as error:
-            # The caller knows of the target; its folder is what is wrong.
+            # The caller knows the target, so the error names that.
             raise OSError(error.errno, error.strerror, str(self._target)) from error
 
     def take_over(self, size_max: int) -> bool:
-        """Take over some of what an earlier download has left; True when there is more.
+        """Hash some bytes of an earlier download; return True if there are more.
 
         Args:
-            size_max: The object's bytes; a file with more of them is none of it.
+            size_max: The object's bytes; a file with more is discarded.
         """
         file = self._opened()
         if os.fstat(file.fileno()).st_size > size_max:
@@ -95,15 +95,15 @@ class PartFile:
         return True
 
     def restart(self) -> None:
-        """Forget what is in it."""
+        """Discard all bytes."""
         self._opened().truncate(0)
         self._hash, self.done = None, 0
 
     def append(self, pieces: list[bytes]) -> None:
-        """Write pieces behind what is there.
+        """Append pieces.
 
         Raises:
-            OSError: They can not be written.
+            OSError: They cannot be written.
         """
         file = self._opened()
         file.seek(self.done)
@@ -111,19 +111,19 @@ class PartFile:
         if self._hash is not None:
             self._hash.update(block)
         left = memoryview(block)
-        while left:  # A file without a buffer may take less than it was given.
+        while left:  # A file without a buffer may write less.
             left = left[file.write(left) :]
         self.done += len(block)
 
     def digest(self) -> bytes | None:
-        """Return the SHA-256 of it; None where no earlier download has left anything."""
+        """Return the SHA-256 of a resumed download; None for one from the start."""
         return None if self._hash is None else self._hash.digest()
 
     def finish(self) -> None:
-        """Let it become the target.
+        """Rename it to the target.
 
         Raises:
-            OSError: It can not.
+            OSError: It cannot be renamed.
         """
         file = self._opened()
         os.fsync(file.fileno())
@@ -141,7 +141,7 @@ class PartFile:
             self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leave it to others."""
+        """Close the file, which ends its lock."""
         if self._file is not None:
             self._file.close()
 
@@ -152,16 +152,16 @@ class PartFile:
 
 
 def part_path(target: Path, nuid: str) -> Path:
-    """Return where an object is gathered before it is whole."""
+    """Return the path of the part file of a target."""
     is_plain = nuid.isalnum() and nuid.isascii() and len(nuid) <= _PLAIN_NUID_CHARS_MAX
-    # Other clients' may have what names of files may not.
+    # Other clients' nuids may have characters that are illegal in file names.
     version = nuid if is_plain else hashlib.sha256(nuid.encode()).hexdigest()[:22]
     stem = os.fsencode(target.name)[:_NAME_BYTES_MAX].decode(errors="ignore")
     return target.with_name(f"{stem}.{version}.part")
 
 
 def _opened(path: Path, flags: int = 0) -> BinaryIO:
-    # A pipe under the name must not hold the thread up; for a file it means nothing.
+    # O_NONBLOCK: a pipe under the name must not block the thread.
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, name, 0)  # Not on every system.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)
@@ -169,13 +169,13 @@ def _opened(path: Path, flags: int = 0) -> BinaryIO:
 
 
 def _claim(path: Path) -> BinaryIO | None:
-    """Open a file that no other download has; None where one has it, or it is no file of ours."""
+    """Open the file; return None if another download has it, or it is a foreign file."""
     for _ in range(_CLAIMS_MAX):
         try:
             file = _opened(path)
         except OSError:
             if os.path.lexists(path):
-                return None  # A link, a folder, or a file that is another user's.
+                return None  # A link, a folder, or another user's file.
             raise
         try:
             if not _is_ours(os.fstat(file.fileno())) or not _lock(file):
@@ -187,19 +187,19 @@ def _claim(path: Path) -> BinaryIO | None:
         except BaseException:
             file.close()
             raise
-        file.close()  # It has become a target between the two.
+        file.close()  # Another download has renamed it meanwhile.
     return None
 
 
-def _is_ours(found: os.stat_result) -> bool:
-    """Tell whether a file may be written: a regular one, of this user, with one name or none."""
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+def _is_ours(status: os.stat_result) -> bool:
+    """Return True for a regular file of this user with at most one name."""
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         return False
-    return sys.platform == "win32" or found.st_uid == os.geteuid()
+    return sys.platform == "win32" or status.st_uid == os.geteuid()
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Lock a file until it is closed; False when another one holds it."""
+    """Lock a file until it is closed; return False if it is locked already."""
     if sys.platform == "win32":
         return True
     import fcntl  # noqa: PLC0415 - not on every system.

@@ -1,4 +1,4 @@
-"""What an object store is and how full it is, at one moment."""
+"""The status of an object store: its size and its configuration."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from natsstream.units import NS_PER_SECOND, duration_ns
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreStatus(ViewStatus):
-    """An object store at one moment.
+    """The status of an object store at one moment.
 
     Attributes:
-        name: Its name.
-        config: Its configuration.
-        stream: Its stream's info, whole, with the servers that hold it.
+        name: The store's name.
+        config: The store's configuration.
+        stream: The whole info of its stream, with the servers that store it.
     """
 
     config: ObjectBucketConfig
 
     @classmethod
     def from_stream(cls, info: StreamInfo) -> ObjectStoreStatus:
-        """Return the status of a store by its stream's info."""
+        """Return the status of a store from its stream's info."""
         config = ObjectBucketConfig.from_stream(info.config)
         return cls(config.name, config, info)
 
     @property
     def size(self) -> int:
-        """Bytes that its stream holds: chunks, what it says of its objects, and bookkeeping."""
+        """Bytes stored: chunks, metas, and the server's bookkeeping."""
         return self.stream.state.bytes
 
     @property
     def messages(self) -> int:
-        """Messages that its stream holds: chunks, and one for each object, also a deleted one."""
+        """Messages stored: chunks, and a meta for each object, deleted ones included."""
         return self.stream.state.messages
 
     @property
     def description(self) -> str:
-        """Free text; empty for none."""
+        """Free text, or empty."""
         return self.config.description or ""
 
     @property
     def ttl(self) -> float | None:
-        """Seconds after which an object is forgotten; None for never."""
+        """Seconds after which an object expires; None is never."""
         return duration_ns(self.config.ttl or 0) / NS_PER_SECOND or None
 
     @property
     def is_sealed(self) -> bool:
-        """True where nothing can be stored or removed any more."""
+        """True if writes and removals are refused forever."""
         return bool(self.stream.config.sealed)

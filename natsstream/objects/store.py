@@ -42,7 +42,7 @@ class ObjectStore:
         name: The store's name.
         stream: The store's stream, for backups, step-downs and the like.
         config: The store's configuration when it was opened.
-        change: What the call that returned the store did: create it, change fields, or nothing.
+        change: The change by the call that returned the store: created, updated or none.
     """
 
     def __init__(self, meta_store: MetaStore) -> None:

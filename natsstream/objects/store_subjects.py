@@ -1,7 +1,7 @@
-"""Where a store's objects are: the subjects of its chunks and of what it says of its objects.
+"""The subjects of a store: those of its chunks and those of its metas.
 
-Law: every client writes these subjects as they are, also where it reaches JetStream under a domain
-or an API prefix: servers map `$OBJ.` there, which nobody writes, and not `$O.`.
+Law: every client publishes to these subjects as they are, also through a domain or an API prefix:
+servers map `$OBJ.` there, which no client publishes to, and not `$O.`.
 Source: ADR-20; nats.go jetstream/object.go; nats-server jetstream_api.go generateJSMappingTable.
 """
 
@@ -23,41 +23,41 @@ class StoreSubjects:
     """The subjects of one store.
 
     Attributes:
-        bucket: Its name.
+        bucket: The store's name.
     """
 
     bucket: str
 
     @property
     def stream(self) -> str:
-        """The stream that holds it."""
+        """The name of its stream."""
         return STREAM_PREFIX + self.bucket
 
     @property
     def chunk_filter(self) -> str:
-        """All subjects of chunks."""
+        """The filter for all chunks."""
         return _CHUNKS.format(self.bucket) + ">"
 
     @property
     def meta_filter(self) -> str:
-        """All subjects of what the store says of its objects."""
+        """The filter for all metas."""
         return _METAS.format(self.bucket) + ">"
 
     def chunk_subject(self, nuid: str) -> str:
-        """Return the subject of the chunks that are kept under a nuid."""
+        """Return the subject of the chunks with a nuid."""
         return _CHUNKS.format(self.bucket) + nuid
 
     def nuid_of(self, subject: str) -> str:
-        """Return the nuid in the subject of chunks."""
+        """Return the nuid in a subject of chunks."""
         return subject[len(_CHUNKS.format(self.bucket)) :]
 
     def meta_subject(self, name: str) -> str:
-        """Return the subject of what the store says of an object."""
+        """Return the subject of an object's meta."""
         encoded = base64.urlsafe_b64encode(name.encode()).decode()
         return _METAS.format(self.bucket) + encoded
 
     def name_of(self, subject: str) -> str | None:
-        """Return the object's name in such a subject; None where no client would write it."""
+        """Return the object's name in a meta's subject; None if no client writes that subject."""
         encoded = subject[len(_METAS.format(self.bucket)) :]
         try:
             name = base64.b64decode(encoded.encode("ascii"), altchars=b"-_", validate=True).decode()
@@ -67,6 +67,6 @@ class StoreSubjects:
 
 
 def domain_of(api_prefix: str) -> str:
-    """Return the domain that requests under a prefix go to; empty where the prefix names none."""
-    found = _DOMAIN_PREFIX.fullmatch(api_prefix)
-    return found[1] if found else ""
+    """Return the domain in an API prefix, or an empty text."""
+    match = _DOMAIN_PREFIX.fullmatch(api_prefix)
+    return match[1] if match else ""

@@ -63,24 +63,21 @@ STREAM_FIELDS: Mapping[str, str] = {
 }
 
 
-def _is_bucket(config: StreamConfig) -> bool:
-    """Tell whether a stream is a bucket, as nats.go does: by name, and by keeping a history."""
-    named = BUCKET.is_named(config.name) and is_legal_name(BUCKET.name_of(config.name))
-    return named and (config.max_msgs_per_subject or 0) >= 1
+def _mismatch(config: StreamConfig) -> str:
+    """Return why a stream is no bucket, by nats.go's rules: its name, and no history."""
+    if is_legal_name(BUCKET.name_of(config.name)) and (config.max_msgs_per_subject or 0) >= 1:
+        return ""
+    return f"max_msgs_per_subject is {config.max_msgs_per_subject}"
 
 
 BUCKET: Kind = Kind(
     noun="bucket",
-    plural="buckets",
-    door="js.kv",
+    manager="js.kv",
     prefix=STREAM_PREFIX,
-    absent="bucket {name} does not exist",
-    absent_hint="js.kv.create() or js.kv.ensure() makes it",
-    is_one=_is_bucket,
-    seen=lambda config: f"max_msgs_per_subject is {config.max_msgs_per_subject}",
-    trait="a bucket keeps a history of each key, 1 or more",
+    mismatch=_mismatch,
+    requirement="a bucket keeps a history of each key, 1 or more",
     fields=STREAM_FIELDS,
-    filled_in={},
+    server_defaults={},
 )
 """What a bucket is among the views of streams."""
 

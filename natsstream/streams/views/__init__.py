@@ -1,1 +1,1 @@
-"""What views of a stream share: buckets and object stores, told by their own names."""
+"""The shared parts of views of a stream: buckets and object stores, under their own names."""

@@ -1,7 +1,7 @@
-"""How two configurations of a view's stream differ, by the view's own names.
+"""Compares configurations of a view's stream, under the view's own names.
 
-Law: what follows from another field, as the duplicate window does from the ttl, is not told beside
-it as a difference.
+Law: a field that follows from another one, as the duplicate window from the ttl, is not reported
+beside it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _WINDOW_NS = 120 * NS_PER_SECOND
 
 
 def view_change(kind: Kind, change: ConfigChange) -> ConfigChange:
-    """Return what was done to a stream, by the names of what it holds."""
+    """Return a change of a stream under the view's names."""
     named = tuple(
         FieldChange(*_as_view(kind, each.name, each.before, each.after), each.refusal)
         for each in change.fields
-        # What every one has is no news of a new one.
+        # A new view reports its own fields only.
         if change.action != "created" or each.name in kind.names
     )
     return ConfigChange(kind.name_of(change.name), change.action, named)
@@ -31,28 +31,28 @@ def view_change(kind: Kind, change: ConfigChange) -> ConfigChange:
 def differences(
     kind: Kind, wanted: StreamConfig, held: StreamConfig
 ) -> dict[str, tuple[object, object]]:
-    """Return the fields in which a stream is other than that of a new thing of the kind.
+    """Return the fields in which a stream differs from that of a new view.
 
     Args:
-        kind: What the stream holds.
-        wanted: The stream of the new one.
-        held: The stream as the server has it.
+        kind: The view's kind.
+        wanted: The stream of the new view.
+        held: The stream on the server.
 
     Returns:
-        Name to the server's value and the wanted one.
+        The server's value and the wanted one, by name.
     """
     body = held.to_json()
-    # What the server has and a new one leaves out differs too, as far as it says something.
+    # A field that the new stream leaves out differs too, unless its value means the default.
     unsaid = {
         name: getattr(held, name, held.extra.get(name))
         for name in set(held.given()) - set(wanted.given())
-        if meaning(body.get(json_name(name))) != meaning(kind.filled_in.get(name))
+        if meaning(body.get(json_name(name))) != meaning(kind.server_defaults.get(name))
         and name not in ("duplicate_window", "metadata")
     }
     found = {each.name: (each.before, each.after) for each in stream_changed(wanted, body).fields}
     found |= {name: (value, None) for name, value in unsaid.items()}
     if "max_age" in found or wanted.mirror is not None:
-        # It follows from the former, and servers drop a mirror's.
+        # It follows from max_age, and servers drop a mirror's.
         found.pop("duplicate_window", None)
     elif wanted.duplicate_window is None and held.duplicate_window is not None:
         usual_ns = window_ns(duration_ns(held.max_age or 0))
@@ -69,19 +69,19 @@ def differences(
 def extra_fields(
     kind: Kind, usual: Mapping[str, object], config: StreamConfig
 ) -> dict[str, object]:
-    """Return the stream's fields that are other than those of a new thing of the kind.
+    """Return the stream's fields that differ from those of every client's views.
 
     Args:
-        kind: What the stream holds.
-        usual: What every client sends beyond the fields of the kind, by the server's names.
+        kind: The view's kind.
+        usual: The fields that every client sends beside the view's own, by the server's names.
         config: The stream.
     """
-    own = {*map(json_name, kind.names), "name", *kind.own}
-    filled_in = dict(kind.filled_in)
+    own = {*map(json_name, kind.names), "name", *kind.derived}
+    filled_in = dict(kind.server_defaults)
     if config.mirror is None:
         filled_in["duplicate_window"] = window_ns(duration_ns(config.max_age or 0))
     else:
-        own.add("duplicate_window")  # Clusters drop it, single servers when they start again.
+        own.add("duplicate_window")  # Clusters drop it; single servers do when they restart.
     held, usual = {**filled_in, **config.to_json()}, {**filled_in, **usual}
     return {
         name: held.get(name, False)
@@ -91,7 +91,7 @@ def extra_fields(
 
 
 def window_ns(ttl_ns: int) -> int:
-    """Return the duplicate window: two minutes, and never longer than what is kept.
+    """Return the duplicate window: two minutes, or the ttl if that is shorter.
 
     Servers refuse to remember ids for longer than messages.
     """

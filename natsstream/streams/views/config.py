@@ -1,7 +1,7 @@
-"""What the configurations of views share: a thing's fields as those of its stream, and back.
+"""The base of all configurations of views: a view's fields as those of its stream, and back.
 
-Law: what is made is what nats.go makes, field by field, so that anybody's create over it is
-idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
+Law: a new stream is nats.go's, field by field, so a create by any client over it is idempotent.
+All other fields of a stream are kept in `extra`: a round trip loses none.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _EXTRA_HINT = "give {field of the stream: value}, with the server's names and JS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewConfig(ABC):
-    """What a view keeps, for how long, and where; the classes of each kind say more.
+    """The configuration of a view; each kind has a subclass.
 
-    None in a field means the default where one is made, and "as it is" where one is changed.
+    None in a field means the default in a create, and "leave it" in an update.
 
     Attributes:
         name: Letters, digits, `-` and `_`.
         description: At most 4 KiB.
-        ttl: Seconds after which a record is forgotten; 0, the default, is never.
-        max_bytes: Bytes of all, beyond which writes are refused; -1, the default, is no limit.
+        ttl: Seconds after which a record expires; 0, the default, is never.
+        max_bytes: Bytes in all, above which writes are refused; -1, the default, is no limit.
         storage: "file" (default) or "memory".
         replicas: 1 to 5; default 1.
         placement: Cluster and tags.
         compression: True compresses on disk (2.10).
         metadata: Free text by key; `_nats.` keys belong to the server.
-        extra: Fields of the stream, by the server's names, that are other than every client's.
+        extra: Fields of the stream that differ from every client's, by the server's names.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ViewConfig(ABC):
         if self.ttl is not None:
             check_duration(self.ttl, f"ttl {of}")
         _check_extra(kind, self.extra, of)
-        # The stream's own rules find the rest, and make its parts of mappings.
+        # The stream's own rules check the rest, and convert mappings.
         stream = self.to_stream()
         for name in ("placement", "republish"):
             if name in kind.fields:
@@ -79,11 +79,11 @@ class ViewConfig(ABC):
 
     @classmethod
     def of(cls, config: Self | str, given: dict[str, Any]) -> Self:
-        """Return a configuration that was given as itself, or as a name and keywords.
+        """Return a configuration from itself, or from a name and keywords.
 
         Raises:
-            ConfigError: It was given both ways, or a field is unknown or has no legal value.
-            BucketNameError: No client would take the name.
+            ConfigError: Both are given, or a field is unknown or has no legal value.
+            BucketNameError: The name is not legal in every client.
         """
         if isinstance(config, cls):
             if given:
@@ -97,16 +97,16 @@ class ViewConfig(ABC):
 
     @abstractmethod
     def to_stream(self) -> StreamConfig:
-        """Return the stream of a new one: all that nats.go sends.
+        """Return the stream of a new view: all fields that nats.go sends.
 
         Cost: no request.
         """
 
     def to_changes(self, held: StreamConfig) -> StreamConfig:
-        """Return only what is given here, as changes of the stream that there is.
+        """Return only the given fields, as changes of an existing stream.
 
         Args:
-            held: The stream as it is.
+            held: The stream on the server.
 
         Cost: no request.
         """
@@ -114,10 +114,10 @@ class ViewConfig(ABC):
 
     @classmethod
     def from_stream(cls, config: StreamConfig) -> Self:
-        """Return the configuration of one that exists; nothing is checked.
+        """Return the configuration of an existing view, unchecked.
 
         Args:
-            config: Its stream's.
+            config: Its stream's configuration.
 
         Cost: no request.
         """
@@ -134,32 +134,32 @@ class ViewConfig(ABC):
         return made
 
     def differences(self, held: StreamConfig) -> dict[str, tuple[object, object]]:
-        """Return the fields in which what exists is other than a new one, by their names here.
+        """Return the fields in which an existing stream differs from a new view's.
 
         Args:
-            held: The stream as the server has it.
+            held: The stream on the server.
 
         Returns:
-            Name to the server's value and the wanted one.
+            The server's value and the wanted one, by name.
         """
         return differences(self.kind, self.to_stream(), held)
 
     @classmethod
     @abstractmethod
     def _usual(cls, config: StreamConfig) -> dict[str, object]:
-        """Return what every client sends beyond these fields, by the server's names."""
+        """Return the fields that every client sends beside these, by the server's names."""
 
     def _check_own(self, of: str) -> None:
-        """Refuse values of fields that this kind alone has."""
+        """Check the fields of this kind alone."""
         del of
 
     def _value(self, name: str, value: object) -> object:
-        """Return the stream's value of a field that this kind alone has."""
+        """Return the stream's value for a field of this kind alone."""
         del name
         return value
 
     def _given(self, unless: ViewConfig | None = None) -> dict[str, object]:
-        """Return what is set here and not in the other one, by the stream's Python names."""
+        """Return the fields set here and not in the other one, by the stream's Python names."""
         given: dict[str, object] = {"name": self.kind.stream_of(self.name)}
         for name, theirs in self.kind.fields.items():
             value = getattr(self, name)
@@ -172,10 +172,10 @@ class ViewConfig(ABC):
         return given
 
     def _changed(self, held: StreamConfig) -> dict[str, object]:
-        """Return what is given here and other than it is, by the stream's Python names."""
-        # What is said as the server says it stays, also where no client of views made it.
+        """Return the fields given here that differ, by the stream's Python names."""
+        # A value that means the server's own leaves the stream as it is, whoever created it.
         body = self._given(unless=type(self).from_stream(held))
-        # A mirror's window means nothing, but a server that has one compares it with the ttl.
+        # A mirror's window has no effect, but a server that has one compares it with the ttl.
         has_window = held.mirror is None or bool(held.duplicate_window)
         if has_window and "max_age" in body:
             ttl_ns = duration_ns(self.ttl or 0)
@@ -205,7 +205,7 @@ def _check_extra(kind: Kind, extra: object, of: str) -> None:
     ours = {json_name(theirs): name for theirs, name in kind.names.items()} | {"name": "name"}
     for name in cast("Mapping[object, object]", extra):
         text = check_text(name, f"a name in extra {of}")
-        if text in ours or text in kind.names or text in kind.own:
+        if text in ours or text in kind.names or text in kind.derived:
             mine = ours.get(text) or kind.names.get(text)
             way = f"give {mine} instead" if mine else "leave it out"
             raise ConfigError(f"extra {of} has {text}", hint=way)

@@ -1,7 +1,6 @@
-"""What kind of thing a view makes of a stream: its words, its name, and its fields.
+"""A kind of view: its words, the names of its streams, and its fields.
 
-Law: what the server said of a stream (`code`, `err_code`, `description`) goes along where the same
-is told of the thing in it.
+Law: an error of a view has the `code`, `err_code` and `description` of the stream's error.
 """
 
 from __future__ import annotations
@@ -29,46 +28,38 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of thing that is a stream.
+    """A kind of view of a stream, such as a bucket.
 
     Attributes:
-        noun: What one is called.
-        plural: What several are called.
-        door: Where users make them.
-        prefix: What stands before a name in that of its stream.
-        absent: That there is none; `{name}` is its name.
-        absent_hint: What to do then.
-        is_one: Tells whether a stream is one.
-        seen: What a stream has that makes it none.
-        trait: What each one has.
-        fields: Python name of a field to that of the stream's field which holds it.
-        own: More fields of the stream that follow from the name, by the server's names.
-        filled_in: What servers write where a new one says nothing, by the server's names.
+        noun: The word for one.
+        manager: Where users create them.
+        prefix: The start of its stream's name, before its own name.
+        mismatch: Returns why a stream with such a name is none of the kind, or an empty text.
+        requirement: The trait that `mismatch` looks for.
+        fields: The stream's field by the view's field, as Python names.
+        derived: More of the stream's fields, which follow from the name, by the server's names.
+        server_defaults: Values that servers fill in, by the server's names.
     """
 
     noun: str
-    plural: str
-    door: str
+    manager: str
     prefix: str
-    absent: str
-    absent_hint: str
-    is_one: Callable[[StreamConfig], bool]
-    seen: Callable[[StreamConfig], str]
-    trait: str
+    mismatch: Callable[[StreamConfig], str]
+    requirement: str
     fields: Mapping[str, str]
-    own: frozenset[str] = frozenset()
-    filled_in: Mapping[str, object]
+    derived: frozenset[str] = frozenset()
+    server_defaults: Mapping[str, object]
 
     @property
     def names(self) -> dict[str, str]:
-        """The stream's Python name of a field to the thing's."""
+        """The view's field by the stream's field, as Python names."""
         return {theirs: name for name, theirs in self.fields.items()}
 
     def check_name(self, name: object) -> str:
-        """Return a name.
+        """Return a legal name.
 
         Raises:
-            BucketNameError: No client would take it.
+            BucketNameError: The name is not legal in every client.
         """
         text = check_text(name, f"the {self.noun}'s name", error=BucketNameError)
         if not text:
@@ -77,46 +68,50 @@ class Kind:
             )
         if not _LEGAL_NAME.fullmatch(text):
             raise BucketNameError(
-                f"{self.noun} name {text[:80]!r} has a character that it can not have",
+                f"{self.noun} name {text[:80]!r} has an illegal character",
                 hint="use letters, digits, '-' and '_'",
             )
         room = STREAM_NAME_BYTES_MAX - len(self.prefix)
         if len(text) > room:
             raise BucketNameError(
                 f"{self.noun} name {text[:40]!r}... exceeds {room} bytes",
-                hint="servers name files by it; shorten it",
+                hint="servers name files after it; shorten it",
             )
         return text
 
     def is_named(self, stream: str) -> bool:
-        """Tell whether a stream has the name of one."""
+        """Return True if a stream has the name of this kind."""
         return stream.startswith(self.prefix)
 
+    def is_one(self, config: StreamConfig) -> bool:
+        """Return True if a stream is of this kind."""
+        return self.is_named(config.name) and not self.mismatch(config)
+
     def name_of(self, stream: str) -> str:
-        """Return the name of the thing in a stream."""
+        """Return the view's name for the name of its stream."""
         return stream.removeprefix(self.prefix)
 
     def stream_of(self, name: object) -> str:
-        """Return the name of the stream that holds one.
+        """Return the name of a view's stream.
 
         Raises:
-            BucketNameError: No client would take the thing's name.
+            BucketNameError: The view's name is not legal in every client.
         """
         return self.prefix + self.check_name(name)
 
     def not_found(self, name: str, error: StreamNotFoundError) -> BucketNotFoundError:
-        """Return the error of one that does not exist."""
+        """Return the error of a view that does not exist."""
         return BucketNotFoundError(
-            self.absent.format(name=name),
+            f"{self.noun} {name} does not exist",
             code=error.code,
             err_code=error.err_code,
             description=error.description,
-            hint=self.absent_hint.format(name=name),
+            hint=f"create it: await {self.manager}.create({name!r})",
         )
 
     @contextmanager
     def translate_errors(self, name: str) -> Generator[None]:
-        """Tell of the thing where something tells of its stream."""
+        """Raise BucketNotFoundError for the view instead of StreamNotFoundError."""
         try:
             yield
         except BucketNotFoundError:
@@ -130,25 +125,25 @@ class Kind:
         differences: Mapping[str, tuple[object, object]],
         error: StreamExistsError,
     ) -> BucketExistsError:
-        """Return the error of one that is there with another configuration.
+        """Return the error of a view that exists with another configuration.
 
         Args:
             name: Its name.
-            differences: The fields that differ: what the server has, and what was asked for.
-            error: What the server said.
+            differences: The fields that differ: the server's value and the wanted one.
+            error: The server's error.
         """
         exists = BucketExistsError(
             f"{self.noun} {name} exists with another configuration: {described(differences)}",
             code=error.code,
             err_code=error.err_code,
             description=error.description,
-            hint=f"{self.door}.get() opens it as it is, {self.door}.ensure() changes what differs",
+            hint=f"{self.manager}.get() opens it as it is, {self.manager}.ensure() updates it",
         )
         exists.differences = dict(differences)
         return exists
 
-    def check(self, config: StreamConfig) -> None:
-        """Refuse a stream that has the name of one and is none.
+    def check_stream(self, config: StreamConfig) -> None:
+        """Refuse a stream that has the name of this kind and is not of it.
 
         Raises:
             NotABucketError: It is none.
@@ -156,11 +151,11 @@ class Kind:
         if not self.is_one(config):
             raise NotABucketError(
                 f"stream {config.name} is no {self.noun}",
-                detail=self.seen(config),
-                hint=f"{self.trait}; js.streams opens the stream",
+                detail=self.mismatch(config),
+                hint=f"{self.requirement}; js.streams opens the stream",
             )
 
 
 def is_legal_name(name: str) -> bool:
-    """Tell whether every client takes a name, as far as its characters go."""
+    """Return True if a name has legal characters only."""
     return bool(_LEGAL_NAME.fullmatch(name))

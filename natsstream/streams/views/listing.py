@@ -1,6 +1,6 @@
-"""Goes through the views of one kind in an account.
+"""Lists the views of one kind in an account.
 
-Law: what the servers name and can not describe is never left out in silence.
+Law: a view that the servers name and cannot describe is never skipped silently.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from natsstream.streams.views.kind import Kind
 
 
 class ViewListing:
-    """The streams of a kind, to be read with `async for`; each loop asks anew."""
+    """The streams of a kind, read with `async for`; each loop requests them again."""
 
     def __init__(
         self, js: JetStreamContext, on_missing: OnMissing, kind: Kind, subject: str | None = None
     ) -> None:
         check_on_missing(on_missing)
-        # A stream that is missing and of another kind is nobody's concern here.
+        # Only missing streams of this kind matter here.
         self._streams: StreamListing = js.streams.list(subject=subject, on_missing="report")
         self._kind = kind
         self._raises = on_missing == "raise"
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those whose servers did not answer in time, in the loop so far."""
+        """Names whose servers did not answer in time, in the loop so far."""
         kind = self._kind
         return tuple(kind.name_of(name) for name in self._streams.missing if kind.is_named(name))
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Those that no server can run now, with the reason."""
+        """Names that no server can run now, with the reason."""
         kind, offline = self._kind, self._streams.offline.items()
         return {kind.name_of(name): reason for name, reason in offline if kind.is_named(name)}
 
@@ -43,7 +43,7 @@ class ViewListing:
             if self._kind.is_one(info.config):
                 yield info
         if self._raises:
-            check_whole(self._kind.plural, self.missing, self.offline)
+            check_whole(f"{self._kind.noun}s", self.missing, self.offline)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

@@ -1,7 +1,6 @@
-"""Makes, finds and deletes views of one kind, for `js.kv` and `js.objects`.
+"""Creates, opens and deletes views of one kind; the base of `js.kv` and `js.objects`.
 
-Law: a view that another client made is opened as it is, and no call changes a field of it that was
-not given.
+Law: a view of another client is opened as it is, and no call changes a field that was not given.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
     """The views of one kind in an account.
 
     Args:
-        js: Where they are.
-        configs: The class of their configurations.
+        js: The JetStream context.
+        configs: The class of the views' configurations.
     """
 
     def __init__(self, js: JetStreamContext, configs: type[ConfigT]) -> None:
@@ -58,7 +57,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
             await self._check_new(wanted)
             try:
                 return await self._open(await self._js.streams.create(wanted.to_stream()))
-            except StreamExistsError:  # Somebody else was faster, with another configuration.
+            except StreamExistsError:  # Another client was faster, with another configuration.
                 stream = await self._stream(wanted.name)
         return await self._changed(stream, wanted)
 
@@ -83,10 +82,10 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
                 yield self._kind.name_of(name)
 
     async def _stream(self, name: str) -> Stream:
-        """Return the stream of a view that exists."""
+        """Return the stream of an existing view."""
         with self._kind.translate_errors(name):
             stream = await self._js.streams.get(self._kind.stream_of(name))
-        self._kind.check(stream.cached.config)
+        self._kind.check_stream(stream.cached.config)
         return stream
 
     async def _changed(self, stream: Stream, wanted: ConfigT) -> ViewT:
@@ -99,10 +98,10 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
 
     @abstractmethod
     async def _open(self, stream: Stream) -> ViewT:
-        """Return the view of a stream that is one."""
+        """Return the view of a stream."""
 
     async def _check_new(self, wanted: ConfigT) -> None:
-        """Refuse what would do harm if it were made."""
+        """Refuse a new view that would do harm."""
 
     async def _check_change(
         self, wanted: ConfigT, held: StreamConfig, changes: StreamConfig
@@ -110,7 +109,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         """Refuse a change that would do harm."""
 
     async def _existing(self, wanted: ConfigT, error: StreamExistsError) -> Stream:
-        """Return what is there where nothing differs by the view's words; it stays as it is."""
+        """Return the existing stream if no field of the view differs, else raise."""
         stream = await self._stream(wanted.name)
         differences = wanted.differences(stream.cached.config)
         if differences:
@@ -122,6 +121,6 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
 
 
 def _changes(wanted: ViewConfig, held: StreamInfo) -> ConfigChange:
-    """Return what a configuration changes of a stream."""
+    """Return the changes that a configuration makes to a stream."""
     body = cast("Mapping[str, object]", held.raw["config"])
     return stream_changed(wanted.to_changes(held.config), body)

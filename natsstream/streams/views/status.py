@@ -1,6 +1,6 @@
-"""What a view is at one moment, as far as every kind has it.
+"""The status of a view, as far as every kind has it.
 
-Law: what the server said is kept whole in `stream`; nothing here is counted by us.
+Law: `stream` has the server's answer whole; no number is counted here.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from natsstream.streams.views.config import ViewConfig
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
-    """A view at one moment.
+    """The status of a view at one moment.
 
     Attributes:
-        name: Its name.
-        config: Its configuration.
-        stream: Its stream's info, whole, with the servers that hold it.
+        name: The view's name.
+        config: The view's configuration.
+        stream: The whole info of its stream, with the servers that store it.
     """
 
     name: str
@@ -30,22 +30,22 @@ class ViewStatus:
 
     @property
     def revision(self) -> int:
-        """The newest sequence; 0 where nothing was ever written."""
+        """The last sequence; 0 before the first write."""
         return self.stream.state.last_seq
 
     @property
     def storage(self) -> Literal["file", "memory"]:
-        """Where it is kept."""
+        """Where its messages are stored."""
         return self.config.storage or "file"
 
     @property
     def replicas(self) -> int:
-        """On how many servers it is kept."""
+        """How many servers store it."""
         return self.config.replicas or 1
 
     @property
     def is_compressed(self) -> bool:
-        """True where it is compressed on disk."""
+        """True if it is compressed on disk."""
         return bool(self.config.compression)
 
     @property
@@ -55,5 +55,5 @@ class ViewStatus:
 
     @property
     def backing_store(self) -> str:
-        """What keeps it, as other clients show it too: always JetStream."""
+        """The kind of storage, as other clients report it: always JetStream."""
         return "JetStream"

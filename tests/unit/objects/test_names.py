@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.api.names import SUBJECT_BYTES_MAX, check_subject
+from natsstream.api.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX, check_subject
 from natsstream.errors import BucketNameError, ConfigError, ObjectNameError
 from natsstream.objects.describing import Description
 from natsstream.objects.info import ObjectInfo
+from natsstream.objects.kind import STORE
 from natsstream.objects.names import (
-    BUCKET_NAME_CHARS_MAX,
-    check_bucket_name,
     check_object_name,
     is_nuid,
     name_bytes_max,
@@ -21,6 +20,7 @@ from natsstream.objects.names import (
 from natsstream.objects.store_subjects import StoreSubjects
 
 PLACE = StoreSubjects("files")
+STORE_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len("OBJ_")
 
 
 def test_subjects_are_those_of_every_client() -> None:
@@ -74,17 +74,17 @@ def test_a_subject_that_no_client_would_write_has_no_name(subject: str) -> None:
     assert PLACE.name_of(f"$O.files.M.{subject}") is None
 
 
-@pytest.mark.parametrize("bucket", ["a", "A-b_9", "x" * BUCKET_NAME_CHARS_MAX])
+@pytest.mark.parametrize("bucket", ["a", "A-b_9", "x" * STORE_NAME_CHARS_MAX])
 def test_names_of_stores_are_letters_digits_dashes(bucket: str) -> None:
-    assert check_bucket_name(bucket) == bucket
+    assert STORE.check_name(bucket) == bucket
 
 
 @pytest.mark.parametrize(
-    "bucket", ["", "a.b", "a b", "a*", ">", "é", "a\n", "x" * (BUCKET_NAME_CHARS_MAX + 1), 5, None]
+    "bucket", ["", "a.b", "a b", "a*", ">", "é", "a\n", "x" * (STORE_NAME_CHARS_MAX + 1), 5, None]
 )
 def test_other_names_of_stores_are_refused(bucket: object) -> None:
     with pytest.raises(BucketNameError):
-        check_bucket_name(bucket)
+        STORE.check_name(bucket)
 
 
 def test_nuids_are_tokens_and_no_two_are_the_same() -> None:

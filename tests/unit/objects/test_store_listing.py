@@ -10,7 +10,7 @@ import pytest
 
 from natsstream.errors import ConfigError, UnavailableError
 from natsstream.kv.buckets.bucket_listing import BucketListing
-from natsstream.objects.store_listing import ObjectStoreListing
+from natsstream.objects.manager import ObjectStoreListing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
