@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from natsstream.consume.delivery.events import (
         ConsumerDeleted,
         ConsumerRecreated,
+        DeliveriesMissed,
+        DeliverSubjectChanged,
         LeaderChanged,
         LimitExceeded,
         Pinned,
@@ -55,9 +57,8 @@ if TYPE_CHECKING:
         Unpinned,
     )
     from natsstream.consume.delivery.meta import DeliveryMeta
-    from natsstream.consume.pull.fetched import FetchedMessages
+    from natsstream.consume.pull.fetching import FetchedMessages
     from natsstream.consume.pull.messages import ConsumerMessages
-    from natsstream.consume.push.push_events import DeliveriesMissed, DeliverSubjectChanged
     from natsstream.consume.push.subscription import PushMessages
     from natsstream.consume.work.report import WorkReport
     from natsstream.consume.work.worker import Worker
@@ -342,7 +343,7 @@ _LAZY = {
     "Counter": "streams.counters.counter",
     "Counters": "streams.counters.counters",
     "DeletedRange": "api.stream_info",
-    "DeliverSubjectChanged": "consume.push.push_events",
+    "DeliverSubjectChanged": "consume.delivery.events",
     "DeadLetter": "consume.dead_letters.letter",
     "DeadLetterQueue": "consume.dead_letters.queue",
     "DeadLetters": "consume.dead_letters.manager",
@@ -353,7 +354,7 @@ _LAZY = {
     "ValueCodec": "kv.codecs",
     "WorkReport": "consume.work.report",
     "Worker": "consume.work.worker",
-    "DeliveriesMissed": "consume.push.push_events",
+    "DeliveriesMissed": "consume.delivery.events",
     "DeliveryMeta": "consume.delivery.meta",
     "ChunkReader": "streams.chunks.getting",
     "ChunkedValue": "streams.chunks.value",
@@ -365,7 +366,7 @@ _LAZY = {
     "Expect": "publish.outgoing",
     "ExternalStream": "api.settings.source",
     "FastIngest": "publish.batches.fast",
-    "FetchedMessages": "consume.pull.fetched",
+    "FetchedMessages": "consume.pull.fetching",
     "FieldChange": "api.diff",
     "Gap": "read.progress",
     "GapFound": "read.read_events",

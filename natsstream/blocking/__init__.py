@@ -51,7 +51,7 @@ _HOMES = {
     "DeliveredMessage": "natsstream.consume.delivery.delivered",
     "DirectReads": "natsstream.read.direct.reads",
     "Election": "natsstream.kv.locks.elections",
-    "FetchedMessages": "natsstream.consume.pull.fetched",
+    "FetchedMessages": "natsstream.consume.pull.fetching",
     "JetStream": "natsstream.jetstream",
     "KeyValue": "natsstream.kv.bucket",
     "KeyValueManager": "natsstream.kv.manager",

@@ -52,6 +52,8 @@ from natsstream.consume.delivery.ack_kinds import Retry as Retry
 from natsstream.consume.delivery.backoff import Backoff as Backoff
 from natsstream.consume.delivery.events import ConsumerDeleted as ConsumerDeleted
 from natsstream.consume.delivery.events import ConsumerRecreated as ConsumerRecreated
+from natsstream.consume.delivery.events import DeliveriesMissed as DeliveriesMissed
+from natsstream.consume.delivery.events import DeliverSubjectChanged as DeliverSubjectChanged
 from natsstream.consume.delivery.events import LeaderChanged as LeaderChanged
 from natsstream.consume.delivery.events import LimitExceeded as LimitExceeded
 from natsstream.consume.delivery.events import Pinned as Pinned
@@ -59,8 +61,6 @@ from natsstream.consume.delivery.events import Reconnected as Reconnected
 from natsstream.consume.delivery.events import Unpinned as Unpinned
 from natsstream.consume.delivery.meta import DeliveryMeta as DeliveryMeta
 from natsstream.consume.pull.requests import Duration
-from natsstream.consume.push.push_events import DeliveriesMissed as DeliveriesMissed
-from natsstream.consume.push.push_events import DeliverSubjectChanged as DeliverSubjectChanged
 from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.report import WorkReport as WorkReport
 from natsstream.errors import CodecError, LockLostError, ObjectMetaError

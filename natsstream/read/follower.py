@@ -50,11 +50,11 @@ class Follower:
     """The engine of one ordered consumer; `open` makes it.
 
     Attributes:
-        tail: How far it has come.
+        progress: How far it has come.
         info: The stream when it was opened.
     """
 
-    tail: OrderedProgress
+    progress: OrderedProgress
     info: StreamInfo
 
     def __init__(
@@ -69,10 +69,10 @@ class Follower:
         self._spec = spec
         self._report = report
         self._on_event = on_event
-        self._settlement = CatchUp(is_wanted=spec.settles)
-        self._holes = MissingSequences()
+        self._catch_up = CatchUp(is_wanted=spec.settles)
+        self._missing = MissingSequences()
         self._leader = LeaderReads(
-            api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
+            api, spec.stream, spec.filters, missing=self._missing, created_ns=spec.created_ns
         )
         self._session: ReadSession[list[Message]] | None = None
         # The servers that have told of everything up to the horizon, and whether there are others.
@@ -95,12 +95,12 @@ class Follower:
     async def open(self) -> None:
         """Find the start and make the first consumer."""
         self.info = await self._leader.info()
-        self.tail = OrderedProgress(
+        self.progress = OrderedProgress(
             await self._find_start(),
             horizon=self.info.state.last_seq,
             has_filters=bool(self._spec.filters),
             stops_at_loss=self._spec.on_loss == "raise",
-            holes=self._holes,
+            missing=self._missing,
             report=self._report,
         )
         self._note_knowing(self.info)
@@ -118,7 +118,7 @@ class Follower:
     @property
     def is_caught_up(self) -> bool:
         """True when what existed has been passed, and what has replaced it if that is wanted."""
-        return self.tail.is_caught_up and self._settlement.is_done
+        return self.progress.is_caught_up and self._catch_up.is_done
 
     async def advance(self) -> list[Message]:
         """Return the next messages, or an empty list when something else happened.
@@ -137,9 +137,9 @@ class Follower:
             if not self.is_caught_up and not self._runs and self._pending == 0:
                 await self._look_at_leader()
                 return []
-            if self.tail.is_caught_up and self._settlement.has_question(self.tail.next_seq):
+            if self.progress.is_caught_up and self._catch_up.has_question(self.progress.next_seq):
                 info = await self._leader.info()
-                self._settlement.learn(info.state.last_seq, self.tail.next_seq)
+                self._catch_up.learn(info.state.last_seq, self.progress.next_seq)
                 return []
             if not self._runs:
                 run = await session.next_run()
@@ -212,7 +212,7 @@ class Follower:
 
     async def _begin(self) -> ReadSession[list[Message]]:
         """Make the next consumer."""
-        start = self.tail.begin()
+        start = self.progress.begin()
         if self._spec.consistent and start.is_last_per_subject:
             session, pending = await self._made_where_known(start)
         else:
@@ -225,7 +225,7 @@ class Follower:
         reason, self._recovery.cause = self._recovery.cause, None
         if reason is not None:
             self._report.add_reason(reason)
-            self._on_event(Recreated(reason=reason, next_seq=self.tail.next_seq))
+            self._on_event(Recreated(reason=reason, next_seq=self.progress.next_seq))
         return session
 
     async def _made_where_known(
@@ -272,34 +272,34 @@ class Follower:
         if info.cluster is None:
             return
         self._followers = max(self._followers, len(info.cluster.replicas))
-        if info.state.last_seq >= self.tail.horizon:
+        if info.state.last_seq >= self.progress.horizon:
             self._knowing.add(info.cluster.leader)
 
     async def _accept(self) -> list[Message]:
-        run, tail = self._runs[0], self.tail
-        if tail.crosses_horizon(run):
+        run, progress = self._runs[0], self.progress
+        if progress.crosses_horizon(run):
             self._runs.popleft()
-            self._runs.extendleft(reversed(split_run(run, tail.horizon)))
+            self._runs.extendleft(reversed(split_run(run, progress.horizon)))
             run = self._runs[0]
-        if tail.has_holes(run):
-            await self._leader.explain(run.sequences, tail.next_seq)
-        messages = tail.accept(run)
+        if progress.has_holes(run):
+            await self._leader.explain(run.sequences, progress.next_seq)
+        messages = progress.accept(run)
         self._runs.popleft()
         self._pending = run.pending
-        if tail.is_phase_over:
+        if progress.is_phase_over:
             self._pending = None  # What the run brought is left for the next consumer.
             await self._drop_session()
-        for gap in tail.new_gaps:
+        for gap in progress.new_gaps:
             self._on_event(GapFound(gap=gap))
-        tail.new_gaps.clear()
-        if tail.loss is not None and self._spec.on_loss == "raise":
+        progress.new_gaps.clear()
+        loss = progress.loss
+        if loss is not None and self._spec.on_loss == "raise":
             self._failure = MessagesLostError(
-                f"messages {tail.loss.first} to {tail.loss.last} of stream {self._spec.stream} "
-                f"are gone",
-                first_seq=tail.loss.first,
-                last_seq=tail.loss.last,
-                hint=f"go on with ordered(first={tail.loss.last + 1}), or follow with "
-                f'on_loss="report", which counts them in the report',
+                f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
+                first_seq=loss.first,
+                last_seq=loss.last,
+                hint=f"resume with ordered(first={loss.last + 1}), or follow with "
+                'on_loss="report", which counts them in the report',
             )
         return messages
 
@@ -309,24 +309,24 @@ class Follower:
 
     def _note_end(self) -> None:
         """Note that nothing older than this moment is left."""
-        self.tail.catch_up()
-        self._settlement.end()
+        self.progress.catch_up()
+        self._catch_up.end()
 
     async def _look_at_leader(self) -> None:
         """Find out whether an idle consumer has passed what existed, and still gets what comes."""
-        tail, now = self.tail, asyncio.get_running_loop().time()
+        progress, now = self.progress, asyncio.get_running_loop().time()
         if self.is_caught_up and (self.info.config.replicas == 1 or now < self._next_look):
             return
         if self._is_end_told():
             self._note_end()
             return
         # It may sit on a replica that lags behind, or count what is deleted.
-        found = await self._leader.next_held(tail.next_seq)
+        found = await self._leader.next_held(progress.next_seq)
         self._pending, self._next_look = None, now + _LOOK_EVERY_S
         if found is None:
             self._note_end()
-        elif found > tail.horizon:
-            tail.catch_up()
+        elif found > progress.horizon:
+            progress.catch_up()
         if found is not None and found == self._overdue:
             raise SessionBrokenError(f"the consumer does not deliver sequence {found}", "stalled")
         self._overdue = found
@@ -364,6 +364,7 @@ class Follower:
             f"following stream {self._spec.stream} broke and could not go on within "
             f"{self._recovery.limit_s:g} s",
             detail=cause,
-            hint=f"iterate again to go on trying, or use ordered(first={self.tail.next_seq}) later",
+            hint="iterate again to retry, or resume later with "
+            f"ordered(first={self.progress.next_seq})",
             retryable=True,
         )

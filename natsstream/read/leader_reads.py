@@ -41,7 +41,7 @@ class LeaderReads:
         api: The connection.
         stream: Name of the stream.
         filters: The subjects that are read; empty for all.
-        holes: Learns why sequences are missing.
+        missing: Learns why sequences are missing.
         created_ns: The stream's identity; None takes that of the first answer.
     """
 
@@ -51,13 +51,13 @@ class LeaderReads:
         stream: str,
         filters: Sequence[str],
         *,
-        holes: MissingSequences,
+        missing: MissingSequences,
         created_ns: int | None,
     ) -> None:
         self._api = api
         self._stream = stream
         self._filters = filters
-        self._holes = holes
+        self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
 
@@ -94,24 +94,24 @@ class LeaderReads:
             start: The sequence that was expected first.
         """
         # What lies before the stream's first sequence was evicted, whatever filters hide.
-        evicts = self._holes.eviction_is_loss
+        evicts = self._missing.eviction_is_loss
         lists = not self._filters and self._deleted <= _DELETED_LISTED_MAX
         if not (lists or evicts):
             return
         holes = holes_between(sequences(), start) if lists else []
         for look in range(_LOOKS_MAX):
-            if lists and all(self._holes.explain(*hole) for hole in holes):
+            if lists and all(self._missing.explain(*hole) for hole in holes):
                 return
             if look:
                 await asyncio.sleep(_LOOK_WAIT_S)
             info = await self.info(lists_deleted=lists)
-            self._holes.learn(first_held=info.state.first_seq)
+            self._missing.learn(first_held=info.state.first_seq)
             if not lists:
                 return
             state = Fields(info.raw["state"], f"the state of stream {self._stream}")
-            self._holes.learn(deleted=state.integers("deleted"), lost=info.state.lost)
+            self._missing.learn(deleted=state.integers("deleted"), lost=info.state.lost)
             if state.has("lost") and not info.state.lost:
-                self._holes.has_unnamed_loss = True
+                self._missing.has_unnamed_loss = True
                 _log.warning(
                     "stream %s lost messages and can not say which: they count as deleted",
                     self._stream,

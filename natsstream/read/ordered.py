@@ -14,8 +14,9 @@ from typing import Self
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import UsageError
+from natsstream.read.event_stream import EventStream
 from natsstream.read.follower import Follower
-from natsstream.read.read_events import EventQueue, OrderedReport, ReadEvent
+from natsstream.read.read_events import OrderedReport, ReadEvent
 from natsstream.read.start_position import OrderedSpec
 
 
@@ -36,8 +37,7 @@ class OrderedConsumer:
         self._spec = spec
         self.report: OrderedReport = OrderedReport()
         self._follower = Follower(api, spec, report=self.report, on_event=self._on_event)
-        self._events = EventQueue(self.report)
-        self._has_events = asyncio.Event()
+        self._events = EventStream()
         # Arrived together and not taken yet, the last one first.
         self._rest: list[Message] = []
         self._is_entered = False
@@ -78,7 +78,7 @@ class OrderedConsumer:
         if self._is_closed:
             return
         self._is_closed = True
-        self._has_events.set()
+        self._events.close()
         self._rest.clear()
         if self._scope is not None:
             self._scope.reschedule(asyncio.get_running_loop().time())
@@ -90,7 +90,7 @@ class OrderedConsumer:
     def next_seq(self) -> int:
         """Where to go on: `first` for another `ordered` behind all that has been taken."""
         self._check_open()
-        return self._rest[-1].sequence if self._rest else self._follower.tail.next_seq
+        return self._rest[-1].sequence if self._rest else self._follower.progress.next_seq
 
     @property
     def created_ns(self) -> int:
@@ -175,13 +175,8 @@ class OrderedConsumer:
         Events happen while somebody reads. The newest 256 are kept; `report.events_dropped` counts
         the others. Two loops share the events.
         """
-        while True:
-            while (event := self._events.take()) is not None:
-                yield event
-            if self._is_closed:
-                return
-            self._has_events.clear()
-            await self._has_events.wait()
+        async for event in self._events.events():
+            yield event
 
     async def _next_batch(self, *, until_caught_up: bool = False) -> list[Message] | None:
         """Return the next messages; None when it is closed, or has caught up."""
@@ -222,7 +217,7 @@ class OrderedConsumer:
 
     def _on_event(self, event: ReadEvent) -> None:
         self._events.put(event)
-        self._has_events.set()
+        self.report.events_dropped = self._events.dropped
 
     def __repr__(self) -> str:
         return f"<OrderedConsumer {' '.join((self._spec.stream, *self._spec.filters))}>"

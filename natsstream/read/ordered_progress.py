@@ -34,7 +34,7 @@ class OrderedProgress:
         horizon: The stream's last sequence when it began; up to it, messages existed before.
         has_filters: True when filters hide some sequences, so that holes tell nothing.
         stops_at_loss: Hand nothing over behind the first lost message.
-        holes: Tells why sequences are missing.
+        missing: Tells why sequences are missing.
         report: Counts messages and gaps.
 
     Attributes:
@@ -53,7 +53,7 @@ class OrderedProgress:
         horizon: int,
         has_filters: bool,
         stops_at_loss: bool,
-        holes: MissingSequences,
+        missing: MissingSequences,
         report: OrderedReport,
     ) -> None:
         self.next_seq: int = start.sequence or 1
@@ -67,7 +67,7 @@ class OrderedProgress:
         self._time_ns = start.time_ns
         self._counts_holes = not (has_filters or self._is_per_subject)
         self._stops_at_loss = stops_at_loss
-        self._holes = holes
+        self._missing = missing
         self._report = report
         self._next_delivery = 1
         self._consumers = 0
@@ -146,10 +146,10 @@ class OrderedProgress:
     def _count_holes(self, run: Run[list[Message]], start: int) -> None:
         if not self.has_holes(run):
             return
-        self._report.has_unnamed_loss = self._holes.has_unnamed_loss
+        self._report.has_unnamed_loss = self._missing.has_unnamed_loss
         expected = self.next_seq
         for sequence in run.sequences()[start:]:
-            for reason, stop in self._holes.reasons(expected, sequence):
+            for reason, stop in self._missing.reasons(expected, sequence):
                 gap = Gap(expected, stop - 1, reason)
                 self._report.add_gap(gap)
                 self.new_gaps.append(gap)

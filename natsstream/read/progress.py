@@ -87,17 +87,17 @@ class Progress:
         first: First sequence wanted.
         last: Last sequence wanted, inclusive.
         has_filters: True when filters hide some sequences, so that holes tell nothing.
-        holes: Tells why sequences are missing.
+        missing: Tells why sequences are missing.
     """
 
     def __init__(
-        self, first: int, last: int, *, has_filters: bool, holes: MissingSequences
+        self, first: int, last: int, *, has_filters: bool, missing: MissingSequences
     ) -> None:
         self.next_seq: int = first
         self.last: int = last
         self.report: ReadReport = ReadReport()
         self._has_filters = has_filters
-        self._holes = holes
+        self._missing = missing
         self._loss: Gap | None = None
         self._next_delivery = 1
 
@@ -138,7 +138,7 @@ class Progress:
             raise OutOfOrderError
         self._next_delivery += count
         if self._has_filters:
-            self.lose_until(min(first, self._holes.evicted_before))
+            self.lose_until(min(first, self._missing.evicted_before))
         else:
             if last - first + 1 == count:
                 self._skip(first)
@@ -173,8 +173,8 @@ class Progress:
 
     def _skip(self, sequence: int) -> None:
         """Count the sequences from the next wanted one up to (not including) `sequence`."""
-        self.report.has_unnamed_loss = self._holes.has_unnamed_loss
-        for reason, stop in self._holes.reasons(self.next_seq, sequence):
+        self.report.has_unnamed_loss = self._missing.has_unnamed_loss
+        for reason, stop in self._missing.reasons(self.next_seq, sequence):
             self._miss(self.next_seq, stop, reason)
 
     def _miss(self, start: int, stop: int, reason: Reason) -> None:

@@ -5,15 +5,11 @@ Law: nobody has to listen. What nobody takes in time is dropped, oldest first, a
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from natsstream.read.progress import Gap, ReadReport
-
-EVENTS_KEPT_MAX = 256
-"""Events that wait for somebody to take them."""
 
 BreakReason: TypeAlias = Literal[
     "connection",
@@ -105,22 +101,3 @@ class OrderedReport(ReadReport):
         """Count that the read goes on after a break, and why there was one."""
         self.add_resume()
         self.reasons[reason] = self.reasons.get(reason, 0) + 1
-
-
-class EventQueue:
-    """The last events, for somebody who takes them one by one."""
-
-    def __init__(self, report: OrderedReport) -> None:
-        self._report = report
-        self._events: deque[ReadEvent] = deque()
-
-    def put(self, event: ReadEvent) -> None:
-        """Add an event; a full queue drops its oldest one."""
-        if len(self._events) == EVENTS_KEPT_MAX:
-            self._events.popleft()
-            self._report.events_dropped += 1
-        self._events.append(event)
-
-    def take(self) -> ReadEvent | None:
-        """Return the oldest event; None when there is none."""
-        return self._events.popleft() if self._events else None

@@ -93,9 +93,9 @@ class RangeReader(Generic[Item]):
         self._message_bytes = 1
         self._short_since: float | None = None
         self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
-        self._holes = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
+        self._missing = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
         self._leader = LeaderReads(
-            api, spec.stream, spec.filters, holes=self._holes, created_ns=spec.created_ns
+            api, spec.stream, spec.filters, missing=self._missing, created_ns=spec.created_ns
         )
 
     @property
@@ -137,7 +137,7 @@ class RangeReader(Generic[Item]):
             last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
         self._check_range(info, spec)
         has_filters = bool(spec.filters)
-        progress = Progress(max(first, 1), last, has_filters=has_filters, holes=self._holes)
+        progress = Progress(max(first, 1), last, has_filters=has_filters, missing=self._missing)
         if spec.eviction_is_loss:
             self._lose_until(progress, state.first_seq)
         return progress

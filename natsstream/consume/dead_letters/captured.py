@@ -16,7 +16,7 @@ from natsstream.fields import Fields
 from natsstream.units import parse_rfc3339
 
 # How far the clocks of two servers may be apart: the one that stored the message and the one that
-# told of its death.
+# told of its failure.
 CLOCK_SLACK_NS = 2_000_000_000
 
 # Our workers terminate with it, after the letter is stored: that advisory is no news.

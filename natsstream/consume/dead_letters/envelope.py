@@ -1,4 +1,4 @@
-"""A message in its envelope: the original's headers and payload, and what is told about its death.
+"""A dead message in its envelope: the original's headers and payload, and why it died.
 
 Law: what was in the message comes out again, byte for byte, in the same order; and nothing of it
 acts while it lies in the dead-letter stream. A server acts on `Nats-...` headers (a rollup would
@@ -85,25 +85,25 @@ class FailureRecord:
     error: str = ""
 
 
-def encode(block: bytes, death: FailureRecord, *, with_error: bool = True) -> bytes:
+def encode(block: bytes, failure: FailureRecord, *, with_error: bool = True) -> bytes:
     """Return the header block of a letter.
 
     Args:
         block: The original's header block; empty for none.
-        death: What is told about it.
+        failure: What is told about it.
         with_error: False leaves the error's text out, where there is no room for it.
     """
     told = {
-        HeaderName.DEAD_LETTER_STREAM: death.stream,
-        HeaderName.DEAD_LETTER_CONSUMER: death.consumer,
-        HeaderName.DEAD_LETTER_SEQUENCE: str(death.sequence),
-        HeaderName.DEAD_LETTER_SUBJECT: death.subject,
-        HeaderName.DEAD_LETTER_TIME: format_rfc3339(death.time_ns),
-        HeaderName.DEAD_LETTER_DELIVERIES: str(death.deliveries),
-        HeaderName.DEAD_LETTER_REASON: death.reason,
+        HeaderName.DEAD_LETTER_STREAM: failure.stream,
+        HeaderName.DEAD_LETTER_CONSUMER: failure.consumer,
+        HeaderName.DEAD_LETTER_SEQUENCE: str(failure.sequence),
+        HeaderName.DEAD_LETTER_SUBJECT: failure.subject,
+        HeaderName.DEAD_LETTER_TIME: format_rfc3339(failure.time_ns),
+        HeaderName.DEAD_LETTER_DELIVERIES: str(failure.deliveries),
+        HeaderName.DEAD_LETTER_REASON: failure.reason,
     }
-    if with_error and death.error:
-        told[HeaderName.DEAD_LETTER_ERROR] = one_line(death.error)
+    if with_error and failure.error:
+        told[HeaderName.DEAD_LETTER_ERROR] = one_line(failure.error)
     lines = [VERSION_LINE]
     if block and not block.startswith(VERSION_LINE):
         # Servers store whatever a publisher calls headers.

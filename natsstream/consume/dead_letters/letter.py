@@ -29,7 +29,7 @@ class DeadLetter:
         deliveries: How often it was delivered; 0 where nobody told.
         time_ns: When it was found dead, in Unix nanoseconds.
         message: The message as it was: subject, payload, headers, sequence and time. None when it
-            is gone: only the server told of its death, and its stream does not hold it any more.
+            is gone: only the server told of its failure, and its stream does not hold it any more.
         is_copy: True when a worker has stored the message itself here; False when the server told
             of it, and `message` was read from its stream.
         related: Sequences in the dead-letter stream of what else is told about the same message.

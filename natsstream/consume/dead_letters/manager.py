@@ -18,7 +18,6 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_text, check_texts
-from natsstream.consume.dead_letters.keeping import REFUSES_NEW, check_keeps, evicts
 from natsstream.consume.dead_letters.queue import DeadLetterQueue
 from natsstream.consume.dead_letters.subjects import (
     advisory_subjects,
@@ -39,6 +38,9 @@ _log = logging.getLogger(__name__)
 # after longer than another one takes between reading and writing.
 _TRIES_MAX = 20
 _SETTLE_S = 0.1
+
+_REFUSES_NEW = "new"
+"""The `discard` of a dead-letter stream: a full one refuses, and the message stays where it is."""
 
 
 class DeadLetters:
@@ -115,7 +117,7 @@ class DeadLetters:
             max_age=max_age,
             max_msgs=max_msgs,
             max_bytes=max_bytes,
-            discard=REFUSES_NEW,
+            discard=_REFUSES_NEW,
         )
         held = await self._find(name)
         if held is None and replicas is None and watched:
@@ -152,7 +154,7 @@ class DeadLetters:
     async def _ensure(
         self, config: StreamConfig, wanted: str, held: StreamInfo | None
     ) -> ConfigChange:
-        loses_letters = held is not None and evicts(held.config)
+        loses_letters = held is not None and _evicts(held.config)
         try:
             _, change = await ensure_stream(self._api, config)
         except SubjectOverlapError as error:
@@ -190,7 +192,7 @@ class DeadLetters:
                 f"stream {name} is no dead-letter stream: it does not capture {letters}",
                 hint=f"choose another name, such as {name}_DLQ",
             )
-        check_keeps(info.config)
+        _check_keeps(info.config)
         return info
 
     async def _replicas(self, stream: str) -> int:
@@ -220,3 +222,40 @@ def _names(stream: object) -> list[str]:
     if isinstance(stream, str):
         return [check_stream_name(stream)]
     return [check_stream_name(each) for each in check_texts(stream, "stream")]
+
+
+def _evicts(config: StreamConfig) -> bool:
+    """Tell whether a stream that is full drops its oldest messages for new ones."""
+    limits = (config.max_msgs, config.max_bytes)
+    return config.discard != _REFUSES_NEW and any(limit and limit > 0 for limit in limits)
+
+
+def _check_keeps(config: StreamConfig) -> None:
+    """Refuse a stream that was made by hand so that it can not keep letters, or not say so.
+
+    Raises:
+        ConfigError: It forgets messages when others come or are read, or acknowledges nothing.
+    """
+    if config.retention in ("workqueue", "interest"):
+        raise _refusal(
+            config,
+            f"has retention {config.retention!r}",
+            "letters are kept until they are dropped, which needs retention 'limits'",
+        )
+    if config.max_msgs_per_subject and config.max_msgs_per_subject > 0:
+        raise _refusal(
+            config,
+            f"keeps {config.max_msgs_per_subject} messages of each subject",
+            "the server tells of all dead messages of a consumer on one subject: raise "
+            "max_msgs_per_subject to -1",
+        )
+    if config.no_ack:
+        raise _refusal(
+            config,
+            "has no_ack: it would not say what it stored",
+            f"js.streams.update({config.name!r}, no_ack=False)",
+        )
+
+
+def _refusal(config: StreamConfig, what: str, hint: str) -> ConfigError:
+    return ConfigError(f"dead-letter stream {config.name} {what}", hint=hint)

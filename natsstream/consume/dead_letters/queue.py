@@ -86,17 +86,17 @@ class DeadLetterQueue:
         200 bytes of memory for each advisory.
         """
         wanted = _Wanted(stream, consumer)
-        async with aclosing(self._list(await self._ledger(), wanted)) as letters:
+        async with aclosing(self._list(await self._advisories(), wanted)) as letters:
             async for letter in letters:
                 yield letter
 
-    async def _list(self, ledger: AdvisoryLog, wanted: _Wanted) -> AsyncGenerator[DeadLetter]:
+    async def _list(self, log: AdvisoryLog, wanted: _Wanted) -> AsyncGenerator[DeadLetter]:
         async with aclosing(self._read([letters_filter(self.name)])) as messages:
             async for message in messages:
-                letter = await self._written(message, ledger)
+                letter = await self._written(message, log)
                 if letter is not None and wanted(letter.stream, letter.consumer):
                     yield letter
-        for captured, numbers in ledger.entries():
+        for captured, numbers in log.entries():
             if wanted(captured.stream, captured.consumer):
                 yield await self._told(captured, numbers)
 
@@ -105,14 +105,14 @@ class DeadLetterQueue:
 
         Cost: that of `list` without the round trips for single letters.
         """
-        ledger = await self._ledger()
+        log = await self._advisories()
         wanted = _Wanted(stream, consumer)
         found = 0
         async with aclosing(self._read([letters_filter(self.name)])) as messages:
             async for message in messages:
-                letter = await self._written(message, ledger)
+                letter = await self._written(message, log)
                 found += letter is not None and wanted(letter.stream, letter.consumer)
-        told = (each for each, _ in ledger.entries())
+        told = (each for each, _ in log.entries())
         return found + sum(wanted(each.stream, each.consumer) for each in told)
 
     async def get(self, number: int) -> DeadLetter | None:
@@ -133,13 +133,13 @@ class DeadLetterQueue:
             return None
         key = read_letter_subject(message.subject)
         if key is not None:
-            ledger = await self._ledger(advisory_subjects(key.stream, key.consumer))
-            return await self._written(message, ledger)
+            log = await self._advisories(advisory_subjects(key.stream, key.consumer))
+            return await self._written(message, log)
         captured = read_captured(message.subject, message.data, message.time_ns)
         if captured is None:
             return None
-        ledger = await self._ledger(advisory_subjects(captured.stream, captured.consumer))
-        for told, numbers in ledger.entries():
+        log = await self._advisories(advisory_subjects(captured.stream, captured.consumer))
+        for told, numbers in log.entries():
             if number in numbers:
                 return await self._told(told, numbers)
         return None
@@ -268,13 +268,13 @@ class DeadLetterQueue:
         Cost: that of `list`, and of `drop` for each.
         """
         dropped = 0
-        ledger, wanted = await self._ledger(), _Wanted(stream, consumer)
-        async with aclosing(self._list(ledger, wanted)) as letters:
+        log, wanted = await self._advisories(), _Wanted(stream, consumer)
+        async with aclosing(self._list(log, wanted)) as letters:
             async for letter in letters:
                 await self._remove(letter)
                 dropped += 1
         # What was told of a letter after it was dropped would fill the stream for ever.
-        for captured, number in ledger.of_dropped():
+        for captured, number in log.of_dropped():
             if wanted(captured.stream, captured.consumer):
                 await delete_message(self._api, self.name, number)
         return dropped
@@ -288,23 +288,23 @@ class DeadLetterQueue:
             async for message in messages:
                 yield message
 
-    async def _ledger(self, filters: Sequence[str] = ()) -> AdvisoryLog:
-        ledger = AdvisoryLog()
+    async def _advisories(self, filters: Sequence[str] = ()) -> AdvisoryLog:
+        log = AdvisoryLog()
         async with aclosing(self._read(filters or advisory_subjects("*"))) as messages:
             async for message in messages:
                 captured = read_captured(message.subject, message.data, message.time_ns)
                 if captured is not None:
-                    ledger.add(message.sequence, captured)
-        return ledger
+                    log.add(message.sequence, captured)
+        return log
 
-    async def _written(self, message: Message, ledger: AdvisoryLog) -> DeadLetter | None:
+    async def _written(self, message: Message, log: AdvisoryLog) -> DeadLetter | None:
         """Return the letter that a worker has written."""
         key = read_letter_subject(message.subject)
         if key is None:
             return None
         told, block = decode(header_block_of(message))
-        death = read_failure(told, key.stream, key.consumer, key.sequence)
-        subject = death.subject.encode("utf-8", "surrogateescape")
+        failure = read_failure(told, key.stream, key.consumer, key.sequence)
+        subject = failure.subject.encode("utf-8", "surrogateescape")
         original = Message((subject, b"", block, message.data), (key.sequence, key.time_ns))
         return DeadLetter(
             queue=self.name,
@@ -312,13 +312,13 @@ class DeadLetterQueue:
             stream=key.stream,
             consumer=key.consumer,
             sequence=key.sequence,
-            reason=death.reason,
-            error=death.error,
-            deliveries=death.deliveries,
+            reason=failure.reason,
+            error=failure.error,
+            deliveries=failure.deliveries,
             time_ns=message.time_ns,
             message=original,
             is_copy=True,
-            related=tuple(number for number, _ in ledger.claim(key.triple, key.time_ns)),
+            related=tuple(number for number, _ in log.claim(key.triple, key.time_ns)),
         )
 
     async def _told(self, captured: Captured, numbers: Sequence[int]) -> DeadLetter:

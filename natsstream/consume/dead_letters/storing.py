@@ -39,7 +39,7 @@ _ATTEMPT_S = 5.0
 async def store_letter(
     api: Api,
     queue: str,
-    death: FailureRecord,
+    failure: FailureRecord,
     block: bytes,
     payload: bytes,
     *,
@@ -50,7 +50,7 @@ async def store_letter(
     Args:
         api: The connection's API.
         queue: The dead-letter stream.
-        death: What is told about the message.
+        failure: What is told about the message.
         block: The message's header block.
         payload: The message's payload.
         timeout: Seconds in all.
@@ -70,9 +70,9 @@ async def store_letter(
 
     Cost: one round trip, plus the stream's replication.
     """
-    key = LetterKey(death.stream, death.consumer, death.sequence, death.time_ns)
+    key = LetterKey(failure.stream, failure.consumer, failure.sequence, failure.time_ns)
     subject = letter_subject(queue, key)
-    headers = _headers(death, block, with_error=True)
+    headers = _headers(failure, block, with_error=True)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout
     while True:
@@ -90,13 +90,13 @@ async def store_letter(
             if loop.time() + _RETRY_WAIT_S >= deadline:
                 raise
         except (PayloadTooLargeError, MessageTooLargeError) as error:
-            smaller = _headers(death, block, with_error=False)
+            smaller = _headers(failure, block, with_error=False)
             if len(smaller) >= len(headers):
                 if isinstance(error, MessageTooLargeError):
                     error.hint = f"raise max_msg_size of stream {queue} by a few KiB; until then "
                     error.hint += "the message stays with its consumer"
                     raise
-                raise _too_large(queue, death, error) from error
+                raise _too_large(queue, failure, error) from error
             headers = smaller
             continue
         except (TransportError, UnavailableError) as error:
@@ -120,8 +120,8 @@ async def _is_there(api: Api, queue: str, subject: str) -> bool:
     return False
 
 
-def _headers(death: FailureRecord, block: bytes, *, with_error: bool) -> bytes:
-    headers = encode(block, death, with_error=with_error)
+def _headers(failure: FailureRecord, block: bytes, *, with_error: bool) -> bytes:
+    headers = encode(block, failure, with_error=with_error)
     return add_header(headers, HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
 
 
@@ -136,10 +136,10 @@ def _explain(queue: str, error: NatsStreamError) -> None:
 
 
 def _too_large(
-    queue: str, death: FailureRecord, error: PayloadTooLargeError
+    queue: str, failure: FailureRecord, error: PayloadTooLargeError
 ) -> PayloadTooLargeError:
     return PayloadTooLargeError(
-        f"message {death.sequence} of stream {death.stream} does not fit into an envelope for "
+        f"message {failure.sequence} of stream {failure.stream} does not fit into an envelope for "
         f"{queue}",
         detail=error.message,
         hint="raise max_payload in the server's configuration by a few KiB; until then the message "

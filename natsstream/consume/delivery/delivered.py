@@ -54,12 +54,12 @@ class DeliveredMessage(Message):
     consumer with replicas answers when most of them have it.
     """
 
-    __slots__ = ("_settling", "_verdict")
+    __slots__ = ("_ack_sender", "_verdict")
 
-    def __init__(self, frame: Frame, settling: AckSender) -> None:  # pyright: ignore[reportMissingSuperCall] - a call for each message.
+    def __init__(self, frame: Frame, ack_sender: AckSender) -> None:  # pyright: ignore[reportMissingSuperCall] - a call for each message.
         self._frame = frame
         self._numbers = None
-        self._settling = settling
+        self._ack_sender = ack_sender
         self._verdict: AckKind | None = None
 
     # What it says.
@@ -106,7 +106,7 @@ class DeliveredMessage(Message):
     @property
     def lease_s(self) -> float:
         """Seconds within which it must be settled or kept alive."""
-        return self._settling.source.lease_s
+        return self._ack_sender.source.lease_s
 
     # Verdicts.
 
@@ -137,14 +137,14 @@ class DeliveredMessage(Message):
             return
         if self._verdict is not None:
             raise self._settled_error()
-        settling = self._settling
-        acks = settling.acks
+        ack_sender = self._ack_sender
+        acks = ack_sender.acks
         if not acks:
-            settling.begin()
+            ack_sender.begin()
         self._verdict = AckKind.ACK
         acks.append(self._frame[1])
         if len(acks) >= FLUSH_AT:
-            settling.flush()
+            ack_sender.flush()
 
     async def nak(
         self,
@@ -195,7 +195,7 @@ class DeliveredMessage(Message):
         """
         if self._verdict is not None:
             raise self._settled_error()
-        self._settling.send(self._frame[1], IN_PROGRESS)
+        self._ack_sender.send(self._frame[1], IN_PROGRESS)
 
     async def ack_next(self, *, timeout: float = _NEXT_TIMEOUT_S) -> DeliveredMessage | None:
         """Say that it is done and return the next message, in one round trip (`+NXT`).
@@ -214,11 +214,11 @@ class DeliveredMessage(Message):
         """
         if self._verdict is not None:
             raise self._settled_error()
-        if self._settling.ack_next is None:
+        if self._ack_sender.ack_next is None:
             raise UsageError(
                 "a push consumer sends the next message by itself", hint="use ack() instead"
             )
-        return await self._settling.ack_next(self, timeout)
+        return await self._ack_sender.ack_next(self, timeout)
 
     def processing(
         self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
@@ -236,7 +236,7 @@ class DeliveredMessage(Message):
             confirm: Wait until the server has the ack; see `ack`.
         """
         return Processing(
-            self, self._settling, keepalive=keepalive, backoff=backoff, confirm=confirm
+            self, self._ack_sender, keepalive=keepalive, backoff=backoff, confirm=confirm
         )
 
     # For who pulls.
@@ -263,18 +263,18 @@ class DeliveredMessage(Message):
             return
         if self._verdict is not None:
             raise self._settled_error()
-        self._settling.send(self._frame[1], body)
+        self._ack_sender.send(self._frame[1], body)
         self._verdict = verdict
 
     async def _ask(self, verdict: AckKind, body: bytes, timeout: float | None) -> None:
-        if self._settling.source.ack_policy == "none":
+        if self._ack_sender.source.ack_policy == "none":
             raise UsageError(
-                f"{self._settling.source.what} has ack policy none: nothing confirms a verdict",
+                f"{self._ack_sender.source.what} has ack policy none: nothing confirms a verdict",
                 hint="leave confirm out, or create the consumer with ack_policy='explicit'",
             )
         self.begin_verdict(verdict)
         try:
-            await self._settling.request(self, body, timeout=timeout)
+            await self._ack_sender.request(self, body, timeout=timeout)
         except BaseException:
             # Not known to be settled: it may be tried again, or comes again by itself.
             self.take_verdict_back()
@@ -283,7 +283,7 @@ class DeliveredMessage(Message):
     def _settled_error(self) -> MessageSettledError:
         said = self._verdict.value if self._verdict is not None else "settled"
         return MessageSettledError(
-            f"message {self.sequence} of {self._settling.source.what} is {said} already",
+            f"message {self.sequence} of {self._ack_sender.source.what} is {said} already",
             hint="settle each delivery once: the server ignores all but the first verdict",
         )
 
@@ -298,21 +298,21 @@ class Processing:
     def __init__(
         self,
         message: DeliveredMessage,
-        settling: AckSender,
+        ack_sender: AckSender,
         *,
         keepalive: bool,
         backoff: Backoff | None,
         confirm: bool,
     ) -> None:
         self._message = message
-        self._settling = settling
+        self._ack_sender = ack_sender
         self._keepalive = keepalive
         self._backoff = backoff
         self._confirm = confirm
 
     async def __aenter__(self) -> DeliveredMessage:
         if self._keepalive:
-            self._settling.keep_alive(self._message)
+            self._ack_sender.keep_alive(self._message)
         return self._message
 
     async def __aexit__(
@@ -322,8 +322,8 @@ class Processing:
         traceback: TracebackType | None,
     ) -> bool:
         message = self._message
-        self._settling.let_go(message)
-        backoff = self._backoff or backoff_from_ns(self._settling.source.backoff_ns)
+        self._ack_sender.let_go(message)
+        backoff = self._backoff or backoff_from_ns(self._ack_sender.source.backoff_ns)
         outcome = outcome_of(error, delivered=message.delivered, backoff=backoff)
         if message.is_settled:
             return outcome.is_told

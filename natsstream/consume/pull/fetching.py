@@ -9,13 +9,14 @@ out within that time.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_text
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
-from natsstream.consume.pull.fetched import FetchedMessages
+from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.consume.pull.inbox_pool import InboxPool
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
@@ -27,8 +28,7 @@ from natsstream.consume.pull.outcomes import (
     push_error,
     refusal,
 )
-from natsstream.consume.pull.pull_requests import pin_of
-from natsstream.consume.pull.requests import GRACE_S, FetchOptions, group_options, seconds
+from natsstream.consume.pull.requests import GRACE_S, FetchOptions, group_options, pin_of, seconds
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
@@ -38,28 +38,54 @@ from natsstream.errors import (
 from natsstream.fields import Fields
 
 if TYPE_CHECKING:
-    from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-    from natsstream.consume.pull.fetch_inbox import FetchInbox
+    from natsstream.consume.delivery.delivered import AckSender
+    from natsstream.consume.pull.inbox_pool import FetchInbox
 
 _RETRY_WAIT_S = 0.1
 _SHORTEST_PULL_S = 0.005
 _LAST_LOOK_S = 0.05
 
 
+class FetchedMessages(list[DeliveredMessage]):
+    """The messages of one fetch, in the order of delivery.
+
+    Attributes:
+        error: What ended the fetch early, behind the messages; None when nothing went wrong. With
+            no message at all it is raised instead.
+        complete: True when all that was asked for came: `n` messages, or `max_bytes` are used up.
+    """
+
+    def __init__(
+        self,
+        messages: Iterable[DeliveredMessage] = (),
+        *,
+        error: NatsStreamError | None = None,
+        complete: bool = False,
+    ) -> None:
+        super().__init__(messages)
+        self.error: NatsStreamError | None = error
+        self.complete: bool = complete
+
+    def __repr__(self) -> str:
+        end = "complete" if self.complete else "not complete"
+        failed = f", {type(self.error).__name__}" if self.error is not None else ""
+        return f"<Fetched {len(self)} messages, {end}{failed}>"
+
+
 class Fetcher:
     """Fetches for one handle of a consumer; its calls may run side by side."""
 
-    def __init__(self, settling: AckSender) -> None:
-        self._settling = settling
-        self._source = settling.source
-        self._client = settling.source.api.client
-        self._boxes = InboxPool(settling)
+    def __init__(self, ack_sender: AckSender) -> None:
+        self._ack_sender = ack_sender
+        self._source = ack_sender.source
+        self._client = ack_sender.source.api.client
+        self._pool = InboxPool(ack_sender)
         self._pin_id = ""
-        settling.ack_next = self.ack_next
+        ack_sender.ack_next = self.ack_next
 
     def close(self) -> None:
         """Free what waits for another fetch; it is made again when there is one."""
-        self._boxes.close()
+        self._pool.close()
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.
@@ -96,14 +122,14 @@ class Fetcher:
     # For the calls.
 
     @property
-    def settling(self) -> AckSender:
+    def ack_sender(self) -> AckSender:
         """Settles the messages."""
-        return self._settling
+        return self._ack_sender
 
     @property
-    def boxes(self) -> InboxPool:
-        """The handle's mailboxes."""
-        return self._boxes
+    def pool(self) -> InboxPool:
+        """The handle's inboxes."""
+        return self._pool
 
     @property
     def pin_id(self) -> str:
@@ -125,10 +151,10 @@ class _Call:
         self._options = options
         # With its ack the first pull travels; None once that was heard.
         self._settles = settles
-        self._source = owner.settling.source
-        self._client = owner.settling.source.api.client
+        self._source = owner.ack_sender.source
+        self._client = owner.ack_sender.source.api.client
         self._got: list[DeliveredMessage] = []
-        self._box: FetchInbox | None = None
+        self._inbox: FetchInbox | None = None
         self._complete = False
         self._has_pulled = False
         # The server has ended the last pull, and nothing else went wrong since.
@@ -148,13 +174,13 @@ class _Call:
             except NatsStreamError as failed:
                 error = failed
             except BaseException:
-                # Cancelled: what came goes back into the mailbox, for the next fetch.
-                if self._box is not None:
-                    self._box.messages[:0] = self._got
+                # Cancelled: what came goes back into the inbox, for the next fetch.
+                if self._inbox is not None:
+                    self._inbox.messages[:0] = self._got
                 raise
         finally:
-            if self._box is not None:
-                self._owner.boxes.put(self._box)
+            if self._inbox is not None:
+                self._owner.pool.put(self._inbox)
         if error is not None and not self._got:
             raise error
         is_full = len(self._got) >= self._options.count
@@ -163,23 +189,23 @@ class _Call:
     async def _collect(self) -> None:
         options, owner = self._options, self._owner
         while True:
-            box = await self._connected_box()
-            self._got += box.take(options.count - len(self._got))
+            inbox = await self._connected_inbox()
+            self._got += inbox.take(options.count - len(self._got))
             if len(self._got) >= options.count:
                 break
-            if box.failure is not None:
-                raise box.failure.with_traceback(None)
-            if box.statuses:
-                if await self._is_over(box.statuses.popleft()):
+            if inbox.failure is not None:
+                raise inbox.failure.with_traceback(None)
+            if inbox.statuses:
+                if await self._is_over(inbox.statuses.popleft()):
                     break
                 continue
-            pulls, now = box.lane.pulls, self._loop.time()
+            pulls, now = inbox.subscription.pulls, self._loop.time()
             if self._has_time:
                 if pulls.is_due(now):
-                    self._pull(box, min(options.count - len(self._got), options.batch_max))
+                    self._pull(inbox, min(options.count - len(self._got), options.batch_max))
             elif self._is_told and not pulls.left(now):
                 break
-            await self._wait(box)
+            await self._wait(inbox)
         if self._got and options.group.group:
             owner.pin_id = pin_of(self._got[-1]) or owner.pin_id
 
@@ -193,68 +219,68 @@ class _Call:
             return True
         return self._left_s() > _SHORTEST_PULL_S or not self._has_pulled
 
-    async def _connected_box(self) -> FetchInbox:
-        """Return the mailbox, another one after a break; waits for a connection.
+    async def _connected_inbox(self) -> FetchInbox:
+        """Return the inbox, another one after a break; waits for a connection.
 
         Raises:
             ConnectionLostError: There was none in time.
         """
-        box, client = self._box, self._client
-        if box is not None and (box.messages or box.failure is not None):
-            return box
-        if box is None or not client.is_connected:
+        inbox, client = self._inbox, self._client
+        if inbox is not None and (inbox.messages or inbox.failure is not None):
+            return inbox
+        if inbox is None or not client.is_connected:
             await client.wait_connected(max(self._left_s(), 0.001))
-        if box is not None and box.options is not None and box.is_broken:
-            self._owner.boxes.discard(box)
-            self._box = box = None
-        if box is None:
-            boxes = self._owner.boxes
+        if inbox is not None and inbox.options is not None and inbox.is_broken:
+            self._owner.pool.discard(inbox)
+            self._inbox = inbox = None
+        if inbox is None:
+            pool = self._owner.pool
             is_first = self._settles is None
-            self._box = box = await (
-                boxes.get(self._options, self._deadline) if is_first else boxes.new()
+            self._inbox = inbox = await (
+                pool.get(self._options, self._deadline) if is_first else pool.new()
             )
-        return box
+        return inbox
 
-    def _pull(self, box: FetchInbox, count: int) -> None:
+    def _pull(self, inbox: FetchInbox, count: int) -> None:
         options, self._has_pulled, self._is_told = self._options, True, False
         answer_s = max(self._answer_by - self._loop.time(), _RETRY_WAIT_S)
         times = options.times(answer_s if options.no_wait else self._left_s())
         body = options.body(count, times, self._owner.pin_id)
         message = self._settles
         if message is None:
-            box.pull(options, count, body, times)
+            inbox.pull(options, count, body, times)
             return
-        self._owner.settling.flush()
+        self._owner.ack_sender.flush()
         if not message.is_settled:
             message.begin_verdict(AckKind.ACK)
         subject = ack_text(message.reply)
         try:
-            box.pull(options, count, NEXT + b" " + body, times, subject)
+            inbox.pull(options, count, NEXT + b" " + body, times, subject)
         except BaseException:
             message.take_verdict_back()
             raise
 
-    async def _wait(self, box: FetchInbox) -> None:
+    async def _wait(self, inbox: FetchInbox) -> None:
         """Wait until something comes, or until what was asked for is not believed any more.
 
         Raises:
             NatsStreamError: The server says nothing, and it is known why.
         """
-        pulls, now = box.lane.pulls, self._loop.time
+        pulls, now = inbox.subscription.pulls, self._loop.time
         # A call that has only taken over a pull asks once itself when that says nothing in time.
         deadline = self._deadline if self._has_pulled else inf
         look_at = pulls.next_look(now(), deadline)
-        if await box.wait(max(look_at - now(), 0.001)) or pulls.left(now()):
+        if await inbox.wait(max(look_at - now(), 0.001)) or pulls.left(now()):
             return
         self._is_told = False
         if not self._has_time or self._options.no_wait:
-            await self._look_into_silence(box)
+            await self._look_into_silence(inbox)
             return
         info = await self._check_exists()
         if info is not None and is_crowded(info):
             raise crowded_error(self._source)
 
-    async def _look_into_silence(self, box: FetchInbox) -> None:
+    async def _look_into_silence(self, inbox: FetchInbox) -> None:
         """Find out why the server says nothing, not even that there is nothing.
 
         Returns when it has said something after all: it, or this process, has stood still.
@@ -267,7 +293,7 @@ class _Call:
         if info is not None and is_crowded(info):
             raise crowded_error(self._source)
         # An answer to this, and to the pull, may be on its way, or here and not read yet.
-        if await box.wait(GRACE_S if info is not None else _LAST_LOOK_S):
+        if await inbox.wait(GRACE_S if info is not None else _LAST_LOOK_S):
             return
         raise RequestTimeoutError(
             f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",

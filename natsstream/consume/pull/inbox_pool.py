@@ -1,23 +1,27 @@
-"""The mailboxes of one handle: a spare one for the next fetch, and those that were left.
+"""The inboxes of one handle: a spare one for the next fetch, and those that were left.
 
 Law: nothing is delivered into the void. A fetch that ends before its pull, as by cancelling, leaves
-its mailbox open for a moment: the next fetch of this handle goes on with it; otherwise the pull is
-withdrawn and what came is given back, so that others get it at once. A mailbox that nobody uses is
+its inbox open for a moment: the next fetch of this handle goes on with it; otherwise the pull is
+withdrawn and what came is given back, so that others get it at once. A inbox that nobody uses is
 closed.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING
 
 from natsstream._wire.permission_violations import denied_error
-from natsstream.consume.pull.fetch_inbox import FetchInbox
+from natsstream.consume.pull.outcomes import PullOutcome, PullStatus
 from natsstream.consume.pull.session import give_back
+from natsstream.consume.pull.subscription import PullSubscription
 
 if TYPE_CHECKING:
-    from natsstream.consume.delivery.delivered import AckSender
+    from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+    from natsstream.consume.pull.open_pulls import PullTimes
     from natsstream.consume.pull.requests import FetchOptions
+    from natsstream.errors import NatsStreamError
     from natsstream.events import PermissionDenied
 
 LINGER_S = 0.1
@@ -29,12 +33,98 @@ SPARE_S = 2.0
 """How long an unused subscription is kept."""
 
 
-class InboxPool:
-    """The mailboxes of one handle of a consumer."""
+class FetchInbox:
+    """One subscription with what came on it.
 
-    def __init__(self, settling: AckSender) -> None:
-        self._settling = settling
-        self._client = settling.source.api.client
+    Attributes:
+        subscription: The subscription and its pull.
+        messages: What came and was not taken.
+        statuses: How pulls ended, the first one first.
+        options: What the last pull was made for; None before the first.
+        failure: Why nothing can come; None while something can.
+        connection: Number of the connection that its pull went over.
+    """
+
+    def __init__(self, ack_sender: AckSender) -> None:
+        self.subscription: PullSubscription = PullSubscription(
+            ack_sender,
+            on_messages=self._on_messages,
+            on_status=self._on_status,
+            on_failed=self.fail,
+        )
+        self.messages: list[DeliveredMessage] = []
+        self.statuses: deque[PullStatus] = deque()
+        self.options: FetchOptions | None = None
+        self.failure: NatsStreamError | None = None
+        self.connection: int = 0
+        self._client = ack_sender.source.api.client
+        self._wake: asyncio.Future[None] | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """True when a break of the connection lies behind its pull."""
+        return self.failure is not None or self.connection != self._client.connections
+
+    def pull(
+        self,
+        options: FetchOptions,
+        count: int,
+        body: bytes,
+        times: PullTimes,
+        subject: str | None = None,
+    ) -> None:
+        """Ask for messages on it."""
+        self.options = options
+        self.connection = self._client.connections
+        max_bytes = options.max_bytes
+        self.subscription.pull(count, body, times=times, max_bytes=max_bytes, subject=subject)
+
+    def take(self, count: int) -> list[DeliveredMessage]:
+        """Return up to so many messages that wait here."""
+        taken, self.messages = self.messages[:count], self.messages[count:]
+        return taken
+
+    async def wait(self, timeout: float) -> bool:
+        """Wait for a message, a status or a break; False when none came in time."""
+        if self.messages or self.statuses or self.failure is not None:
+            return True
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake
+        except TimeoutError:
+            return False
+        finally:
+            self._wake = None
+        return True
+
+    def fail(self, error: NatsStreamError) -> None:
+        """Let whoever waits know that nothing comes."""
+        if self.failure is None:
+            self.failure = error
+        self.notify()
+
+    def notify(self) -> None:
+        """Wake whoever waits."""
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    def _on_messages(self, messages: list[DeliveredMessage]) -> None:
+        self.messages += messages
+        self.notify()
+
+    def _on_status(self, said: PullStatus) -> None:
+        if said.end is not PullOutcome.HEARTBEAT:
+            self.statuses.append(said)
+            self.notify()
+
+
+class InboxPool:
+    """The inboxes of one handle of a consumer."""
+
+    def __init__(self, ack_sender: AckSender) -> None:
+        self._ack_sender = ack_sender
+        self._client = ack_sender.source.api.client
         self._spare: FetchInbox | None = None
         self._spare_timer: asyncio.TimerHandle | None = None
         self._left: list[FetchInbox] = []
@@ -43,7 +133,7 @@ class InboxPool:
         self._is_watching = False
 
     async def get(self, options: FetchOptions, deadline: float) -> FetchInbox:
-        """Return a mailbox for a fetch: one that was left with a pull that suits, a spare, or new.
+        """Return a inbox for a fetch: one that was left with a pull that suits, a spare, or new.
 
         Args:
             options: What the fetch wants.
@@ -54,56 +144,56 @@ class InboxPool:
             ConnectionLostError: There is none, and too much waits for one.
         """
         self._watch()
-        for box in self._left:
-            if self._suits(box, options, deadline):
-                self._left.remove(box)
-                self._used.add(box)
-                return box
+        for inbox in self._left:
+            if self._suits(inbox, options, deadline):
+                self._left.remove(inbox)
+                self._used.add(inbox)
+                return inbox
         return await self.new()
 
     async def new(self) -> FetchInbox:
-        """Return a mailbox without a pull; as for `get`."""
+        """Return a inbox without a pull; as for `get`."""
         self._watch()
-        box, self._spare = self._spare, None
+        inbox, self._spare = self._spare, None
         if self._spare_timer is not None:
             self._spare_timer.cancel()
             self._spare_timer = None
-        if box is None:
-            box = FetchInbox(self._settling)
-            await box.lane.open()
+        if inbox is None:
+            inbox = FetchInbox(self._ack_sender)
+            await inbox.subscription.open()
         # What is said of the pulls of others is no answer to the next one.
-        box.statuses.clear()
-        self._used.add(box)
-        return box
+        inbox.statuses.clear()
+        self._used.add(inbox)
+        return inbox
 
-    def put(self, box: FetchInbox) -> None:
-        """Take back a mailbox that a fetch is done with, whatever state it is in."""
-        self._used.discard(box)
+    def put(self, inbox: FetchInbox) -> None:
+        """Take back a inbox that a fetch is done with, whatever state it is in."""
+        self._used.discard(inbox)
         loop = asyncio.get_running_loop()
-        if box.failure is not None or self._client.is_closed or not self._client.is_connected:
-            self._drop(box)
-        elif box.lane.pulls.left(loop.time()) or box.messages:
-            self._left.append(box)
-            loop.call_later(LINGER_S, self._end_linger, box, loop.time() + _LINGER_MAX_S)
-        elif box.lane.pulls.has_doubts:
-            self._withdraw(box)
+        if inbox.failure is not None or self._client.is_closed or not self._client.is_connected:
+            self._drop(inbox)
+        elif inbox.subscription.pulls.left(loop.time()) or inbox.messages:
+            self._left.append(inbox)
+            loop.call_later(LINGER_S, self._end_linger, inbox, loop.time() + _LINGER_MAX_S)
+        elif inbox.subscription.pulls.has_doubts:
+            self._withdraw(inbox)
         elif self._spare is None:
-            self._spare = box
+            self._spare = inbox
             self._spare_timer = loop.call_later(SPARE_S, self._drop_spare)
         else:
-            self._drop(box)
+            self._drop(inbox)
         self._unwatch_if_idle()
 
-    def discard(self, box: FetchInbox) -> None:
-        """Close a mailbox that a break has made useless."""
-        self._used.discard(box)
-        self._drop(box)
+    def discard(self, inbox: FetchInbox) -> None:
+        """Close a inbox that a break has made useless."""
+        self._used.discard(inbox)
+        self._drop(inbox)
         self._unwatch_if_idle()
 
     def close(self) -> None:
         """Close all that no fetch uses, and give back what is there."""
-        for box in (*self._left, *((self._spare,) if self._spare is not None else ())):
-            self._drop(box)
+        for inbox in (*self._left, *((self._spare,) if self._spare is not None else ())):
+            self._drop(inbox)
         self._left.clear()
         self._spare = None
         if self._spare_timer is not None:
@@ -111,48 +201,48 @@ class InboxPool:
             self._spare_timer = None
         self._unwatch_if_idle()
 
-    def _suits(self, box: FetchInbox, options: FetchOptions, deadline: float) -> bool:
+    def _suits(self, inbox: FetchInbox, options: FetchOptions, deadline: float) -> bool:
         """Tell whether a fetch may go on with what another one has asked for."""
-        asked = box.options
-        if asked is None or box.is_broken or box.statuses:
+        asked = inbox.options
+        if asked is None or inbox.is_broken or inbox.statuses:
             return False
         # A pull that outlives the fetch would not say to it that there is nothing.
-        if box.lane.pulls.expires_at > deadline:
+        if inbox.subscription.pulls.expires_at > deadline:
             return False
         # A larger pull suits as well: what is too much is for the next one, or given back.
         has_other_rules = asked.no_wait or options.no_wait or asked.group != options.group
         return not (has_other_rules or asked.max_bytes or options.max_bytes)
 
-    def _end_linger(self, box: FetchInbox, until: float) -> None:
-        if box not in self._left:
+    def _end_linger(self, inbox: FetchInbox, until: float) -> None:
+        if inbox not in self._left:
             return  # Another fetch has it.
         loop = asyncio.get_running_loop()
         now = loop.time()
-        pulls = box.lane.pulls
+        pulls = inbox.subscription.pulls
         is_busy = pulls.left(now) > 0 and now - pulls.delivered_at < _BUSY_S
         if is_busy and now < until and self._client.is_connected:
-            loop.call_later(_BUSY_S, self._end_linger, box, until)
+            loop.call_later(_BUSY_S, self._end_linger, inbox, until)
             return
-        self._left.remove(box)
+        self._left.remove(inbox)
         if pulls.left(now) or pulls.has_doubts:
-            self._withdraw(box)
+            self._withdraw(inbox)
         else:
-            self._drop(box)
+            self._drop(inbox)
         self._unwatch_if_idle()
 
-    def _withdraw(self, box: FetchInbox) -> None:
+    def _withdraw(self, inbox: FetchInbox) -> None:
         """End its pulls on the server; what was on its way by then is given back."""
-        self._give_back(box)
-        box.lane.linger(lambda: self._drop(box))
+        self._give_back(inbox)
+        inbox.subscription.linger(lambda: self._drop(inbox))
 
-    def _drop(self, box: FetchInbox) -> None:
-        box.lane.close()
-        self._give_back(box)
+    def _drop(self, inbox: FetchInbox) -> None:
+        inbox.subscription.close()
+        self._give_back(inbox)
 
-    def _give_back(self, box: FetchInbox) -> None:
-        messages, box.messages = box.messages, []
+    def _give_back(self, inbox: FetchInbox) -> None:
+        messages, inbox.messages = inbox.messages, []
         if messages:
-            give_back(self._settling, messages)
+            give_back(self._ack_sender, messages)
 
     def _drop_spare(self) -> None:
         self._spare_timer = None
@@ -177,16 +267,16 @@ class InboxPool:
             self._is_watching = False
 
     def _on_connection(self) -> None:
-        for box in self._used:
+        for inbox in self._used:
             if self._client.is_closed:
-                box.fail(self._client.closing_error())
-            box.notify()
+                inbox.fail(self._client.closing_error())
+            inbox.notify()
         if not self._client.is_connected:
             self.close()
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation != "publish":
             return
-        for box in self._used:
-            if box.lane.is_about(event.subject):
-                box.fail(denied_error(event))
+        for inbox in self._used:
+            if inbox.subscription.is_about(event.subject):
+                inbox.fail(denied_error(event))

@@ -25,8 +25,8 @@ class ConsumerMessages:
     where few deliveries are allowed, use a small `max_messages`.
     """
 
-    def __init__(self, settling: AckSender, options: ConsumeOptions) -> None:
-        self._settling = settling
+    def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
+        self._ack_sender = ack_sender
         self._options = options
         self._session: ConsumeSession | None = None
         # The engine's own list: a message costs no look at the engine.
@@ -44,8 +44,8 @@ class ConsumerMessages:
             raise UsageError("a flow opens once", hint="call consumer.consume() again")
         features = self._options.group.features()
         if features:
-            await self._settling.source.api.require(*features)
-        self._session = ConsumeSession(self._settling, self._options)
+            await self._ack_sender.source.api.require(*features)
+        self._session = ConsumeSession(self._ack_sender, self._options)
         self._rest = self._session.rest
         await self._session.open()
         return self
@@ -153,4 +153,4 @@ class ConsumerMessages:
         return self._session
 
     def __repr__(self) -> str:
-        return f"<Messages of {self._settling.source.what}, {self.waiting} waiting>"
+        return f"<Messages of {self._ack_sender.source.what}, {self.waiting} waiting>"

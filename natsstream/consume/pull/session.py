@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from natsstream._wire.permission_violations import denied_error
 from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.delivery.event_stream import EventStream
 from natsstream.consume.delivery.events import (
     ConsumerDeleted,
     ConsumerRecreated,
@@ -38,7 +37,7 @@ from natsstream.consume.pull.outcomes import (
     push_error,
     refusal,
 )
-from natsstream.consume.pull.pull_requests import PullRequests, pin_of
+from natsstream.consume.pull.requests import PullRequests, pin_of
 from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.consume.pull.window import PullWindow
 from natsstream.errors import (
@@ -47,6 +46,7 @@ from natsstream.errors import (
     NotFoundError,
     RequestTimeoutError,
 )
+from natsstream.read.event_stream import EventStream
 from natsstream.read.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -77,18 +77,18 @@ class ConsumeSession:
     """One flow.
 
     Attributes:
-        settling: Settles its messages.
+        ack_sender: Settles its messages.
         events: What happened to it.
         is_ended: True once it asks for nothing more.
         rest: Of the run that is being handed out, the last one first.
     """
 
-    def __init__(self, settling: AckSender, options: ConsumeOptions) -> None:
-        self.settling: AckSender = settling
+    def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
+        self.ack_sender: AckSender = ack_sender
         self.events: EventStream = EventStream()
         self.is_ended: bool = False
         self.rest: list[DeliveredMessage] = []
-        source = settling.source
+        source = ack_sender.source
         self._heartbeat_s = options.heartbeat_s
         self._window = PullWindow(
             options.max_messages,
@@ -121,9 +121,9 @@ class ConsumeSession:
 
     async def open(self) -> None:
         """Subscribe and ask for the first messages."""
-        if self.settling.source.deliver_subject:
-            raise push_error(self.settling.source)
-        client = self.settling.source.api.client
+        if self.ack_sender.source.deliver_subject:
+            raise push_error(self.ack_sender.source)
+        client = self.ack_sender.source.api.client
         self._unwatch = client.watch(self._on_connection)
         self._unwatch_denied = client.watch_denied(self._on_denied)
         try:
@@ -139,7 +139,7 @@ class ConsumeSession:
 
     def _new_subscription(self) -> PullSubscription:
         return PullSubscription(
-            self.settling,
+            self.ack_sender,
             on_messages=self._on_messages,
             on_status=self._on_status,
             on_failed=self.fail,
@@ -187,19 +187,19 @@ class ConsumeSession:
             rest += [message for run, _ in self._runs for message in run]
             self._runs.clear()
             self._window.waiting = 0
-            give_back(self.settling, rest)
+            give_back(self.ack_sender, rest)
 
     async def _withdraw(self) -> bool:
         """Ask for no more; False when the server, which is there, has not said that it heard it."""
-        lane, now = self._subscription, self._loop.time
+        subscription, now = self._subscription, self._loop.time
         until = now() + _BUSY_MAX_S
-        while lane.pulls.left(now()) and now() < until:
-            if lane.pulls.delivered_at <= now() - _BUSY_S:
+        while subscription.pulls.left(now()) and now() < until:
+            if subscription.pulls.delivered_at <= now() - _BUSY_S:
                 break
             await asyncio.sleep(_BUSY_S / 4)
-        lane.stop()
+        subscription.stop()
         try:
-            await self.settling.source.api.client.flush(_FLUSH_TIMEOUT_S)
+            await self.ack_sender.source.api.client.flush(_FLUSH_TIMEOUT_S)
         except RequestTimeoutError:
             return False
         except NatsStreamError:  # Without a server there is nothing under way.
@@ -297,13 +297,13 @@ class ConsumeSession:
         self._window.resize(max_messages)
         self.refill()
 
-    # Sinks of the fast lane: they must not wait and must not raise.
+    # Sinks of the fast subscription: they must not wait and must not raise.
 
     def _on_messages(self, messages: list[DeliveredMessage]) -> None:
         if self._closed.is_set():
-            give_back(self.settling, messages)
+            give_back(self.ack_sender, messages)
             return
-        flow, share = self._window, self._window.share
+        window, share = self._window, self._window.share
         if self._requests.is_pinning:
             pin_id = pin_of(messages[-1])
             if pin_id and self._requests.set_pin(pin_id):
@@ -313,8 +313,8 @@ class ConsumeSession:
         if count > share:
             runs = [messages[start : start + share] for start in range(0, count, share)]
         for run in runs:
-            size = sum([each.wire_bytes for each in run]) if flow.counts_bytes else 0
-            flow.arrive(len(run), size)
+            size = sum([each.wire_bytes for each in run]) if window.counts_bytes else 0
+            window.arrive(len(run), size)
             self._runs.append((run, size))
         if self._refused_limits:
             self._refused_limits.clear()
@@ -323,7 +323,7 @@ class ConsumeSession:
         self._wake.set()
 
     def _on_status(self, said: PullStatus) -> None:
-        end, source = said.end, self.settling.source
+        end, source = said.end, self.ack_sender.source
         if end is PullOutcome.HEARTBEAT:
             self._recovery.reset()
             return
@@ -375,7 +375,7 @@ class ConsumeSession:
         self._wake.set()
 
     def _lose_consumer(self, cause: NatsStreamError | None = None) -> None:
-        source = self.settling.source
+        source = self.ack_sender.source
         if self._failure is None:
             self.events.put(ConsumerDeleted(consumer=source.consumer))
         self.fail(source.deleted_error(cause))
@@ -418,7 +418,7 @@ class ConsumeSession:
             self._wake.set()
 
     async def _wait_for_attempt(self) -> None:
-        client, recovery, now = self.settling.source.api.client, self._recovery, self._loop.time
+        client, recovery, now = self.ack_sender.source.api.client, self._recovery, self._loop.time
         cause = recovery.cause
         try:
             await client.wait_connected(max(recovery.left_s(now()), 0.001))
@@ -428,7 +428,7 @@ class ConsumeSession:
         except ConnectionLostError as lost:
             recovery.reset()
             raise ConnectionLostError(
-                f"{self.settling.source.what} was away for {recovery.limit_s:g} s",
+                f"{self.ack_sender.source.what} was away for {recovery.limit_s:g} s",
                 detail=cause.value if cause is not None else lost.message,
                 hint="iterate again to retry, or raise reconnect_timeout",
                 retryable=True,
@@ -436,7 +436,7 @@ class ConsumeSession:
         await asyncio.sleep(wait_s)
 
     async def _attempt(self) -> None:
-        client, cause = self.settling.source.api.client, self._recovery.cause
+        client, cause = self.ack_sender.source.api.client, self._recovery.cause
         if cause is not Cause.LEADER_CHANGED and not await self._look():
             return
         if self.is_ended:
@@ -456,7 +456,7 @@ class ConsumeSession:
 
     async def _look(self) -> bool:
         """Ask the server about the consumer; True when it exists."""
-        source = self.settling.source
+        source = self.ack_sender.source
         try:
             info = await source.info(_LOOK_TIMEOUT_S)
             created_ns = info.moment("created")
@@ -488,7 +488,7 @@ class ConsumeSession:
     # The connection.
 
     def _on_connection(self) -> None:
-        client = self.settling.source.api.client
+        client = self.ack_sender.source.api.client
         if client.is_closed:
             self.fail(client.closing_error())
         elif not client.is_connected:
@@ -513,13 +513,13 @@ class ConsumeSession:
         self.refill()
 
 
-def give_back(settling: AckSender, messages: list[DeliveredMessage]) -> None:
+def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> None:
     """Give messages back that nobody took, for others to get at once."""
-    if settling.source.ack_policy == "none":
+    if ack_sender.source.ack_policy == "none":
         return
     with suppress(NatsStreamError):  # On a closed connection they come again by themselves.
         for message in messages:
             if not message.is_settled:
-                settling.send(message.reply, b"-NAK")
+                ack_sender.send(message.reply, b"-NAK")
                 message.begin_verdict(AckKind.NAK)
-        settling.flush()
+        ack_sender.flush()

@@ -47,7 +47,7 @@ class PullSubscription:
     """A subscription and its open pulls.
 
     Args:
-        settling: Settles the messages.
+        ack_sender: Settles the messages.
         on_messages: Called with what arrived together, in the server's order; must not wait.
         on_status: Called with each status of an open pull, which is counted out by then unless it
             is a heartbeat.
@@ -59,24 +59,24 @@ class PullSubscription:
 
     def __init__(
         self,
-        settling: AckSender,
+        ack_sender: AckSender,
         *,
         on_messages: OnMessages,
         on_status: OnStatus,
         on_failed: Callable[[NatsStreamError], None],
     ) -> None:
         self.pulls: OpenPulls = OpenPulls()
-        self._settling = settling
+        self._ack_sender = ack_sender
         self._on_messages = on_messages
         self._on_status = on_status
         self._on_failed = on_failed
-        self._client = settling.source.api.client
+        self._client = ack_sender.source.api.client
         self._inbox = self._client.new_inbox()
         self._number = 0
         self._subscription: Subscription | None = None
         self._lingering: asyncio.TimerHandle | None = None
         self._time = asyncio.get_running_loop().time
-        source = settling.source
+        source = ack_sender.source
         self._subject = source.api.subject(subjects.consumer_next(source.stream, source.consumer))
 
     async def open(self) -> None:
@@ -119,7 +119,7 @@ class PullSubscription:
         self.pulls.add(reply.encode(), count, self._time(), times=times, max_bytes=max_bytes)
 
     def is_about(self, subject: str) -> bool:
-        """Tell whether a publish to the subject is a pull of this lane, or has its reply."""
+        """Return True if a publish to the subject is a pull of this one, or has its reply."""
         is_pull = subjects.is_same_request(self._subject, subject)
         return is_pull or subject.startswith(f"{self._inbox}.")
 
@@ -136,7 +136,7 @@ class PullSubscription:
         connection breaks first, there is nothing on its way any more.
 
         Args:
-            on_end: Called then, once; without it the lane is closed.
+            on_end: Called then, once; without it the subscription is closed.
         """
         self.stop()
         end = on_end or self.close
@@ -163,11 +163,11 @@ class PullSubscription:
             self._subscription = None
 
     def _on_frames(self, frames: list[Frame]) -> None:
-        # The sink of the fast lane: it must not wait and must not raise.
-        settling = self._settling
+        # The sink of the fast subscription: it must not wait and must not raise.
+        ack_sender = self._ack_sender
         # A status has no reply; a message's reply is its ack subject.
         messages = [
-            DeliveredMessage(frame, settling) for frame in frames if is_ack_subject(frame[1])
+            DeliveredMessage(frame, ack_sender) for frame in frames if is_ack_subject(frame[1])
         ]
         count = len(messages)
         if count:
@@ -185,7 +185,7 @@ class PullSubscription:
     def _read(self, frame: Frame) -> PullStatus | None:
         """Return the status of a pull, which is counted out when it ends."""
         if frame[1]:  # Anybody may publish here.
-            _log.warning("%s: a message is not the server's", self._settling.source.what)
+            _log.warning("%s: a message is not the server's", self._ack_sender.source.what)
             return None
         pulls, reply = self.pulls, frame[0]
         status, asked_bytes = parse_status(frame[2]), pulls.asked_bytes(reply)

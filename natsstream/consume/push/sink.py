@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_numbers, is_ack_subject, parse_ack_subject
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.delivery.events import DeliveriesMissed
 from natsstream.consume.push.buffer import DeliveryCount, FlowRequest, PushBuffer, read_control
-from natsstream.consume.push.push_events import DeliveriesMissed
 from natsstream.errors import NatsStreamError, ProtocolError, SlowReaderError
 
 if TYPE_CHECKING:
     from natsstream._wire.parser import Frame
-    from natsstream.consume.delivery.event_stream import EventStream
-    from natsstream.consume.push.push_source import PushSource
+    from natsstream.consume.delivery.source import PushSource
+    from natsstream.read.event_stream import EventStream
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class PushSink:
     """What a push consumer has sent and its reader has not taken.
 
     Attributes:
-        inflow: The buffer.
+        buffer: The buffer.
         count: Which deliveries are missing; it stands still in a deliver group, whose members can
             not know of each other's.
     """
@@ -35,15 +35,15 @@ class PushSink:
     def __init__(
         self,
         source: PushSource,
-        settling: AckSender,
+        ack_sender: AckSender,
         events: EventStream,
-        inflow: PushBuffer[DeliveredMessage],
+        buffer: PushBuffer[DeliveredMessage],
     ) -> None:
-        self.inflow: PushBuffer[DeliveredMessage] = inflow
+        self.buffer: PushBuffer[DeliveredMessage] = buffer
         self.count: DeliveryCount = DeliveryCount()
         self._source = source
         self._client = source.consumer.api.client
-        self._settling = settling
+        self._ack_sender = ack_sender
         self._events = events
         self._told_dropped = 0
 
@@ -63,22 +63,22 @@ class PushSink:
 
     def take(self) -> DeliveredMessage | None:
         """Return the next message, None when none waits; answers what the server waits for."""
-        message = self.inflow.take()
+        message = self.buffer.take()
         if message is not None:
             self._answer()
         return message
 
     def slow(self) -> SlowReaderError | None:
         """Return the error for messages that were dropped and not told of yet."""
-        dropped = self.inflow.dropped - self._told_dropped
+        dropped = self.buffer.dropped - self._told_dropped
         if not dropped:
             return None
-        self._told_dropped = self.inflow.dropped
+        self._told_dropped = self.buffer.dropped
         again = "they are lost" if self._source.consumer.ack_policy == "none" else "they come again"
         return SlowReaderError(
             f"{dropped} messages of {self._source.consumer.what} came while the reader held all "
             f"that it may, and were dropped: {again}",
-            dropped=self.inflow.dropped,
+            dropped=self.buffer.dropped,
             hint="give the consumer flow_control=True and idle_heartbeat, or a smaller "
             "max_ack_pending; or raise max_pending",
         )
@@ -96,9 +96,9 @@ class PushSink:
             if sound:
                 self._put(sound)
             return
-        settling, put = self._settling, self.inflow.put
+        ack_sender, put = self._ack_sender, self.buffer.put
         for frame in frames:
-            put(DeliveredMessage(frame, settling), len(frame[2]) + len(frame[3]))
+            put(DeliveredMessage(frame, ack_sender), len(frame[2]) + len(frame[3]))
 
     def _number(self, frames: list[Frame]) -> None:
         """Count deliveries; raises ProtocolError where a frame is none."""
@@ -113,10 +113,10 @@ class PushSink:
     def _on_control(self, frame: Frame) -> None:
         control = read_control(frame)
         if isinstance(control, FlowRequest):
-            self.inflow.ask(control.subject)
+            self.buffer.ask(control.subject)
         elif control is not None:
             if control.stalled:
-                self.inflow.ask(control.stalled)
+                self.buffer.ask(control.stalled)
             missing = 0 if self._source.group else self.count.hear(control.last_consumer_seq)
             if missing:
                 self._miss(missing, 0)
@@ -128,7 +128,7 @@ class PushSink:
     def _answer(self) -> None:
         """Tell the server that what it waits for was taken."""
         client = self._client
-        for subject in self.inflow.due():
+        for subject in self.buffer.due():
             try:
                 client.write(client.publish_command(subject, "", b"", b""))
             except NatsStreamError as error:

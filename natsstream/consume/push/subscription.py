@@ -2,7 +2,7 @@
 
 Law: memory is bounded; a request for flow control is answered when what came before it was taken.
 A message that nobody has taken is given back when the block is left. There is no task but a look
-for the consumer (`lookout.py`), which only a reader that waits begins.
+for the consumer (`heartbeats.py`), which only a reader that waits begins.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Self
 from natsstream.arguments import check_int, check_seconds
 from natsstream.consume.delivery.ack_kinds import nak_body
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.delivery.event_stream import EventStream
-from natsstream.consume.delivery.events import ConsumerDeleted, HeartbeatsMissed, Reconnected
+from natsstream.consume.delivery.events import (
+    ConsumerDeleted,
+    DeliverSubjectChanged,
+    HeartbeatsMissed,
+    Reconnected,
+)
+from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
-from natsstream.consume.push.push_events import DeliverSubjectChanged
-from natsstream.consume.push.push_source import PushSource, PushState
 from natsstream.consume.push.sink import PushSink
 from natsstream.errors import (
     ConflictError,
@@ -30,6 +33,7 @@ from natsstream.errors import (
     NotFoundError,
     UsageError,
 )
+from natsstream.read.event_stream import EventStream
 from natsstream.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -73,11 +77,11 @@ class PushMessages:
         check_int(max_pending_bytes, "max_pending_bytes", minimum=1)
         self._source = source
         self._client = source.consumer.api.client
-        self._settling = AckSender(source.consumer)
+        self._ack_sender = AckSender(source.consumer)
         self._events = EventStream()
-        inflow = PushBuffer[DeliveredMessage](max_count=max_pending, max_bytes=max_pending_bytes)
-        self._inlet = PushSink(source, self._settling, self._events, inflow)
-        self._lookout = HeartbeatMonitor(_silence_s(source))
+        buffer = PushBuffer[DeliveredMessage](max_count=max_pending, max_bytes=max_pending_bytes)
+        self._sink = PushSink(source, self._ack_sender, self._events, buffer)
+        self._monitor = HeartbeatMonitor(_silence_s(source))
         self._subject = source.consumer.deliver_subject
         self._subscription: Subscription | None = None
         self._failure: NatsStreamError | None = None
@@ -92,7 +96,7 @@ class PushMessages:
     @property
     def pending_count(self) -> int:
         """Messages that have arrived and are not taken yet."""
-        return self._inlet.inflow.count
+        return self._sink.buffer.count
 
     @property
     def dropped(self) -> int:
@@ -100,7 +104,7 @@ class PushMessages:
 
         With acks they are delivered again after `ack_wait`.
         """
-        return self._inlet.inflow.dropped
+        return self._sink.buffer.dropped
 
     @property
     def missed(self) -> int:
@@ -108,7 +112,7 @@ class PushMessages:
 
         They are not counted in a deliver group, whose members can not know of each other's.
         """
-        return self._inlet.count.missed
+        return self._sink.count.missed
 
     # Opening and closing.
 
@@ -126,11 +130,11 @@ class PushMessages:
             raise UsageError("a push consumer's block opens once", hint="call subscribe() again")
         held = await self._find_free()
         if not self._source.group:
-            self._inlet.count.begin(held.consumer_seq)
+            self._sink.count.begin(held.consumer_seq)
         self._subject = held.deliver_subject
         client = self._client
         self._connections = client.connections
-        self._lookout.hear()
+        self._monitor.hear()
         self._unwatch = client.watch(self._on_connection)
         try:
             await self._listen()
@@ -192,12 +196,12 @@ class PushMessages:
                     await client.flush(_CLOSE_TIMEOUT_S)
         finally:
             self._free()
-            left = self._inlet.inflow.take_all()
+            left = self._sink.buffer.take_all()
             if gives_back and not client.is_closed:
                 for message in left:
-                    self._settling.send(message.reply, nak_body(None))
-                self._settling.flush()
-            await self._lookout.close()
+                    self._ack_sender.send(message.reply, nak_body(None))
+                self._ack_sender.flush()
+            await self._monitor.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -227,10 +231,10 @@ class PushMessages:
             ConnectionClosedError: The connection was closed.
         """
         while True:
-            message = self._inlet.take()
+            message = self._sink.take()
             if message is not None:
                 return message
-            slow = self._inlet.slow()
+            slow = self._sink.slow()
             if slow is not None:
                 raise slow
             if self._failure is not None:
@@ -253,7 +257,7 @@ class PushMessages:
             NatsStreamError: As for `__anext__`.
         """
         check_seconds(timeout, "timeout", may_be_zero=True)
-        message = self._inlet.take()  # Without waiting, also when the time is over already.
+        message = self._sink.take()  # Without waiting, also when the time is over already.
         if message is not None:
             return message
         try:
@@ -285,10 +289,10 @@ class PushMessages:
             if self._connections != client.connections:
                 self._connections = client.connections
                 self._events.put(Reconnected())
-                self._lookout.want()
-            wait_s = self._lookout.wait_s
+                self._monitor.want()
+            wait_s = self._monitor.wait_s
             if wait_s == 0:
-                self._lookout.begin(self._look, self._notify)
+                self._monitor.begin(self._look, self._notify)
                 wait_s = None
             self._wake = asyncio.get_running_loop().create_future()
             with suppress(TimeoutError):  # The next round looks for the consumer.
@@ -301,7 +305,7 @@ class PushMessages:
         """See whether the consumer is still there, and delivers to where we listen."""
         source = self._source.consumer
         if is_silent and self._source.heartbeat_ns and not self._source.group:
-            self._events.put(HeartbeatsMissed(seconds=self._lookout.silence_s))
+            self._events.put(HeartbeatsMissed(seconds=self._monitor.silence_s))
         try:
             held = await self._source.look()
             if held.deliver_subject != self._subject and self._subscription is not None:
@@ -321,8 +325,8 @@ class PushMessages:
     # Sinks: they must not wait and must not raise.
 
     def _on_frames(self, frames: list[Frame]) -> None:
-        self._lookout.hear()
-        self._inlet.accept(frames)
+        self._monitor.hear()
+        self._sink.accept(frames)
         self._notify()
 
     async def _listen(self) -> None:
@@ -345,7 +349,7 @@ class PushMessages:
 
     def _free(self) -> None:
         self._unwatch()
-        self._lookout.stop()
+        self._monitor.stop()
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None

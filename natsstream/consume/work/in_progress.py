@@ -24,26 +24,26 @@ class InProgressTimer:
     """The messages whose handlers run, and when the server last heard of each.
 
     Args:
-        settling: Sends the reminders.
+        ack_sender: Sends the reminders.
         report: Where lost leases are counted.
         is_kept: Whether to remind the server at all.
     """
 
-    def __init__(self, settling: AckSender, report: WorkReport, *, is_kept: bool) -> None:
-        self._settling = settling
-        self._client = settling.source.api.client
-        self._lease_s = settling.source.lease_s
+    def __init__(self, ack_sender: AckSender, report: WorkReport, *, is_kept: bool) -> None:
+        self._ack_sender = ack_sender
+        self._client = ack_sender.source.api.client
+        self._lease_s = ack_sender.source.lease_s
         self._report = report
         self._is_kept = is_kept
         self._heard: dict[DeliveredMessage, float] = {}
-        # Of those that wait for a free hand, as far as a reminder has found them there.
+        # Of those that wait for a free task, as far as a reminder has found them there.
         self._heard_waiting: dict[DeliveredMessage, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: Callable[[], Sequence[DeliveredMessage]] = tuple
         self._is_closed = False
 
     def open(self, waiting: Callable[[], Sequence[DeliveredMessage]]) -> None:
-        """Keep up also the leases of messages that wait for a free hand.
+        """Keep up also the leases of messages that wait for a free task.
 
         They would be delivered again, to this worker or another one, and would use up deliveries,
         whenever handlers take longer than `ack_wait`.
@@ -98,6 +98,6 @@ class InProgressTimer:
     def _keep_up(self, heard: dict[DeliveredMessage, float], now: float) -> None:
         for message, heard_at in heard.items():
             # One whose lease is over may be another's by now, but not for certain.
-            self._settling.send(message.reply, IN_PROGRESS)
+            self._ack_sender.send(message.reply, IN_PROGRESS)
             if now - heard_at <= self._lease_s:
                 heard[message] = now

@@ -39,13 +39,13 @@ class Outcomes:
         options: WorkOptions,
         policy: Policy,
         report: WorkReport,
-        leases: InProgressTimer,
+        in_progress: InProgressTimer,
     ) -> None:
         self._source = source
         self._options = options
         self._policy = policy
         self._report = report
-        self._leases = leases
+        self._in_progress = in_progress
 
     async def settle(
         self, message: DeliveredMessage, error: BaseException | None, delivered: int
@@ -56,7 +56,7 @@ class Outcomes:
             ConnectionClosedError: Nothing can be settled any more.
         """
         report = self._report
-        if self._leases.is_lost(message):
+        if self._in_progress.is_lost(message):
             await self._tell(self._lease_lost(message), message)
         if error is None and not message.is_settled and not self._options.confirm:
             # What happens to nearly every message goes the short way.
@@ -118,7 +118,7 @@ class Outcomes:
         """Store the letter, then terminate the message."""
         queue = self._options.dead_letter or ""
         meta = message.meta
-        death = FailureRecord(
+        failure = FailureRecord(
             subject=message.subject,
             time_ns=meta.time_ns,
             stream=meta.stream,
@@ -128,7 +128,7 @@ class Outcomes:
             reason=decision.reason,
             error=decision.text,
         )
-        while (is_new := await self._store(message, death)) is None:
+        while (is_new := await self._store(message, failure)) is None:
             delay_s = max(self._policy.backoff.delay_s(delivered), _UNSTORED_DELAY_S)
             if not 0 < self._source.max_deliver <= delivered:
                 await message.nak(delay=delay_s)
@@ -143,13 +143,13 @@ class Outcomes:
         reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
         await message.term(reason=reason, confirm=self._options.confirm)
 
-    async def _store(self, message: DeliveredMessage, death: FailureRecord) -> bool | None:
+    async def _store(self, message: DeliveredMessage, failure: FailureRecord) -> bool | None:
         """Store a letter, and tell whether it is new; None when it could not be, which is told."""
         api, queue = self._source.api, self._options.dead_letter or ""
         timeout = api.client.options.request_timeout
         try:
             return await store_letter(
-                api, queue, death, message.header_block, message.data, timeout=timeout
+                api, queue, failure, message.header_block, message.data, timeout=timeout
             )
         except NatsStreamError as error:
             self._report.unstored += 1

@@ -66,7 +66,7 @@ class Incoming(Protocol):
 
 
 OpenIncoming = Callable[[int], AbstractAsyncContextManager[Incoming]]
-"""Opens the messages, with how many may wait for a free hand."""
+"""Opens the messages, with how many may wait for a free task."""
 
 
 class Worker:
@@ -81,34 +81,36 @@ class Worker:
 
     def __init__(
         self,
-        settling: AckSender,
+        ack_sender: AckSender,
         open_incoming: OpenIncoming,
         handler: Handler,
         options: WorkOptions,
     ) -> None:
         self.report: WorkReport = WorkReport()
         self.options: WorkOptions = options
-        self._source = settling.source
-        self._policy: Policy = make_policy(options, settling.source)
+        self._source = ack_sender.source
+        self._policy: Policy = make_policy(options, ack_sender.source)
         self._open_incoming = open_incoming
         self._handler = handler
-        self._leases = InProgressTimer(settling, self.report, is_kept=options.keepalive)
-        self._outcomes = Outcomes(self._source, options, self._policy, self.report, self._leases)
+        self._in_progress = InProgressTimer(ack_sender, self.report, is_kept=options.keepalive)
+        self._outcomes = Outcomes(
+            self._source, options, self._policy, self.report, self._in_progress
+        )
         self._context: AbstractAsyncContextManager[Incoming] | None = None
         self._incoming: Incoming | None = None
         self._turn = asyncio.Lock()
-        self._hands: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._failure: NatsStreamError | None = None
         self._is_told = False
         self._has_left = False
-        self._pace: PrefetchWindow | None = None
+        self._prefetch: PrefetchWindow | None = None
         self._is_opened = False
         self._is_ending = False
 
     @property
     def is_running(self) -> bool:
         """True while it takes messages, or handlers still run."""
-        return any(not hand.done() for hand in self._hands)
+        return any(not task.done() for task in self._tasks)
 
     async def open(self) -> Self:
         """Begin to work; `stop` or `drain` ends it.
@@ -126,12 +128,12 @@ class Worker:
         await self._ensure_letters()
         self._context = self._open_incoming(self.options.window)
         self._incoming = await self._context.__aenter__()
-        self._leases.open(self._incoming.buffered)
+        self._in_progress.open(self._incoming.buffered)
         if self.options.prefetch is None:
-            self._pace = PrefetchWindow(self.options.window, time.monotonic())
+            self._prefetch = PrefetchWindow(self.options.window, time.monotonic())
         messages = aiter(self._incoming)
-        self._hands = {
-            asyncio.create_task(self._hand(messages), name=f"{self._source.what}, hand {index}")
+        self._tasks = {
+            asyncio.create_task(self._work(messages), name=f"{self._source.what}, task {index}")
             for index in range(self.options.concurrency)
         }
         return self
@@ -145,8 +147,8 @@ class Worker:
             ConsumerDeletedError: The consumer was deleted.
             NatsStreamError: Something else makes it impossible to go on.
         """
-        if self._hands:
-            await asyncio.wait(self._hands, return_when=asyncio.FIRST_EXCEPTION)
+        if self._tasks:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         self._raise_failure()
 
     async def stop(self, *, timeout: float | None = None) -> None:
@@ -223,8 +225,8 @@ class Worker:
             await self._incoming.drain()
 
     async def _ended(self) -> None:
-        if self._hands:
-            await asyncio.wait(self._hands)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _leave(self) -> None:
         """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""
@@ -233,30 +235,30 @@ class Worker:
         self._has_left = True
         cancelled: asyncio.CancelledError | None = None
         for _ in range(_CANCELS_MAX):
-            running = {hand for hand in self._hands if not hand.done()}
+            running = {task for task in self._tasks if not task.done()}
             if not running:
                 break
-            for hand in running:
-                hand.cancel()
+            for task in running:
+                task.cancel()
             try:
                 await asyncio.wait(running, timeout=_CANCEL_WAIT_S)
             except asyncio.CancelledError as error:
                 cancelled = error
-        left = sum(not hand.done() for hand in self._hands)
+        left = sum(not task.done() for task in self._tasks)
         if left:
             _log.error(
                 "%s: %d handlers do not end though they were cancelled", self._source.what, left
             )
-        self._leases.close()
+        self._in_progress.close()
         context, self._context, self._incoming = self._context, None, None
         if context is not None:
             await context.__aexit__(None, None, None)
         if cancelled is not None:
             raise cancelled
 
-    # One hand.
+    # One task.
 
-    async def _hand(self, messages: AsyncIterator[DeliveredMessage]) -> None:
+    async def _work(self, messages: AsyncIterator[DeliveredMessage]) -> None:
         """Handle one message after another until there are no more."""
         while True:
             message = await self._next(messages)
@@ -297,8 +299,8 @@ class Worker:
         self._is_told = True
         failures = [
             error
-            for hand in self._hands
-            if hand.done() and not hand.cancelled() and (error := hand.exception()) is not None
+            for task in self._tasks
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None
         ]
         if failures:
             raise failures[0]
@@ -314,7 +316,7 @@ class Worker:
             return
         report, delivered = self.report, message.delivered
         report.received += 1
-        self._leases.begin(message)
+        self._in_progress.begin(message)
         try:
             if is_abandoned(delivered, self._policy):
                 await self._outcomes.abandon(message, delivered)
@@ -329,25 +331,25 @@ class Worker:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                error = caught  # The handler's own; nobody has cancelled this hand.
+                error = caught  # The handler's own; nobody has cancelled this task.
             except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its outcome.
                 error = caught
             finally:
                 report.running -= 1
             await self._outcomes.settle(message, error, delivered)
-            pace = self._pace
-            if pace is not None and pace.count(delivered):
-                self._repace(pace)
+            prefetch = self._prefetch
+            if prefetch is not None and prefetch.count(delivered):
+                self._resize(prefetch)
         except BaseException:
             await self._outcomes.give_back(message)
             raise
         finally:
-            self._leases.end(message)
+            self._in_progress.end(message)
 
-    def _repace(self, pace: PrefetchWindow) -> None:
-        before, incoming = pace.window, self._incoming
-        if pace.measure(time.monotonic()) != before and incoming is not None:
-            incoming.resize(pace.window)
+    def _resize(self, prefetch: PrefetchWindow) -> None:
+        before, incoming = prefetch.window, self._incoming
+        if prefetch.measure(time.monotonic()) != before and incoming is not None:
+            incoming.resize(prefetch.window)
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else "ended" if self._is_opened else "not open"

@@ -60,7 +60,7 @@ class Latest(OrderedConsumer):
     def horizon(self) -> int:
         """The stream's last sequence when the block was entered; what lies behind came later."""
         self._check_open()
-        return self._follower.tail.horizon
+        return self._follower.progress.horizon
 
     async def is_current(self) -> bool:
         """Ask the stream's leader whether all that it holds now has been taken.
@@ -102,7 +102,7 @@ class Latest(OrderedConsumer):
             self._api,
             self._wanted.stream,
             self._wanted.filters,
-            holes=MissingSequences(),
+            missing=MissingSequences(),
             created_ns=self.created_ns,
         )
 

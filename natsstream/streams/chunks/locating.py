@@ -71,7 +71,9 @@ class Locator:
         self._value = value
         self._counts = ChunkCounts(api, stream, value.subject)
         filters = (value.subject,)
-        self._leader = LeaderReads(api, stream, filters, holes=MissingSequences(), created_ns=None)
+        self._leader = LeaderReads(
+            api, stream, filters, missing=MissingSequences(), created_ns=None
+        )
 
     async def prove(self, sequence: int, count: int) -> None:
         """Check that a number of the value's chunks stand from a sequence on.

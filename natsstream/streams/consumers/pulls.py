@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.pull.fetched import FetchedMessages
-from natsstream.consume.pull.fetching import Fetcher
+from natsstream.consume.pull.fetching import FetchedMessages, Fetcher
 from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.pull.requests import (
     EXPIRES_S,
@@ -117,7 +116,7 @@ class Pulls(ConsumerPart):
         Source: ADR-37; nats.go jetstream/pull.go Fetch, FetchBytes, FetchNoWait.
         """
         fetcher = self._pulling()
-        source = fetcher.settling.source
+        source = fetcher.ack_sender.source
         options = fetch_options(
             source,
             n,
@@ -174,9 +173,9 @@ class Pulls(ConsumerPart):
         Cost: a pull for each half window; a message costs no round trip.
         Source: ADR-37; nats.go jetstream/pull.go Messages.
         """
-        settling = self._pulling().settling
+        ack_sender = self._pulling().ack_sender
         group_of = group_options(
-            settling.source,
+            ack_sender.source,
             group=group,
             priority=priority,
             min_pending=min_pending,
@@ -191,7 +190,7 @@ class Pulls(ConsumerPart):
             stop_after=stop_after,
             group=group_of,
         )
-        return ConsumerMessages(settling, options)
+        return ConsumerMessages(ack_sender, options)
 
     def _pulling(self) -> Fetcher:
         if self._fetcher is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natsstream.consume.push.push_source import PushSource
+from natsstream.consume.delivery.source import PushSource
 from natsstream.consume.push.subscription import (
     MAX_PENDING,
     MAX_PENDING_BYTES,

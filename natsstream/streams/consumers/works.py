@@ -124,12 +124,12 @@ class Works(ConsumerPart):
             stop_timeout=stop_timeout,
         )
         source = self._source()
-        settling = AckSender(source)
+        ack_sender = AckSender(source)
         group = group_options(
             source, group=None, priority=None, min_pending=None, min_ack_pending=None
         )
 
         def open_incoming(window: int) -> ConsumerMessages:
-            return ConsumerMessages(settling, ConsumeOptions(max_messages=window, group=group))
+            return ConsumerMessages(ack_sender, ConsumeOptions(max_messages=window, group=group))
 
-        return Worker(settling, open_incoming, check_handler(handler), options)
+        return Worker(ack_sender, open_incoming, check_handler(handler), options)

@@ -6,49 +6,49 @@ from natsstream.read.catch_up import ROUNDS_MAX, CatchUp
 
 
 def test_read_that_is_not_to_settle_is_done_at_once() -> None:
-    settlement = CatchUp(is_wanted=False)
+    catch_up = CatchUp(is_wanted=False)
 
-    assert settlement.is_done
-    assert not settlement.has_question(5)
+    assert catch_up.is_done
+    assert not catch_up.has_question(5)
 
 
 def test_stream_that_was_not_written_meanwhile_is_done_after_one_question() -> None:
-    settlement = CatchUp(is_wanted=True)
-    asked = settlement.has_question(11)
-    settlement.learn(10, 11)
+    catch_up = CatchUp(is_wanted=True)
+    asked = catch_up.has_question(11)
+    catch_up.learn(10, 11)
 
     assert asked
-    assert settlement.is_done
+    assert catch_up.is_done
 
 
 def test_what_was_stored_meanwhile_is_passed_first() -> None:
-    settlement = CatchUp(is_wanted=True)
-    settlement.learn(14, 11)
+    catch_up = CatchUp(is_wanted=True)
+    catch_up.learn(14, 11)
 
-    assert not settlement.is_done
-    assert not settlement.has_question(14)
-    assert settlement.has_question(15)
-    settlement.learn(14, 15)
-    assert settlement.is_done
+    assert not catch_up.is_done
+    assert not catch_up.has_question(14)
+    assert catch_up.has_question(15)
+    catch_up.learn(14, 15)
+    assert catch_up.is_done
 
 
 def test_end_that_the_consumer_tells_ends_it() -> None:
-    settlement = CatchUp(is_wanted=True)
-    settlement.learn(14, 11)
-    settlement.end()
+    catch_up = CatchUp(is_wanted=True)
+    catch_up.learn(14, 11)
+    catch_up.end()
 
-    assert settlement.is_done
-    assert not settlement.has_question(15)
+    assert catch_up.is_done
+    assert not catch_up.has_question(15)
 
 
 def test_rounds_are_limited() -> None:
     """A writer that is faster than the reader: each question finds that much more was stored."""
-    settlement = CatchUp(is_wanted=True)
+    catch_up = CatchUp(is_wanted=True)
     next_seq = 1
     rounds = 0
-    while not settlement.is_done:
+    while not catch_up.is_done:
         rounds += 1
-        settlement.learn(next_seq + 10, next_seq)
+        catch_up.learn(next_seq + 10, next_seq)
         next_seq += 11
 
     assert rounds == ROUNDS_MAX + 1

@@ -40,7 +40,7 @@ def new_tail(
     horizon: int = 0,
     has_filters: bool = False,
     stops_at_loss: bool = False,
-    holes: MissingSequences | None = None,
+    missing: MissingSequences | None = None,
     report: OrderedReport | None = None,
 ) -> OrderedProgress:
     """Return a tail that has made its first consumer."""
@@ -49,7 +49,7 @@ def new_tail(
         horizon=horizon,
         has_filters=has_filters,
         stops_at_loss=stops_at_loss,
-        holes=holes or MissingSequences(),
+        missing=missing or MissingSequences(),
         report=report or OrderedReport(),
     )
     tail.begin()
@@ -175,7 +175,7 @@ def test_last_per_subject_loses_and_repeats_nothing_across_breaks(
         horizon=horizon,
         has_filters=False,
         stops_at_loss=True,
-        holes=MissingSequences(),
+        missing=MissingSequences(),
         report=OrderedReport(),
     )
 
@@ -207,7 +207,7 @@ def test_reading_from_a_sequence_hands_over_each_from_there_once(
         horizon=len(before),
         has_filters=False,
         stops_at_loss=True,
-        holes=MissingSequences(),
+        missing=MissingSequences(),
         report=report,
     )
 
@@ -232,7 +232,7 @@ def test_reading_from_a_moment_hands_over_each_from_there_once(
         horizon=len(before),
         has_filters=False,
         stops_at_loss=True,
-        holes=MissingSequences(),
+        missing=MissingSequences(),
         report=OrderedReport(),
     )
 
@@ -314,7 +314,7 @@ def test_deleted_and_lost_sequences_are_counted() -> None:
     report = OrderedReport()
     holes = MissingSequences()
     holes.learn(first_held=1, deleted=[2])
-    tail = new_tail(ConsumerStart(sequence=1), horizon=9, holes=holes, report=report)
+    tail = new_tail(ConsumerStart(sequence=1), horizon=9, missing=holes, report=report)
 
     assert sequences_of(tail.accept(run(1, 4))) == [1, 4]
 
@@ -327,7 +327,7 @@ def test_nothing_is_handed_over_behind_a_loss_that_ends_the_read() -> None:
     holes = MissingSequences()
     holes.learn(first_held=1, deleted=[])
     tail = new_tail(
-        ConsumerStart(sequence=1), horizon=9, stops_at_loss=True, holes=holes, report=report
+        ConsumerStart(sequence=1), horizon=9, stops_at_loss=True, missing=holes, report=report
     )
 
     assert sequences_of(tail.accept(run(1, 2, 4, 6))) == [1, 2]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from natsstream.read.read_events import (
-    EVENTS_KEPT_MAX,
-    EventQueue,
-    HeartbeatsMissed,
-    OrderedReport,
-)
+import pytest
+
+from natsstream.read.event_stream import EVENTS_KEPT_MAX, EventStream
+from natsstream.read.read_events import HeartbeatsMissed, OrderedReport
 
 
-def test_full_queue_drops_its_oldest_event_and_counts_it() -> None:
-    report = OrderedReport()
-    queue = EventQueue(report)
+@pytest.mark.asyncio
+async def test_full_queue_drops_its_oldest_event_and_counts_it() -> None:
+    stream = EventStream()
     events = [HeartbeatsMissed(seconds=number) for number in range(EVENTS_KEPT_MAX + 3)]
 
     for event in events:
-        queue.put(event)
+        stream.put(event)
+    stream.close()
 
-    taken = [queue.take() for _ in range(EVENTS_KEPT_MAX)]
-    assert taken == events[3:]
-    assert queue.take() is None
-    assert report.events_dropped == 3
+    assert [event async for event in stream.events()] == events[3:]
+    assert stream.dropped == 3
 
 
 def test_resumes_are_counted_by_reason() -> None:

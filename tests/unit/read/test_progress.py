@@ -90,7 +90,7 @@ def sequences_of(gaps: list[Gap], reason: str) -> list[int]:
 
 @given(stored())
 def test_every_sequence_is_delivered_or_in_one_gap(what: Stored) -> None:
-    progress = Progress(what.first, what.last, has_filters=False, holes=holes(what))
+    progress = Progress(what.first, what.last, has_filters=False, missing=holes(what))
 
     deliver(progress, what)
     progress.finish(held_last=what.last)
@@ -111,7 +111,7 @@ def test_every_sequence_is_delivered_or_in_one_gap(what: Stored) -> None:
 @given(stored(), st.integers(0, 150))
 def test_what_lies_beyond_the_streams_end_is_lost(what: Stored, held_last: int) -> None:
     held_last = max(held_last, max(what.held, default=0))
-    progress = Progress(what.first, what.last, has_filters=False, holes=MissingSequences())
+    progress = Progress(what.first, what.last, has_filters=False, missing=MissingSequences())
 
     deliver(progress, what)
     progress.finish(held_last=held_last)
@@ -126,7 +126,7 @@ def test_what_lies_beyond_the_streams_end_is_lost(what: Stored, held_last: int) 
 @given(stored(), st.integers(0, 150))
 def test_filters_hide_what_is_deleted_and_not_what_is_lost(what: Stored, held_last: int) -> None:
     held_last = max(held_last, max(what.held, default=0))
-    progress = Progress(what.first, what.last, has_filters=True, holes=holes(what))
+    progress = Progress(what.first, what.last, has_filters=True, missing=holes(what))
 
     deliver(progress, what)
     progress.finish(held_last=held_last)
@@ -142,7 +142,7 @@ def test_filters_hide_what_is_deleted_and_not_what_is_lost(what: Stored, held_la
 def test_what_lies_before_the_streams_begin_is_lost_up_to_the_ranges_end(
     what: Stored, first_held: int, again: int
 ) -> None:
-    progress = Progress(what.first, what.last, has_filters=False, holes=MissingSequences())
+    progress = Progress(what.first, what.last, has_filters=False, missing=MissingSequences())
 
     progress.lose_until(first_held)
     progress.lose_until(again)
@@ -154,7 +154,7 @@ def test_what_lies_before_the_streams_begin_is_lost_up_to_the_ranges_end(
 
 @given(stored())
 def test_first_loss_is_the_first_lost_gap(what: Stored) -> None:
-    progress = Progress(what.first, what.last, has_filters=False, holes=holes(what))
+    progress = Progress(what.first, what.last, has_filters=False, missing=holes(what))
 
     deliver(progress, what)
     progress.finish(held_last=what.last)
@@ -166,7 +166,7 @@ def test_first_loss_is_the_first_lost_gap(what: Stored) -> None:
 def test_filters_hide_evicted_messages_only_between_matches() -> None:
     evicted = MissingSequences(eviction_is_loss=True)
     evicted.learn(first_held=8)
-    progress = Progress(1, 20, has_filters=True, holes=evicted)
+    progress = Progress(1, 20, has_filters=True, missing=evicted)
 
     accept(progress, [10, 15], 1)
 
@@ -184,7 +184,7 @@ def test_filters_hide_evicted_messages_only_between_matches() -> None:
     ],
 )
 def test_disorder_is_refused_and_nothing_is_taken(run: list[int], delivery: int) -> None:
-    progress = Progress(11, 20, has_filters=False, holes=MissingSequences())
+    progress = Progress(11, 20, has_filters=False, missing=MissingSequences())
     accept(progress, [11, 12], 1)
 
     with pytest.raises(OutOfOrderError):
@@ -198,7 +198,7 @@ def test_disorder_is_refused_and_nothing_is_taken(run: list[int], delivery: int)
 
 def test_gaps_beyond_a_thousand_are_counted_and_not_kept() -> None:
     count = GAPS_KEPT_MAX + 7
-    progress = Progress(1, 2 * count, has_filters=False, holes=MissingSequences())
+    progress = Progress(1, 2 * count, has_filters=False, missing=MissingSequences())
     progress.begin()
 
     accept(progress, list(range(2, 2 * count + 1, 2)), 1)
@@ -214,4 +214,4 @@ def test_gap_counts_both_ends() -> None:
 
 
 def test_empty_range_is_done_from_the_start() -> None:
-    assert Progress(5, 4, has_filters=False, holes=MissingSequences()).is_done
+    assert Progress(5, 4, has_filters=False, missing=MissingSequences()).is_done

@@ -97,7 +97,7 @@ async def test_one_message_is_one_letter_also_after_the_duplicate_window(
 ) -> None:
     queue = await js.dead_letters.ensure(stream_name)
     await js.streams.update(stream_name, duplicate_window=0.1)
-    death = FailureRecord(
+    failure = FailureRecord(
         subject="x",
         time_ns=5,
         stream="S",
@@ -108,7 +108,7 @@ async def test_one_message_is_one_letter_also_after_the_duplicate_window(
     )
 
     async def store(**fields: Any) -> bool:
-        values = {name: getattr(death, name) for name in death.__slots__} | fields
+        values = {name: getattr(failure, name) for name in failure.__slots__} | fields
         return await store_letter(
             api_of(js), stream_name, FailureRecord(**values), b"", b"x", timeout=30
         )
@@ -331,7 +331,7 @@ async def test_message_that_only_just_fits_gets_a_letter_without_the_errors_text
 ) -> None:
     size = api_of(js).client.max_payload_bytes - 600
     await js.dead_letters.ensure(stream_name)
-    death = FailureRecord(
+    failure = FailureRecord(
         subject="x",
         time_ns=5,
         stream="S",
@@ -342,9 +342,9 @@ async def test_message_that_only_just_fits_gets_a_letter_without_the_errors_text
         error="x" * 900,
     )
 
-    assert await store_letter(api_of(js), stream_name, death, b"", b"." * size, timeout=20)
+    assert await store_letter(api_of(js), stream_name, failure, b"", b"." * size, timeout=20)
     with pytest.raises(PayloadTooLargeError, match="does not fit") as caught:
-        await store_letter(api_of(js), stream_name, death, b"", b"." * (size + 600), timeout=20)
+        await store_letter(api_of(js), stream_name, failure, b"", b"." * (size + 600), timeout=20)
 
     (letter,) = await letters_of(await js.dead_letters.open(stream_name))
     assert (letter.error, letter.reason) == ("", "attempts")

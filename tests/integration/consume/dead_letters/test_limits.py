@@ -259,7 +259,7 @@ async def test_letter_that_is_there_is_found_in_a_full_queue(
     message = await consumer.next(timeout=30)
     assert message is not None
     meta = message.meta
-    death = FailureRecord(
+    failure = FailureRecord(
         subject=message.subject,
         time_ns=meta.time_ns,
         stream=meta.stream,
@@ -268,7 +268,7 @@ async def test_letter_that_is_there_is_found_in_a_full_queue(
         deliveries=1,
         reason="rejected",
     )
-    assert await store_letter(api_of(js), queue.name, death, b"", message.data, timeout=5)
+    assert await store_letter(api_of(js), queue.name, failure, b"", message.data, timeout=5)
     await message.nak()
     await js.streams.update(queue.name, max_msgs=1)
     async with consumer.worker(reject, dead_letter=queue.name) as worker:

@@ -34,7 +34,7 @@ async def make_letters(
     )
     queue = await js.dead_letters.ensure(f"{name}_DLQ")
     for number in range(1, count + 1):
-        death = FailureRecord(
+        failure = FailureRecord(
             subject=f"{name}.x",
             time_ns=number,
             stream=name,
@@ -43,7 +43,7 @@ async def make_letters(
             deliveries=1,
             reason="rejected",
         )
-        await store_letter(api_of(js), queue.name, death, b"", b"%d" % number, timeout=30)
+        await store_letter(api_of(js), queue.name, failure, b"", b"%d" % number, timeout=30)
     return queue
 
 

@@ -29,7 +29,7 @@ async def settled(messages: PushMessages, monkeypatch: pytest.MonkeyPatch) -> in
     The server says so itself: a heartbeat comes when nothing else does, and tells that it waits.
     """
     has_stopped = asyncio.Event()
-    inlet = messages._inlet  # pyright: ignore[reportPrivateUsage] - what it hears.
+    inlet = messages._sink  # pyright: ignore[reportPrivateUsage] - what it hears.
     accept = inlet.accept
 
     def watch(frames: list[Frame]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.consume.push.push_source import PushSource, PushState
+from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.errors import ConfigError, ConflictError, UsageError
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async

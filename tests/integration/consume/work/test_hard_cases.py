@@ -205,8 +205,8 @@ async def test_lease_that_was_lost_while_a_message_waited_is_told(
             ) as worker:
                 await begun.wait()
                 # The other one waits, and was reminded of.
-                leases = worker._leases  # pyright: ignore[reportPrivateUsage]
-                await holds(lambda: leases._heard_waiting)  # pyright: ignore[reportPrivateUsage]
+                in_progress = worker._in_progress  # pyright: ignore[reportPrivateUsage]
+                await holds(lambda: in_progress._heard_waiting)  # pyright: ignore[reportPrivateUsage]
                 proxy.cut()
                 await asyncio.sleep(0.8)  # Twice the lease.
                 go_on.set()

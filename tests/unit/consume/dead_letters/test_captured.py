@@ -80,37 +80,37 @@ def test_odd_fields_of_an_advisory_are_empty() -> None:
 
 
 def test_one_message_is_one_entry_however_often_it_is_told_of() -> None:
-    ledger = AdvisoryLog()
+    log = AdvisoryLog()
     for number in (1, 2, 5):
-        ledger.add(number, captured())
-    ledger.add(3, captured(8))
+        log.add(number, captured())
+    log.add(3, captured(8))
 
-    assert [(each.sequence, numbers) for each, numbers in ledger.entries()] == [
+    assert [(each.sequence, numbers) for each, numbers in log.entries()] == [
         (7, [1, 2, 5]),
         (8, [3]),
     ]
 
 
 def test_advisory_of_a_message_with_a_letter_belongs_to_the_letter() -> None:
-    ledger = AdvisoryLog()
-    ledger.add(1, captured(reason=f"{OWN_TERM}Q: x"))
-    ledger.add(2, captured())
+    log = AdvisoryLog()
+    log.add(1, captured(reason=f"{OWN_TERM}Q: x"))
+    log.add(2, captured())
 
-    assert [number for number, _ in ledger.claim(("S", "c", 7), NOW_NS)] == [1, 2]
-    assert list(ledger.entries()) == []
+    assert [number for number, _ in log.claim(("S", "c", 7), NOW_NS)] == [1, 2]
+    assert list(log.entries()) == []
 
 
 def test_own_term_whose_letter_was_dropped_is_no_entry() -> None:
-    ledger = AdvisoryLog()
-    ledger.add(1, captured(reason=f"{OWN_TERM}Q: x"))
+    log = AdvisoryLog()
+    log.add(1, captured(reason=f"{OWN_TERM}Q: x"))
 
-    assert list(ledger.entries()) == []
+    assert list(log.entries()) == []
 
 
 def test_advisory_from_before_the_message_is_about_another_one() -> None:
-    ledger = AdvisoryLog()
-    ledger.add(1, captured())
+    log = AdvisoryLog()
+    log.add(1, captured())
     later_ns = captured().time_ns + CLOCK_SLACK_NS + 1
 
-    assert ledger.claim(("S", "c", 7), later_ns) == []
-    assert [numbers for _, numbers in ledger.entries()] == [[1]]
+    assert log.claim(("S", "c", 7), later_ns) == []
+    assert [numbers for _, numbers in log.entries()] == [[1]]

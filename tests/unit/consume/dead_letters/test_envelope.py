@@ -124,9 +124,9 @@ def test_error_that_can_not_describe_itself_has_its_type() -> None:
 def test_letters_that_somebody_else_wrote_are_read(
     told: dict[str, str], reason: str, deliveries: int
 ) -> None:
-    death = read_failure(told, "S", "c", 1)
+    failure = read_failure(told, "S", "c", 1)
 
-    assert (death.reason, death.deliveries, death.time_ns) == (reason, deliveries, 0)
+    assert (failure.reason, failure.deliveries, failure.time_ns) == (reason, deliveries, 0)
 
 
 def test_replay_asks_for_nothing_that_held_only_once() -> None:

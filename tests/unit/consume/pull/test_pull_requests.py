@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from natsstream.consume.delivery.source import ConsumerSource
-from natsstream.consume.pull.pull_requests import PullRequests
-from natsstream.consume.pull.requests import ConsumeOptions, GroupOptions
+from natsstream.consume.pull.requests import ConsumeOptions, GroupOptions, PullRequests
 from natsstream.units import NS_PER_SECOND
 
 if TYPE_CHECKING:

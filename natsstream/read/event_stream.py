@@ -9,7 +9,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 
-from natsstream.read.read_events import EVENTS_KEPT_MAX, ReadEvent
+from natsstream.read.read_events import ReadEvent
+
+EVENTS_KEPT_MAX = 256
+"""Events kept for a listener."""
 
 
 class EventStream:
