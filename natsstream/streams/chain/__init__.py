@@ -1,1 +1,1 @@
-"""Chains of messages that show when one was changed, removed, moved or added."""
+"""Hash chains of messages, which detect a changed, removed, moved or added message."""

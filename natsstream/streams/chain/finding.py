@@ -1,7 +1,7 @@
-"""Finding one writer's links in a stream, and whether a chain can be written into it at all.
+"""Finds one writer's links in a stream, and checks that the stream can store a chain.
 
-Law: what is taken for the writer's last link has the hash of what it holds. A copy of an older link
-behind it is not taken for the last one where both are in sight.
+Law: the writer's last link has the hash of its content. A copy of an older link behind it is not
+taken for the last one if one read finds both.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from natsstream.read.reader import RangeSpec
 from natsstream.streams.chain.links import ChainHead, ChainLink, is_same_hash, link_hash
 from natsstream.streams.chain.verify import BreakKind, BrokenLink, link_of
 
-# How far back the first look for the writer's last link goes; each further one goes twice as far.
-_LOOK_BACK = 1_000
-_LOOK_BACK_MAX = 64_000
+# Sequences of the first read back for the writer's last link; each further one doubles.
+_READ_BACK = 1_000
+_READ_BACK_MAX = 64_000
 
-Found = tuple[Message, ChainLink]
+StoredLink = tuple[Message, ChainLink]
 
 
 def check_stream(info: StreamInfo) -> None:
-    """Refuse a stream that would not keep links as they are sent.
+    """Refuse a stream that does not store links as they are sent.
 
     Raises:
-        ConfigError: It changes, drops or does not acknowledge messages.
+        ConfigError: The stream changes, drops or does not acknowledge messages.
     """
     config = info.config
     reasons = {
@@ -42,7 +42,7 @@ def check_stream(info: StreamInfo) -> None:
             raise ConfigError(
                 f"stream {info.name} has {what}: no chain can be written into it",
                 hint="a link's hash covers its subject and payload, the next link waits for its "
-                "ack, and both have to stay in the stream",
+                "ack, and both must stay in the stream",
             )
 
 
@@ -54,7 +54,7 @@ class LinkFinder:
         stream: Name of the stream.
         writer: The writer's id.
         key: The key of the HMAC; None for plain hashes.
-        filters: Subjects to look in; none is all.
+        filters: Subjects to read; none is all.
     """
 
     def __init__(
@@ -66,42 +66,42 @@ class LinkFinder:
         self._key = key
         self._filters = filters
 
-    async def between(self, first: int, last: int) -> list[Found]:
+    async def between(self, first: int, last: int) -> list[StoredLink]:
         """Return the writer's links from one sequence to another, both inclusive."""
         if first > last:
             return []
         spec = RangeSpec(
             stream=self._stream, first=first, last=last, filters=self._filters, on_loss="report"
         )
-        found: list[Found] = []
+        links: list[StoredLink] = []
         async for message in StreamRange(self._api, spec):
             link = link_of(message)
             if isinstance(link, ChainLink) and link.writer == self._writer:
-                found.append((message, link))
-        return found
+                links.append((message, link))
+        return links
 
-    async def last(self, info: StreamInfo) -> Found | None:
-        """Return this writer's last link, looking from the end of the stream backwards.
+    async def last(self, info: StreamInfo) -> StoredLink | None:
+        """Return this writer's last link, reading back from the end of the stream.
 
         Raises:
-            ChainBrokenError: It is not what its writer made, or the key is another.
+            ChainBrokenError: The link is not as its writer made it, or the key is wrong.
         """
-        last, span = info.state.last_seq, _LOOK_BACK
+        last, span = info.state.last_seq, _READ_BACK
         while last >= info.state.first_seq and last > 0:
             first = max(info.state.first_seq, last - span + 1, 1)
             # The highest number: a copy of an older link may stand behind the newest one.
-            found = max(await self.between(first, last), key=_count_of, default=None)
-            if found is not None:
-                self.check_hash(*found)
-                return found
-            last, span = first - 1, min(2 * span, _LOOK_BACK_MAX)
+            newest = max(await self.between(first, last), key=_count_of, default=None)
+            if newest is not None:
+                self.check_hash(*newest)
+                return newest
+            last, span = first - 1, min(2 * span, _READ_BACK_MAX)
         return None
 
     async def at_head(self, info: StreamInfo, head: ChainHead) -> Message | None:
-        """Return the message that a kept head names, None where limits may have removed it.
+        """Return the message of a given head; None if limits may have removed it.
 
         Raises:
-            ChainBrokenError: The stream ends before the head, or has something else there.
+            ChainBrokenError: The stream ends before the head, or has another message there.
         """
         if not head.sequence:
             return None
@@ -120,19 +120,19 @@ class LinkFinder:
         return None
 
     def check_hash(self, message: Message, link: ChainLink) -> None:
-        """Compare what a link says with what it holds.
+        """Check a link's hash.
 
         Raises:
-            ChainBrokenError: They differ.
+            ChainBrokenError: It is not the hash of the link's content.
         """
         content = (message.subject, message.headers, message.data)
-        found = link_hash(link.writer, link.count, link.previous, content, self._key)
-        if not is_same_hash(found, link.hash):
-            raise self._broken("content", message.sequence, f"the hash is {found}")
+        actual = link_hash(link.writer, link.count, link.previous, content, self._key)
+        if not is_same_hash(actual, link.hash):
+            raise self._broken("content", message.sequence, f"the hash is {actual}")
 
     def _broken(self, kind: BreakKind, sequence: int, detail: str) -> ChainBrokenError:
         return BrokenLink(self._writer, sequence, kind, detail).error(self._stream)
 
 
-def _count_of(found: Found) -> int:
-    return found[1].count
+def _count_of(stored: StoredLink) -> int:
+    return stored[1].count

@@ -1,10 +1,10 @@
-"""A link of a chain: what its headers say, and what its hash covers; pure rules.
+"""A link of a chain: its headers, and the content of its hash; pure rules.
 
 Law: two links with different writers, numbers, subjects, headers, payloads or predecessors never
-have the same canonical bytes: every part stands behind its length.
+have the same canonical bytes: each part is written behind its length.
 
-The hash is SHA-256, or HMAC-SHA256 with a key. Without a key, whoever can write the stream can make
-a new chain out of nothing; only a head that was kept elsewhere tells the difference.
+The hash is SHA-256, or HMAC-SHA256 with a key. Without a key, anyone who can write to the stream
+can make a whole new chain; only a head that was kept elsewhere detects it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from natsstream.arguments import described
 from natsstream.errors import ConfigError, HeaderError
 
 GENESIS = "0" * 64
-"""What the first link has in the place of the hash before it."""
+"""The previous hash of the first link."""
 
 CHAIN_HEADERS = (
     HeaderName.CHAIN_WRITER,
@@ -31,8 +31,8 @@ _VERSION = b"natsstream-chain-1"
 _WRITER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _COUNT = re.compile(r"[1-9][0-9]{0,17}")
 _HASH = re.compile(r"[0-9a-f]{64}")
-# What servers take off or put on when they copy a message into another stream; no other header of
-# a like name may slip through.
+# Headers that servers remove or add when they copy a message into another stream; all others are
+# covered, however similar their names.
 _NOT_COVERED = frozenset(
     {
         HeaderName.EXPECTED_STREAM,
@@ -47,7 +47,7 @@ KEY_BYTES_MIN = 16
 
 @dataclass(frozen=True, slots=True)
 class ChainHead:
-    """The newest link of a writer; keep it elsewhere to find out when the end of a chain is gone.
+    """The newest link of a writer; keep it elsewhere to detect a lost end of the chain.
 
     Attributes:
         writer: The writer's id.
@@ -64,13 +64,13 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """What the headers of a link say.
+    """A link, as its headers describe it.
 
     Attributes:
         writer: The writer's id.
         count: Its number, from 1.
         previous: The hash of the writer's link before it.
-        hash: Its own hash, as it claims.
+        hash: Its own hash, unverified.
     """
 
     writer: str
@@ -80,21 +80,21 @@ class ChainLink:
 
 
 def read_link(headers: Headers) -> ChainLink | str | None:
-    """Return the link that headers describe.
+    """Return the link in a message's headers.
 
     Returns:
-        None for a message that belongs to no chain; the writer's name, or nothing, for one whose
-        headers are not those of a link.
+        The link; the writer's id, or an empty text, for headers of a malformed link; None for a
+        message without chain headers.
     """
-    found = [headers.all(name) for name in CHAIN_HEADERS]
-    if not any(found):
+    fields = [headers.all(name) for name in CHAIN_HEADERS]
+    if not any(fields):
         return None
-    writers = found[0]
+    writers = fields[0]
     writer = writers[0] if writers and _WRITER.fullmatch(writers[0]) else ""
-    if not writer or any(len(values) != 1 for values in found):
+    if not writer or any(len(values) != 1 for values in fields):
         return writer
-    count, previous, own = (values[0] for values in found[1:])
-    if not _says_only_fields(headers):
+    count, previous, own = (values[0] for values in fields[1:])
+    if not _has_only_fields(headers):
         return writer
     if not (_COUNT.fullmatch(count) and _HASH.fullmatch(previous) and _HASH.fullmatch(own)):
         return writer
@@ -110,7 +110,7 @@ def link_hash(
         writer: The writer's id.
         count: The link's number.
         previous: The hash before it.
-        message: Subject, headers and payload; the chain's own headers are left out.
+        message: Subject, headers and payload; the chain's own headers are skipped.
         key: The key of the HMAC; None for a plain hash.
     """
     subject, headers, data = message
@@ -130,15 +130,15 @@ def link_hash(
 
 
 def is_same_hash(one: str, other: str) -> bool:
-    """Compare two hashes in a time that does not tell where they differ."""
+    """Compare two hashes in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 
 def check_writer(writer: object) -> str:
-    """Return a writer's id.
+    """Return a legal writer's id.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is not legal.
     """
     if not isinstance(writer, str) or not _WRITER.fullmatch(writer):
         raise ConfigError(
@@ -149,10 +149,10 @@ def check_writer(writer: object) -> str:
 
 
 def check_key(key: object) -> bytes | None:
-    """Return a key; it is shown in no message.
+    """Return a legal key; errors do not show it.
 
     Raises:
-        ConfigError: It is no bytes, or too short to be a secret.
+        ConfigError: It is no bytes, or too short for a secret.
     """
     if key is None:
         return None
@@ -168,10 +168,10 @@ def _is_covered(name: str) -> bool:
     return name not in CHAIN_HEADERS and name not in _NOT_COVERED
 
 
-def _says_only_fields(headers: Headers) -> bool:
-    """Tell whether a block holds names and values alone, which the hash covers.
+def _has_only_fields(headers: Headers) -> bool:
+    """Return True if a header block has only names and values, which the hash covers.
 
-    A status in its first line, a line without a colon or bytes behind its end are not covered.
+    A status in its first line, a line without a colon and bytes behind its end are not covered.
     """
     try:
         return encode_headers(headers) == headers.source

@@ -1,8 +1,8 @@
-"""Whether chains are as their writers made them; pure rules.
+"""Verifies chains; pure rules.
 
-Law: of each writer the first broken link is named, and nothing after it is believed. A link is
-right when its number follows, it names the hash before it, and its own hash is that of what it
-holds.
+Law: the first broken link of each writer is reported, and all later ones are ignored. A link is
+intact if its number follows, its previous hash is that of the link before, and its own hash is that
+of its content.
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ from natsstream.streams.chain.links import (
 BreakKind = Literal[
     "malformed", "content", "restarted", "replayed", "missing", "previous", "head", "tail"
 ]
-"""How a chain can be broken.
+"""The ways in which a chain can be broken.
 
-- malformed: the headers of a link are missing, doubled or no such values, or their block holds
-  something else than headers.
-- content: payload, subject, headers, number or writer are not what was hashed, or the key differs.
-- restarted: it claims to be the first link, and is not.
-- replayed: its number was there before.
-- missing: links before it are not there.
-- previous: it names another link before it than there is.
-- head: it is not the link that the given head names.
+- malformed: chain headers are missing, doubled or illegal, or the block has more than headers.
+- content: payload, subject, headers, number or writer are not what was hashed, or the key is wrong.
+- restarted: the link claims to be the first, and is not.
+- replayed: the number was used before.
+- missing: links before it are missing.
+- previous: its previous hash is not that of the link before.
+- head: it is not the link of the given head.
 - tail: the chain ends before the given head.
 """
 
 _MEANING: Mapping[str, str] = {
-    "malformed": "its chain headers are missing, doubled or no such values",
-    "content": "its payload, subject or headers are not what was hashed, or the key is another",
+    "malformed": "its chain headers are missing, doubled or illegal",
+    "content": "its payload, subject or headers are not what was hashed, or the key is wrong",
     "restarted": "it claims to be the first link",
-    "replayed": "its number was there before",
-    "missing": "links before it are not there",
-    "previous": "it names another link before it",
-    "head": "it is not the link that the head names",
+    "replayed": "its number was used before",
+    "missing": "links before it are missing",
+    "previous": "its previous hash is not that of the link before",
+    "head": "it is not the link of the given head",
     "tail": "the chain ends before its head",
 }
 
@@ -54,10 +53,10 @@ class BrokenLink:
     """The first broken link of a writer.
 
     Attributes:
-        writer: Whose chain; empty where the link does not tell.
-        sequence: Its sequence in the stream; 0 where the end of the chain is missing.
-        kind: What differs.
-        detail: Numbers that were expected and found.
+        writer: The writer's id; empty if the link has none.
+        sequence: Its sequence in the stream; 0 if the end of the chain is missing.
+        kind: How the chain is broken.
+        detail: The expected and the actual numbers.
     """
 
     writer: str
@@ -66,7 +65,7 @@ class BrokenLink:
     detail: str = ""
 
     def error(self, stream: str) -> ChainBrokenError:
-        """Return the error that tells it."""
+        """Return the error for this link."""
         where = f"at sequence {self.sequence}" if self.sequence else "at its end"
         return ChainBrokenError(
             f"the chain of writer {self.writer!r} in stream {stream} is broken {where}: "
@@ -75,19 +74,19 @@ class BrokenLink:
             sequence=self.sequence,
             kind=self.kind,
             detail=self.detail,
-            hint="look at the messages around it; a stream with limits needs since={...}, since "
+            hint="look at the messages around it; a stream with limits needs since={...}, because "
             "its first links are gone",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ChainReport:
-    """What a verification has found.
+    """The result of a verification.
 
     Attributes:
-        heads: The newest right link of each writer; keep them for the next verification.
+        heads: The newest intact link of each writer; keep them for the next verification.
         breaks: The first broken link of each writer that has one, in the order of the stream.
-        links: How many links are right.
+        links: How many links are intact.
         unchained: Messages that belong to no chain.
     """
 
@@ -98,7 +97,7 @@ class ChainReport:
 
     @property
     def is_intact(self) -> bool:
-        """True when no chain is broken."""
+        """True if no chain is broken."""
         return not self.breaks
 
 
@@ -107,17 +106,17 @@ def link_of(message: Message) -> ChainLink | str | None:
     try:
         return read_link(message.headers)
     except ProtocolError:
-        return None  # Something that no client calls headers.
+        return None  # The block is no headers to any client.
 
 
 class ChainVerifier:
-    """Walks over the messages of a stream, in their order.
+    """Verifies the messages of a stream, in their order.
 
     Args:
         key: The key of the HMAC; None for plain hashes.
-        writers: Whose chains; None for all.
-        since: Heads to begin behind; what stands before them is not looked at.
-        head: Heads that the chains must have come to.
+        writers: The writers to verify; None for all.
+        since: Heads to start behind; earlier links are skipped.
+        head: Heads that the chains must have reached.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class ChainVerifier:
         self._unchained = 0
 
     def add(self, message: Message) -> BrokenLink | None:
-        """Look at the next message; returns the break that it is, if it is one."""
+        """Verify the next message; return the broken link if it is one."""
         link = link_of(message)
         if link is None:
             self._unchained += 1
@@ -150,12 +149,12 @@ class ChainVerifier:
         since = self._since.get(writer)
         if since is not None and message.sequence <= since.sequence:
             return None
-        found = self._problem(link, message)
-        if found is None and isinstance(link, ChainLink):
+        problem = self._problem(link, message)
+        if problem is None and isinstance(link, ChainLink):
             self._links += 1
             self._heads[writer] = ChainHead(writer, link.count, link.hash, message.sequence)
             return None
-        kind, detail = found or ("malformed", "")
+        kind, detail = problem or ("malformed", "")
         broken = BrokenLink(writer, message.sequence, kind, detail)
         self._breaks[writer] = broken
         return broken
@@ -164,9 +163,9 @@ class ChainVerifier:
         if isinstance(link, str):
             return "malformed", ""
         content = (message.subject, message.headers, message.data)
-        found = link_hash(link.writer, link.count, link.previous, content, self._key)
-        if not is_same_hash(found, link.hash):
-            return "content", f"the hash is {found}, it says {link.hash}"
+        actual = link_hash(link.writer, link.count, link.previous, content, self._key)
+        if not is_same_hash(actual, link.hash):
+            return "content", f"the hash is {actual}, the header has {link.hash}"
         last = self._heads.get(link.writer, ChainHead(link.writer))
         if link.count <= last.count:
             kind = "restarted" if link.count == 1 else "replayed"
@@ -174,14 +173,14 @@ class ChainVerifier:
         if link.count > last.count + 1:
             return "missing", f"link {link.count} comes after link {last.count}"
         if link.previous != last.hash:
-            return "previous", f"it names {link.previous}, before it is {last.hash}"
+            return "previous", f"the header has {link.previous}, the link before {last.hash}"
         wanted = self._wanted.get(link.writer)
         if wanted is not None and wanted.count == link.count and wanted.hash != link.hash:
             return "head", f"link {link.count} has hash {link.hash}, the head {wanted.hash}"
         return None
 
     def report(self) -> ChainReport:
-        """Return what was found; call it after the last message."""
+        """Return the result; call it after the last message."""
         breaks = dict(self._breaks)
         for writer, wanted in self._wanted.items():
             last = self._heads.get(writer, ChainHead(writer))

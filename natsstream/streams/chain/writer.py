@@ -1,12 +1,12 @@
-"""Writing a chain: each message says which one the writer sent before it.
+"""Writes a chain: each message has the hash of the writer's message before it.
 
-Law: one link is under way at a time, and the next is made only when it is known whether the last
+Law: one link is in flight at a time, and the next is made only once it is known whether the last
 one is stored. A second process with the same writer id is refused, not merged.
 
-How a second process is found: each link carries a message id made of writer and number. Within the
-stream's duplicate window the server takes the second link of a number for a copy of the first, and
-the writer looks whether that was its own. After half of the window without a write, the writer
-looks for foreign links first. What slips through that is named by `verify_chain`.
+A second process is detected by a message id of writer and number. Within the stream's duplicate
+window the server drops the second link of a number as a copy of the first, and the writer checks
+whether the first was its own. After half of the window without a write, the writer first reads
+foreign links. `verify_chain` reports all others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from natsstream.streams.chain.links import (
 _TRIES_MAX = 4
 _WINDOW_S = 120.0
 _RETRY_WAIT_S = 0.1
-# Headers that tell servers what to do: they replace, expire, count and schedule messages.
+# The prefix of headers for servers: they replace, expire, count and schedule messages.
 _FOR_THE_SERVER = "Nats-"
 _NO_ANSWER = (RequestTimeoutError, ConnectionLostError, NoRespondersError)
 
@@ -76,7 +76,7 @@ class ChainedPublisher:
         self._head = ChainHead(writer)
         self._subject = ""
         self._info: StreamInfo | None = None
-        self._looked_up_to = 0
+        self._read_up_to = 0
         self._attempts: set[str] = set()
         self._is_sure = False
         self._has_ended = False
@@ -86,16 +86,16 @@ class ChainedPublisher:
 
     @property
     def head(self) -> ChainHead:
-        """The newest link that is known to be stored; keep it elsewhere to notice a lost end."""
+        """The newest link known to be stored; keep it elsewhere to detect a lost end."""
         return self._head
 
     async def open(self) -> Self:
-        """Look for the writer's last link, and go on behind it.
+        """Find the writer's last link, and continue behind it.
 
         Raises:
             ConfigError: The stream changes, drops or does not acknowledge messages.
-            ChainBrokenError: The last link is not what its writer made, or the key is another; or
-                the head that was given is not in the stream.
+            ChainBrokenError: The last link is not as its writer made it, or the key is wrong; or
+                the given head is not in the stream.
             StreamNotFoundError: The stream does not exist.
         """
         if self._info is not None or self._has_ended:
@@ -106,22 +106,22 @@ class ChainedPublisher:
             self._window_s = cast("float", info.config.duplicate_window)
         if self._resume is not None:
             self._head = self._resume
-            self._looked_up_to = self._resume.sequence
+            self._read_up_to = self._resume.sequence
             message = await self._finder.at_head(info, self._resume)
             self._subject = message.subject if message is not None else ""
-            await self._look_ahead(info)
+            await self._read_new(info)
         else:
-            found = await self._finder.last(info)
-            if found is not None:
-                self._take_found(*found)
-            self._looked_up_to = max(self._looked_up_to, info.state.last_seq)
+            newest = await self._finder.last(info)
+            if newest is not None:
+                self._continue_after(*newest)
+            self._read_up_to = max(self._read_up_to, info.state.last_seq)
         self._info = info
         self._is_sure = True
         self._written_at = asyncio.get_running_loop().time()
         return self
 
     async def close(self) -> None:
-        """Take no more messages; closing twice is fine."""
+        """Refuse further messages; closing twice is fine."""
         self._has_ended = True
 
     async def __aenter__(self) -> Self:
@@ -143,25 +143,25 @@ class ChainedPublisher:
         headers: HeaderValues | None = None,
         timeout: float | None = None,
     ) -> PubAck:
-        """Publish the next link and wait for its ack; it is sent again where no ack comes.
+        """Publish the next link and wait for its ack; it is sent again without one.
 
         Args:
-            subject: Where to; no wildcards.
+            subject: The subject, without wildcards.
             data: The payload.
-            headers: Header values by name; none of the chain's own, and none that begins with
+            headers: Header values by name; none of the chain's own, and none with the prefix
                 `Nats-`, which are for servers.
             timeout: Seconds to wait for the ack of each of 4 tries; None is `request_timeout`.
 
         Raises:
             ConfigError: An argument has no legal value; nothing was sent.
-            SubjectError: The subject can not be published to; nothing was sent.
-            HeaderError: A header is the chain's own or for servers, or would break the wire;
-                nothing was sent.
-            UsageError: It is not open.
-            ChainForkedError: Somebody else writes with this writer id; this link is not stored.
-            ServerError: The stream refused the message; the chain goes on with the next one.
+            SubjectError: The subject is not legal; nothing was sent.
+            HeaderError: A header is the chain's own or for servers, or is not legal; nothing was
+                sent.
+            UsageError: The publisher is not open.
+            ChainForkedError: Another process has this writer id; this link is not stored.
+            ServerError: The stream refused the message; the next `send` continues the chain.
             TransportError: No ack after all tries. The next `send` finds out whether the link is
-                stored, and goes on behind it.
+                stored, and continues behind it.
 
         Cost: one round trip a link, and the stream's replication; links are not pipelined.
         """
@@ -172,11 +172,11 @@ class ChainedPublisher:
             )
         payload = payload_bytes(data)
         own = self._own_headers(headers)
-        prepare(subject, payload, own)  # Refused before a number is given to it.
+        prepare(subject, payload, own)  # Refused before it gets a number.
         async with self._lock:
             loop = asyncio.get_running_loop()
             if not self._is_sure or loop.time() - self._written_at > self._window_s / 2:
-                await self._look_ahead(await stream_info(self._api, self._stream))
+                await self._read_new(await stream_info(self._api, self._stream))
                 self._is_sure = True
             return await self._send(subject, payload, own, timeout)
 
@@ -186,9 +186,9 @@ class ChainedPublisher:
         for name, value in Headers(block).items_all():
             if name in CHAIN_HEADERS or name.startswith(_FOR_THE_SERVER):
                 raise HeaderError(
-                    f"header {name} can not be in a link",
-                    hint="leave it out: the chain gives each link its number and id, and what a "
-                    "server shall do with it, such as a rollup, would take links out of the chain",
+                    f"header {name} cannot be in a link",
+                    hint="leave it out: the chain sets each link's number and id, and a request to "
+                    "the server, such as a rollup, would remove links from the chain",
                 )
             own[name] = [*own.get(name, ()), value]
         return own
@@ -200,7 +200,7 @@ class ChainedPublisher:
         headers: dict[str, str | Sequence[str]],
         timeout: float | None,
     ) -> PubAck:
-        """Make the next link, and send it until it is known to be stored."""
+        """Make the next link, and send it until it is known to be stored or not."""
         own = dict(headers)
         last, count = self._head, self._head.count + 1
         own["Nats-Msg-Id"] = f"chain.{self._writer}.{count}"
@@ -214,7 +214,7 @@ class ChainedPublisher:
             expect = Expect(subject=self._subject, last_subject_seq=last.sequence)
         message = prepare(subject, data, own, None, expect)
         self._attempts.add(mine)
-        self._is_sure = False  # Until an answer tells, also when this is cancelled.
+        self._is_sure = False  # Until an ack comes, also if this is cancelled.
         ack = await self._publish(message, mine, timeout)
         if ack.duplicate and not await self._is_stored(ack.sequence, mine):
             return await self._send(subject, data, headers, timeout)
@@ -233,32 +233,32 @@ class ChainedPublisher:
                 await self._api.client.wait_connected(self._api.client.options.reconnect_timeout)
             except ServerError as error:
                 if error.retryable and tries:
-                    # Another write is on its way, perhaps an earlier try of this link.
+                    # Another write is in flight, perhaps an earlier try of this link.
                     await asyncio.sleep(_RETRY_WAIT_S)
                     continue
                 if not isinstance(error, WrongLastSequenceError):
                     raise
-                # Either an earlier try of this link is stored, or another one's link is.
+                # An earlier try of this link is stored, or a foreign link.
                 before = self._head
-                await self._look_ahead(await stream_info(self._api, self._stream))
+                await self._read_new(await stream_info(self._api, self._stream))
                 if self._head.hash == mine:
                     return PubAck(self._stream, self._head.sequence, duplicate=True)
                 if self._head != before:
-                    raise  # An earlier link of ours came late; the next one goes behind it.
+                    raise  # An earlier link of ours arrived late; the next one follows it.
                 raise self._forked(0) from error
 
     async def _is_stored(self, sequence: int, mine: str) -> bool:
-        """Look which link of our number is stored: this one, or an earlier one of ours.
+        """Return True if this link is stored under our number, False if an earlier one of ours is.
 
         Raises:
-            ChainForkedError: It is somebody else's.
+            ChainForkedError: A foreign link is stored.
         """
         for message, link in await self._finder.between(sequence, sequence):
             if link.hash in self._attempts:
                 if is_same_hash(link.hash, mine):
                     return True
-                # A link whose ack was given up came late: go on behind it.
-                self._take_found(message, link)
+                # An earlier link arrived late, after its ack was given up: continue behind it.
+                self._continue_after(message, link)
                 return False
         self._has_ended = True
         raise self._forked(sequence)
@@ -266,37 +266,37 @@ class ChainedPublisher:
     def _take(self, head: ChainHead, subject: str) -> None:
         self._head = head
         self._subject = subject
-        self._looked_up_to = max(self._looked_up_to, head.sequence)
+        self._read_up_to = max(self._read_up_to, head.sequence)
         self._attempts.clear()
         self._is_sure = True
         self._written_at = asyncio.get_running_loop().time()
 
-    def _take_found(self, message: Message, link: ChainLink) -> None:
+    def _continue_after(self, message: Message, link: ChainLink) -> None:
         head = ChainHead(self._writer, link.count, link.hash, message.sequence)
         self._take(head, message.subject)
 
-    async def _look_ahead(self, info: StreamInfo) -> None:
-        """Find what was stored of this writer since the last look: our own, or somebody's."""
-        first = self._looked_up_to + 1
+    async def _read_new(self, info: StreamInfo) -> None:
+        """Read the writer's links that were stored since the last read, ours or foreign."""
+        first = self._read_up_to + 1
         for message, link in await self._finder.between(first, info.state.last_seq):
             if link.count <= self._head.count:
-                continue  # A copy of what is known: for `verify_chain` to name.
+                continue  # A copy of a known link, which `verify_chain` reports.
             is_resumed = self._info is None
             is_next = link.count == self._head.count + 1 and link.previous == self._head.hash
             if not is_next or not (is_resumed or link.hash in self._attempts):
                 self._has_ended = True
                 raise self._forked(message.sequence)
             self._finder.check_hash(message, link)
-            self._take_found(message, link)
-        self._looked_up_to = max(self._looked_up_to, info.state.last_seq)
+            self._continue_after(message, link)
+        self._read_up_to = max(self._read_up_to, info.state.last_seq)
 
     def _forked(self, sequence: int) -> ChainForkedError:
         return ChainForkedError(
-            f"somebody else writes to stream {self._stream} as {self._writer!r}: this publisher's "
-            f"last link is {self._head.count} at sequence {self._head.sequence}",
+            f"another process writes to stream {self._stream} as {self._writer!r}: the last link "
+            f"of this publisher is {self._head.count} at sequence {self._head.sequence}",
             writer=self._writer,
             sequence=sequence,
-            hint="give each process its own writer id; open a new one to go on behind the other",
+            hint="give each process its own writer id; open a new publisher to continue behind",
         )
 
     def __repr__(self) -> str:

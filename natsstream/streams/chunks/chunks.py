@@ -22,7 +22,7 @@ _SIZE_MAX = 2**63 - 1
 class Chunks:
     """Writes and reads values as chunks; made by `Stream.chunks`.
 
-    A value has a subject of its own, which nobody writes a second time.
+    Each value has a subject of its own, which is written once.
     """
 
     def __init__(
@@ -47,34 +47,34 @@ class Chunks:
         progress: Progress | None = None,
         ack_timeout: float = ACK_TIMEOUT_S,
     ) -> ChunkedValue:
-        """Store a value and return what is stored; all of it is acknowledged then.
+        """Store a value and return its description, once all chunks are acknowledged.
 
         A put that fails or is cancelled removes its chunks.
 
         Args:
-            subject: Where its chunks are stored; one that was never used.
-            source: Bytes, a path, an open binary file, what has an async `read`, or an iterable of
-                bytes, async or not. What may block is read in a thread. A file that is given open
-                is read from where it stands, and stays open.
+            subject: The subject of its chunks; one that was never used.
+            source: Bytes, a path, an open binary file, an object with an async `read`, or an
+                iterable of bytes, async or not. Blocking sources are read in a thread. An open file
+                is read from its position and stays open.
             chunk_size: Bytes of a chunk; the last may have fewer. None is 131,072, or the server's
-                `max_payload` or the stream's `max_msg_size` where that is smaller.
-            progress: Called with the bytes that are stored and those there are in all (None where
-                nobody knows), on the loop; it must not wait.
-            ack_timeout: Seconds without any ack after which it fails. What the source takes does
-                not count.
+                `max_payload` or the stream's `max_msg_size` if that is smaller.
+            progress: Called on the loop with the bytes stored and the bytes in all (None if not
+                known); it must not block.
+            ack_timeout: Seconds without any ack after which the put fails. Time in which only the
+                source is awaited does not count.
 
         Raises:
-            ConfigError: The source or the size can not be used; nothing was sent.
+            ConfigError: The source or the size is not legal; nothing was sent.
             SubjectError: The subject is not legal; nothing was sent.
             WrongStreamError: Another stream captures the subject.
             StreamFullError: The stream has no room for it.
-            ChunksDamagedError: Another client wrote there, or chunks were removed meanwhile, as by
-                a sweep or a limit of the stream.
+            ChunksDamagedError: Another client wrote to the subject, or a sweep or a limit of the
+                stream removed chunks.
             TransportError: The connection broke, or no ack came for `ack_timeout`.
-            Exception: What the source raised itself.
+            Exception: The error of the source itself.
 
-        Cost: 8 MiB in flight, and as much in the socket's buffer; one round trip to count what is
-        stored; a purge where it fails. One chunk waits until the next comes or the source ends.
+        Cost: 8 MiB in flight, and as much in the socket's buffer; one round trip to count the
+        chunks; a purge if it fails. One chunk waits until the next comes or the source ends.
         """
         check_subject(subject)
         check_source(source)
@@ -103,24 +103,24 @@ class Chunks:
     ) -> ChunkReader:
         """Return a reader of a value, or of a part of it; nothing is sent before it is entered.
 
-        Each byte is proved to be at its offset before it is handed out: by the number of chunks
-        that the stream holds, and for the whole also by the digest. A part of a value of which
-        chunks are missing raises `ChunksDamagedError`, also where its own chunks are there. A
-        foreign message in the place of a deleted chunk is found by the digest alone.
+        Each byte is proved to be at its offset before it is returned: by the number of chunks in
+        the stream, and for a whole value also by the digest. If chunks of the value are missing, a
+        read of any part raises ChunksDamagedError. Only the digest finds a foreign message in the
+        place of a deleted chunk.
 
         Args:
-            value: What `put` returned, or what somebody has written down of it.
+            value: The result of `put`, or an equal description.
             offset: The first byte, from 0.
-            length: How many bytes at most; None is all that follow.
+            length: Bytes at most; None is all that follow.
 
         Raises:
             ConfigError: A number is negative, or no number.
 
         Cost: one ephemeral consumer and up to 16 MiB in flight. A whole value of more than 256 KiB
-        costs one round trip more; a part six, however large the value is. Where other messages
-        stand between its chunks, the search for a part takes some more, and one for each 4 MiB that
-        is read. Where the sizes of chunks vary, or `chunk_size` is not known, a consumer goes
-        through the headers of all chunks up to the part's end instead.
+        costs one round trip more; a part six, for any size of value. If other messages stand
+        between its chunks, the search for a part takes some more, and one for each 4 MiB read. If
+        the sizes of chunks vary, or `chunk_size` is not known, a consumer reads the headers of all
+        chunks up to the part's end instead.
         """
         check_int(offset, "offset", minimum=0, maximum=_SIZE_MAX)
         if length is not None:
@@ -130,8 +130,8 @@ class Chunks:
     async def remove(self, subject: str) -> int:
         """Remove a value's chunks and return how many there were.
 
-        Asked again while the server is away: it may be repeated, as the subject is not written a
-        second time.
+        The purge is retried while the server is away: it can be repeated, because the subject is
+        written once.
 
         Raises:
             SubjectError: The subject is not legal, or has wildcards; nothing was sent.
@@ -146,28 +146,27 @@ class Chunks:
     async def sweep(
         self,
         filter: str,  # noqa: A002 - The field's own word.
-        pointed: Callable[[], Awaitable[Collection[str]]],
+        used: Callable[[], Awaitable[Collection[str]]],
         *,
         older_than: float | timedelta = SILENCE_S,
         dry_run: bool = False,
     ) -> SweepReport:
-        """Remove the chunks of values that nobody points to and whose writers have gone.
+        """Remove the chunks of unused values whose writers are dead.
 
         Args:
             filter: The subjects of all values, with wildcards.
-            pointed: Returns the subjects that are pointed to; called after the stream was looked
-                at, and it must tell what the stream's leader knows.
-            older_than: Seconds for which a value's writer must have stored nothing before `pointed`
-                is called. A writer whose source gives nothing for longer is taken for gone; ours
-                then raises `ChunksDamagedError`.
+            used: Returns the subjects of the values in use, as the stream's leader knows them. It
+                is called after the stream's subjects were listed.
+            older_than: Seconds without a new chunk, before `used` is called, after which a writer
+                counts as dead. Our own put raises ChunksDamagedError then.
             dry_run: Only count.
 
         Raises:
             SubjectError: The filter is not legal; nothing was sent.
-            NatsStreamError: What the stream answers.
+            NatsStreamError: The stream refused a request.
 
-        Cost: one round trip for each 100,000 values, and for each that nobody points to a consumer
-        that goes through the headers of its chunks.
+        Cost: one round trip for each 100,000 values; for each unused value a consumer that reads
+        the headers of its chunks.
         """
         sweep = Sweep(
             self._api,
@@ -175,4 +174,4 @@ class Chunks:
             silence_ns=duration_ns(older_than),
             is_dry=check_bool(dry_run, "dry_run"),
         )
-        return await sweep.run(self._subjects_of(check_filter(filter)), pointed)
+        return await sweep.run(self._subjects_of(check_filter(filter)), used)

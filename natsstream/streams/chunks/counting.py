@@ -1,8 +1,8 @@
-"""Asks how many chunks of a value a stream holds: in all, and from a sequence on.
+"""Counts the chunks of a value in a stream: in all, and from a sequence on.
 
-Law: a question is asked again after a break, for as long as a read may take to go on. Only the
-stream's leader says that chunks are gone; what a consumer counts may come from a replica that lags
-behind.
+Law: a count is retried after a disconnect, for as long as a read may take to resume. Only the
+stream's leader can report that chunks are gone; a consumer's count may come from a replica that
+lags behind.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from natsstream.read.start_position import ConsumerStart
 
 _T = TypeVar("_T")
 _RETRY_WAIT_S = 0.1
-# A consumer comes to any of a stream's servers by chance; of five one is missed so often once in
-# 1,200 times, and then there is another way.
-_PLACES_TRIED_MAX = 32
+# A server places a consumer on any of a stream's servers by chance. With five, 32 tries miss one of
+# them once in 1,200 times, and then there is another way.
+_CONSUMERS_TRIED_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Answer of a stream's leader.
+    """The count of a stream's leader.
 
     Attributes:
-        chunks: How many messages the subject has.
+        chunks: Messages of the subject.
         replicas: Replicas of the stream.
-        leader: The leader's name; empty where it is no cluster.
+        leader: The leader's name; empty without a cluster.
         now_ns: The time on the server, Unix nanoseconds.
     """
 
@@ -64,7 +64,7 @@ class ChunkCounts:
         self._subject = subject
 
     async def total(self) -> Total:
-        """Return how many messages the stream's leader holds; one round trip.
+        """Return the leader's count; one round trip.
 
         Raises:
             NatsStreamError: The leader refused, or did not answer in time.
@@ -81,14 +81,14 @@ class ChunkCounts:
         )
 
     async def since(self, sequence: int, *, node: str = "") -> int | None:
-        """Return how many messages stand from a sequence on: one consumer, which delivers none.
+        """Return the number of messages from a sequence on: one consumer, which delivers none.
 
         Args:
-            sequence: Where to begin.
+            sequence: The first sequence that counts.
             node: The server that counts, one of the stream's; empty for any.
 
         Returns:
-            The count; None where the server places its consumers on other nodes.
+            The count; None if all consumers were placed on other servers.
 
         Raises:
             NatsStreamError: The server refused, or did not come back within `reconnect_timeout`.
@@ -101,20 +101,20 @@ class ChunkCounts:
             finally:
                 await session.close()
 
-        for _ in range(_PLACES_TRIED_MAX):
-            held, place = await self._insist(count)
-            if not node or place == node:
-                return held
+        for _ in range(_CONSUMERS_TRIED_MAX):
+            messages, counted_by = await self._retry(count)
+            if not node or counted_by == node:
+                return messages
         return None
 
     async def newest(self) -> Message | None:
-        """Return the headers of the last message; None where there is none.
+        """Return the headers of the last message; None if there is none.
 
         Raises:
             NatsStreamError: As for `since`.
         """
 
-        async def look() -> Message | None:
+        async def read() -> Message | None:
             session = self._session(ConsumerStart(), last=None)
             try:
                 if not await session.open():
@@ -124,7 +124,7 @@ class ChunkCounts:
             finally:
                 await session.close()
 
-        return await self._insist(look)
+        return await self._retry(read)
 
     def _session(self, start: ConsumerStart, last: int | None) -> ReadSession[list[Message]]:
         return ReadSession(
@@ -137,14 +137,14 @@ class ChunkCounts:
             headers_only=True,
         )
 
-    async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask, and again after a break."""
+    async def _retry(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        """Run a request, again after a disconnect."""
         now, client = asyncio.get_running_loop().time, self._api.client
         limit_s = client.options.reconnect_timeout
         deadline = now() + limit_s
         while True:
             try:
-                return await ask()
+                return await request()
             except (SessionBrokenError, TransportError, ServerError) as error:
                 if isinstance(error, NatsStreamError) and not error.retryable:
                     raise

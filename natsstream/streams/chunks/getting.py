@@ -1,11 +1,10 @@
-"""Reads a value back from its chunks: in order, across breaks, and verified.
+"""Reads a value from its chunks: in order, across disconnects, and verified.
 
-Law: no byte is handed out that was not proved to be at its offset: by the number of its chunk
+Law: each byte is proved to be at its offset before it is returned: by the number of its chunk
 (`positions.py`, `locating.py`), or, in a small value, by the digest of the whole. The last bytes of
-a whole value are handed out only when its size, its number of chunks and its digest were found
-right. Reading ends, with all or with an error; a chunk that is not there is not waited for. After
-an error, a cancelled read or `close` nothing comes any more but an error: what is not the end does
-not look like it.
+a whole value are returned only once its size, its number of chunks and its digest are verified. A
+read ends with all bytes or with an error; it does not wait for a missing chunk. After an error, a
+cancelled read or `close` every call raises, so only the end looks like the end.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from natsstream.streams.chunks.locating import Locator
 from natsstream.streams.chunks.positions import Positions
 from natsstream.streams.chunks.value import ChunkedValue, DigestVerifier
 
-# Chunks may be removed while they are read, and the consumer does not say so: after two of these
-# the leader is asked.
+# Chunks may be removed during the read, and the consumer does not report it: after two missed
+# heartbeats the leader is asked.
 _HEARTBEAT_S = 0.5
 _HELD_BYTES_MAX = 256 << 10
-"""A whole value of up to this size is handed out when its digest is verified."""
-# Where others write in between, a proof is asked for after so many bytes; they wait in memory.
+"""A whole value of up to this size is returned once its digest is verified."""
+# Between messages of other writers chunks are proved each time after so many bytes in memory.
 _UNPROVED_BYTES_MAX = 4 << 20
 
 
 class ChunkReader:
     """Reads one value, or a part of it; made by `Chunks.open`, used with `async with`.
 
-    Iterate it for pieces as they are stored, or `read` as many bytes as are wanted. One task reads
+    Iterate it for pieces as they are stored, or call `read` for a number of bytes. One task reads
     at a time. Leaving the block frees everything here and on the server.
     """
 
@@ -67,14 +66,15 @@ class ChunkReader:
 
     @property
     def size(self) -> int:
-        """Bytes that it gives in all: of the part, where a part was asked for."""
+        """Bytes in all: of the part, if a part is read."""
         return self._length
 
     async def __aenter__(self) -> Self:
         if self._is_open or self._is_closed:
             raise UsageError("a reader opens once", hint="open another one")
         self._is_open = True
-        self._pieces = self._read()
+        is_whole = self._length == self._value.size
+        self._pieces = self._whole() if is_whole else self._part()
         return self
 
     async def __aexit__(
@@ -99,16 +99,16 @@ class ChunkReader:
             await self._pieces.aclose()
 
     def __aiter__(self) -> Self:
-        """Iterate pieces: of what `read` has left, then as they are stored."""
+        """Iterate pieces: first the rest of what `read` began, then as they are stored."""
         return self
 
     async def __anext__(self) -> bytes:
         """Return the next piece; no piece is empty.
 
         Raises:
-            StopAsyncIteration: That was all of it.
+            StopAsyncIteration: All bytes were read.
             ChunksDamagedError: Chunks are missing, there are too many, or the digest differs.
-            UsageError: It is not open, another task reads, or an earlier read was cancelled.
+            UsageError: The reader is not open, another task reads, or a read was cancelled.
             NatsStreamError: As for `Stream.read`.
         """
         if self._rest:
@@ -120,20 +120,19 @@ class ChunkReader:
         return following
 
     async def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as were asked for; fewer, or none, at the end.
+        """Return the next `size` bytes; fewer, or none, at the end.
 
         Args:
             size: How many; -1 is all that are left, in memory.
 
         Raises:
-            ConfigError: It is no such number.
+            ConfigError: `size` is no such number.
             NatsStreamError: As for iterating.
         """
         check_int(size, "size", minimum=-1)
         self._check_open()
-        # It grows without a copy and gives its bytes away without one; a list that is joined would
-        # hold all of them twice.
-        gathered = io.BytesIO()
+        # BytesIO grows and returns its bytes without a copy; a joined list would hold them twice.
+        buffer = io.BytesIO()
         left = self._length if size < 0 else size
         while left > 0:
             if not self._rest:
@@ -142,12 +141,12 @@ class ChunkReader:
                     break
                 self._rest = memoryview(piece)
             part, self._rest = self._rest[:left], self._rest[left:]
-            left -= gathered.write(part)
+            left -= buffer.write(part)
         if size < 0:
-            # The whole is verified when the end is met, also that of an empty value.
+            # The end verifies the whole value, also an empty one.
             while (piece := await self._next()) is not None:
-                gathered.write(piece)
-        return gathered.getvalue()
+                buffer.write(piece)
+        return buffer.getvalue()
 
     async def _next(self) -> bytes | None:
         """Return the next piece as it is stored; None at the end, and only there."""
@@ -164,7 +163,7 @@ class ChunkReader:
             raise
         except BaseException:
             self._failure = UsageError(
-                "an earlier read was cancelled, and what it had taken is lost",
+                "an earlier read was cancelled, and its bytes are lost",
                 hint="open another reader with offset=",
             )
             raise
@@ -182,14 +181,7 @@ class ChunkReader:
             raise _busy()
         return self._pieces
 
-    # How it is read.
-
-    async def _read(self) -> AsyncGenerator[bytes]:
-        is_whole = self._length == self._value.size
-        pieces = self._whole() if is_whole else self._part()
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
+    # The read itself.
 
     async def _whole(self) -> AsyncGenerator[bytes]:
         value = self._value
@@ -217,12 +209,12 @@ class ChunkReader:
         left = self._length
         if not left:
             return
-        place = await self._locator.find(self._start, self._start + left)
-        positions = Positions(self._value.chunks, index=place.index, sequence=place.first_seq)
-        index, skip = place.index, place.skip
-        async with aclosing(self._chunks(place.first_seq, place.last_seq, positions)) as chunks:
+        found = await self._locator.find(self._start, self._start + left)
+        positions = Positions(self._value.chunks, index=found.index, sequence=found.first_seq)
+        index, skip = found.index, found.skip
+        async with aclosing(self._chunks(found.first_seq, found.last_seq, positions)) as chunks:
             async for message in chunks:
-                if place.is_even:
+                if found.is_even:
                     self._check_size(index, len(message.data))
                 index += 1
                 chunk = message.data[skip : skip + left]
@@ -239,22 +231,22 @@ class ChunkReader:
         is_last = index == value.chunks - 1
         if size != (value.last_bytes if is_last else value.chunk_size):
             raise ChunksDamagedError(
-                f"chunk {index} under {value.subject} has {size} bytes, its writer told "
+                f"chunk {index} under {value.subject} has {size} bytes; its writer gave "
                 f"{value.chunk_size} for each but the last",
                 subject=value.subject,
                 kind="digest",
-                detail="which bytes of the value it holds is not proved",
+                detail="it is not proved which bytes of the value it holds",
                 hint="read the whole value, which is verified",
             )
 
     async def _chunks(
         self, first: int | None, last: int | None, positions: Positions | None
     ) -> AsyncGenerator[Message]:
-        """Yield chunks whose numbers are proved; all of them where no positions are given."""
+        """Yield the chunks whose numbers are proved; all of them without positions."""
         waiting: list[Message] = []
-        size, size_max = 0, 0  # The first proof is asked for at once.
+        size, size_max = 0, 0  # The first proof is made at once.
         try:
-            async with aclosing(self._runs(first, last)) as runs:
+            async with aclosing(self._range(first, last).runs()) as runs:
                 async for run in runs:
                     if positions is None:
                         waiting = run
@@ -272,14 +264,14 @@ class ChunkReader:
                     for message in waiting:
                         yield message
                     waiting = []
-        except SequenceRangeError as error:  # What was there a moment ago is not there any more.
+        except SequenceRangeError as error:  # The chunks were removed a moment ago.
             raise self._missing(error.message) from error
         if waiting and positions is not None:
             await self._locator.prove(*positions.question)
             for message in waiting:
                 yield message
 
-    async def _runs(self, first: int | None, last: int | None) -> AsyncGenerator[list[Message]]:
+    def _range(self, first: int | None, last: int | None) -> RangeReader[list[Message]]:
         spec = RangeSpec(
             stream=self._stream,
             first=first,
@@ -287,10 +279,7 @@ class ChunkReader:
             filters=(self._value.subject,),
             heartbeat_s=_HEARTBEAT_S,
         )
-        reader = RangeReader[list[Message]](self._api, spec, clip=_clip)
-        async with aclosing(reader.runs()) as runs:
-            async for run in runs:
-                yield run
+        return RangeReader[list[Message]](self._api, spec, clip=_clip)
 
     def _missing(self, detail: str) -> ChunksDamagedError:
         value = self._value
@@ -300,7 +289,7 @@ class ChunkReader:
             subject=value.subject,
             kind="missing",
             detail=detail,
-            hint="it was removed meanwhile, or has to be stored again",
+            hint="it was removed meanwhile, or must be stored again",
         )
 
     def __repr__(self) -> str:

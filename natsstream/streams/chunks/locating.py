@@ -1,13 +1,13 @@
 """Finds the chunks that hold a part of a value, and proves which ones they are.
 
-Chunks of one size are found by arithmetic, where it is proved that they have it: the writer says
-the size that no chunk exceeds, the number of chunks is the least that can hold the value, and the
-last one has the rest; so all others are full. Where other writers stored in between, the sequence
-is searched by counting. Chunks of other sizes are found by their headers, from the first one on.
+Chunks of one size are found by arithmetic, once it is proved that all others are full: no chunk
+exceeds the writer's size, the number of chunks is the least that can hold the value, and the last
+one has the rest. Between messages of other writers the sequence is searched by counting. Chunks of
+other sizes are found by their headers, from the first one on.
 
-Law: what is found is proved, which needs all chunks in the stream, or `ChunksDamagedError` is
-raised. A replica that lags behind the leader, or is ahead of it, changes nothing of that: a count
-from any of them is believed only where it cannot be too high, all others come from the leader.
+Law: a position is proved, which needs all chunks in the stream, or ChunksDamagedError is raised. A
+replica behind or ahead of the leader cannot break the proof: a replica's count is used only if it
+cannot be too high; all other counts come from the leader.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from natsstream.streams.chunks.value import ChunkedValue
 _T = TypeVar("_T")
 # A replica may lag behind the leader, and one that was just elected behind itself.
 _WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-# When even the leader misses some, this many of the waits are enough.
+# If even the leader misses chunks, so many waits are enough.
 _MISSING_WAITS_MAX = 3
 # Sequences have 64 bits, and every second guess halves what is left.
 _GUESSES_MAX = 160
@@ -46,7 +46,7 @@ class ChunkPosition:
         first_seq: A sequence at or before it, behind the chunk before.
         last_seq: A sequence at or behind the last of them.
         skip: Bytes of the first one that come before the part.
-        is_even: True when all chunks but the last are known to have the size that the value tells.
+        is_even: True if all chunks but the last are known to have the value's `chunk_size`.
     """
 
     index: int
@@ -57,7 +57,7 @@ class ChunkPosition:
 
 
 class Locator:
-    """Finds and proves places of one value.
+    """Finds and proves the positions of one value's chunks.
 
     Args:
         api: The connection.
@@ -76,7 +76,7 @@ class Locator:
         )
 
     async def prove(self, sequence: int, count: int) -> None:
-        """Check that a number of the value's chunks stand from a sequence on.
+        """Check that the stream holds `count` of the value's chunks from a sequence on.
 
         Raises:
             ChunksDamagedError: There are more or fewer.
@@ -87,36 +87,36 @@ class Locator:
             raise self._damaged(0)
 
         async def check() -> None:
-            held = await self._counts.since(sequence)
-            if held != count:
-                raise self._damaged((held or 0) - count)
+            chunks = await self._counts.since(sequence)
+            if chunks != count:
+                raise self._damaged((chunks or 0) - count)
 
-        await self._patiently(check)
+        await self._retry(check)
 
     async def find(self, start: int, stop: int) -> ChunkPosition:
         """Return the chunks that hold the bytes from start to stop (not included).
 
         Raises:
-            ChunksDamagedError: They are not all there, or are too many.
+            ChunksDamagedError: Chunks are missing, or there are too many.
 
-        Cost: six round trips, whatever the value's size, where all chunks but the last have one
-        size and nobody else wrote in between; else some more for each end of the part, by the
-        logarithm of what was written in between. With other sizes a consumer that goes through the
-        headers of all chunks up to the part's end, and a round trip.
+        Cost: six round trips for any size of value, if all chunks but the last have one size and no
+        other messages stand between them; else some more for each end of the part, by the logarithm
+        of the messages between. With other sizes a round trip, and a consumer that reads the
+        headers of all chunks up to the part's end.
         """
-        return await self._patiently(lambda: self._find(start, stop))
+        return await self._retry(lambda: self._find(start, stop))
 
     async def _find(self, start: int, stop: int) -> ChunkPosition:
         if self._value.last_bytes is not None:
             newest = await self._newest()
             if newest.stored_bytes == self._value.last_bytes:
-                place = await self._by_arithmetic(start, stop, newest.sequence)
-                if place is not None:
-                    return place
+                position = await self._by_arithmetic(start, stop, newest.sequence)
+                if position is not None:
+                    return position
         return await self._by_headers(start, stop)
 
     async def _newest(self) -> Message:
-        """Return the headers of the last chunk that the leader holds."""
+        """Return the headers of the leader's last chunk."""
         newest = await self._counts.newest()
         if newest is None:
             raise self._damaged(-self._value.chunks)
@@ -128,10 +128,10 @@ class Locator:
         value = self._value
         index, last = start // value.chunk_size, (stop - 1) // value.chunk_size
         wanted, skip = value.chunks - index, start - index * value.chunk_size
-        # No more than these can stand there, so a replica can only count too few of them.
+        # There cannot be more, so a replica can only count too few.
         row_seq = newest_seq - wanted + 1
         is_row = row_seq >= 1 and await self._counts.since(row_seq) == wanted
-        # The last one has the last number while none is gone: asked afterwards.
+        # The newest chunk has the last number only if none is gone: checked afterwards.
         leader = await self._check_total()
         if is_row:
             return ChunkPosition(index, row_seq, row_seq + last - index, skip, is_even=True)
@@ -144,64 +144,63 @@ class Locator:
         return ChunkPosition(index, first_seq, after_seq - 1, skip, is_even=True)
 
     async def _search(self, wanted: int, newest_seq: int, leader: str) -> int | None:
-        """Return a sequence from which on so many chunks stand; None where it is not known."""
+        """Return a sequence with `wanted` chunks from it on; None if it cannot be found."""
         search = SequenceSearch(wanted, newest_seq)
         for _ in range(_GUESSES_MAX):
-            held = await self._counts.since(search.guess, node=leader)
-            if held == wanted:
+            count = await self._counts.since(search.guess, node=leader)
+            if count == wanted:
                 return search.guess
-            if held is None:
+            if count is None:
                 return None
-            if not search.learn(held):
+            if not search.learn(count):
                 break
         raise self._damaged(-1)
 
     async def _by_headers(self, start: int, stop: int) -> ChunkPosition:
-        """Go through the sizes of all chunks up to the part's end."""
+        """Add up the sizes of all chunks up to the part's end."""
         value = self._value
         spec = OrderedSpec(stream=self._stream, filters=(value.subject,), headers_only=True)
-        found: tuple[int, int, int] | None = None
+        begin: tuple[int, int, int] | None = None
         passed = count = 0
         async with OrderedConsumer(self._api, spec) as heads:
             async for message in heads.initial():
                 before, passed = passed, passed + message.stored_bytes
-                if found is None and passed > start:
-                    found = count, message.sequence, start - before
+                if begin is None and passed > start:
+                    begin = count, message.sequence, start - before
                 count += 1
-                if found is not None and passed >= stop:
-                    index, first_seq, skip = found
+                if begin is not None and passed >= stop:
+                    index, first_seq, skip = begin
                     await self.prove(message.sequence + 1, value.chunks - count)
                     return ChunkPosition(index, first_seq, message.sequence, skip, is_even=False)
         raise self._damaged(count - value.chunks or -1)
 
     async def _check_total(self) -> str:
-        """Check that the leader holds as many chunks as there are; returns its name."""
+        """Check that the leader holds all chunks and no others; return its name."""
         total = await self._counts.total()
         if total.chunks != self._value.chunks:
             raise self._damaged(total.chunks - self._value.chunks)
         return total.leader
 
-    async def _patiently(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """Ask again where the answer may come from a replica that lags behind."""
+    async def _retry(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        """Run a request, again if a lagging replica may have answered it."""
         for turn, wait_s in enumerate(_WAITS_S):
             try:
-                return await ask()
+                return await request()
             except ChunksDamagedError:
                 total = await self._counts.total()
                 is_missing = total.chunks != self._value.chunks
                 if total.replicas == 1 or (is_missing and turn >= _MISSING_WAITS_MAX):
                     raise
                 await asyncio.sleep(wait_s)
-        return await ask()
+        return await request()
 
     def _damaged(self, surplus: int) -> ChunksDamagedError:
         value = self._value
-        which = "too many of them" if surplus > 0 else "some of them are missing"
+        which = "there are others too" if surplus > 0 else "some of them are missing"
         return ChunksDamagedError(
-            f"the {value.chunks} chunks under {value.subject} are not all there and no others: "
-            f"{which}",
+            f"the {value.chunks} chunks under {value.subject} are not complete: {which}",
             subject=value.subject,
             kind="surplus" if surplus > 0 else "missing",
-            detail="it is not proved which bytes the others hold",
-            hint="it was removed meanwhile, or has to be stored again",
+            detail="it is not proved which bytes each chunk holds",
+            hint="the value was removed meanwhile, or must be stored again",
         )

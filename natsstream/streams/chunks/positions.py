@@ -1,19 +1,19 @@
-"""Which chunk of a value a message holds; pure rules.
+"""Numbers the chunks of a value, and proves the numbers; pure rules.
 
-A chunk has no number: it is the n-th message of its subject, and a message that is deleted leaves
-no trace there. So a number has to be proved, by how many messages of the subject the stream holds
-from a sequence on. Such a count can be too low (messages were deleted, a replica lags behind), but
-not too high, as a subject of chunks is written once.
+A chunk has no number: it is the n-th message of its subject, and a deleted message leaves no trace
+there. So a number is proved by counting the subject's messages from a sequence on. Such a count can
+be too low (messages were deleted, a replica lags behind), but not too high, because a subject of
+chunks is written once.
 
-Law: a chunk is handed out under the number that was proved for it, or not at all. Chunks are proved
+Law: a chunk is returned under its proved number, or not at all. Chunks are proved
 
-- that stand one behind the other in the stream, behind one that is proved: nothing fits in between;
-- that were received from a proved start on, when the stream holds as many behind them as the value
-  has left: one that was passed over would be missing from the count;
-- that were received from a proved start on, when they are the last of the value.
+- if they directly follow a proved chunk in the stream: nothing fits in between;
+- if they were received from a proved start on, and the stream holds as many behind them as the
+  value has left: a skipped chunk would be missing from the count;
+- if they were received from a proved start on, and end the value.
 
-A foreign message under the subject, in the place of a deleted chunk, keeps all counts: that only
-the digest of the whole tells.
+A foreign message in the place of a deleted chunk keeps all counts: only the digest of the whole
+value finds it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from collections.abc import Sequence
 
 
 class Positions:
-    """Numbers the chunks of a value as they are received, and says whether that is proved.
+    """Numbers the chunks of a value as they are received.
 
     Args:
         chunks: Chunks of the value.
-        index: The number of the next chunk, from 0, which is proved.
-        sequence: The sequence of that one; 0 where it is not known.
+        index: The proved number of the next chunk, from 0.
+        sequence: The sequence of that chunk; 0 if it is not known.
 
     Attributes:
         index: The number of the next chunk.
-        is_proved: True while the numbers of all that were received are proved.
+        is_proved: True while all numbers so far are proved.
     """
 
     def __init__(self, chunks: int, *, index: int = 0, sequence: int = 0) -> None:
@@ -41,7 +41,7 @@ class Positions:
         self._next_seq = sequence
 
     def take(self, sequences: Sequence[int]) -> None:
-        """Take over messages that were received one after the other, at least one."""
+        """Number messages that were received one after the other, at least one."""
         first, last = sequences[0], sequences[-1]
         if first != self._next_seq or last - first + 1 != len(sequences):
             self.is_proved = False
@@ -52,21 +52,21 @@ class Positions:
 
     @property
     def question(self) -> tuple[int, int]:
-        """A sequence, and how many messages must stand from there on for a proof."""
+        """A sequence, and the number of messages from there on that proves all so far."""
         return self._next_seq, self._chunks - self.index
 
     def prove(self) -> None:
-        """Note that the question was answered by this very number."""
+        """Note that the count was the one in question."""
         self.is_proved = True
 
 
 class SequenceSearch:
-    """Finds a sequence from which on a number of messages stand, by guesses.
+    """Finds, by guesses, a sequence with a number of messages from it on.
 
     Args:
         wanted: How many messages, at least one.
-        last_seq: The sequence of the last of them. The first guess takes it that they stand one
-            behind the other, as they do where nobody else writes.
+        last_seq: The sequence of the last of them. The first guess assumes that no other messages
+            stand between them.
 
     Attributes:
         guess: The sequence to count from.
@@ -82,10 +82,10 @@ class SequenceSearch:
         self._halves = False
 
     def learn(self, count: int) -> bool:
-        """Take over how many stand from the guess on, which is not the wanted number.
+        """Learn the count from the guess on, which is not the wanted one.
 
         Returns:
-            False when there is no such sequence; else there is another guess.
+            True if there is another guess; False if there is no such sequence.
         """
         if count < self._wanted:
             self._late, self._late_count = self.guess, count
@@ -97,14 +97,14 @@ class SequenceSearch:
         return True
 
     def _before(self) -> int:
-        """Return an earlier guess: as far as the messages seen so far stand apart."""
+        """Return an earlier guess, from the distance of the messages so far."""
         missing = self._wanted - self._late_count
         distance = self._end - self._late
         step = missing * distance // max(self._late_count, 1)
         return max(self._late - max(step, missing), 1)
 
     def _between(self) -> int:
-        """Return a guess between what is too early and too late: by proportion, then by halves."""
+        """Return a guess between too early and too late: in proportion, then in the middle."""
         width = self._late - self._early
         share = width // 2
         if not self._halves:

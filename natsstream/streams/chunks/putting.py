@@ -1,10 +1,10 @@
-"""Stores a value as chunks: pipelined, hashed on the way, with every ack looked at.
+"""Stores a value as chunks: pipelined and hashed, with a check of every ack.
 
-Law: a subject of chunks is written once, by one writer, in order. When `put` returns, the leader
-has counted all chunks after the last ack; or it raises and has removed what it stored. What it
-could not remove because the server is away is left for a sweep. Nothing is sent twice: a second
-copy could come to stand behind the first one and spoil the value. The last chunk is sent when the
-source has ended, so a value that is about to be pointed to is young to every sweep.
+Law: a subject of chunks is written once, by one writer, in order. A put returns once the leader has
+counted all chunks after the last ack; or it raises and has removed its chunks. Chunks that it
+cannot remove, because the server is away, are left for a sweep. No chunk is sent twice: a second
+copy could be stored behind the first one and damage the value. The last chunk is sent when the
+source ends, so a value is young to every sweep when it comes into use.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from natsstream.streams.chunks.hashing import RunningHash
 from natsstream.streams.chunks.sources import Source, chunks_of, known_size
 from natsstream.streams.chunks.value import ChunkedValue, Progress
 
-# 8 MiB under way hide a round trip of 10 ms at 800 MiB/s; the socket's buffer may hold them again.
+# 8 MiB in flight hide a round trip of 10 ms at 800 MiB/s; the socket's buffer may hold as much.
 WINDOW_BYTES = 8 << 20
 ACK_TIMEOUT_S = 10.0
-"""Acks must come at all; how fast is the link's matter. 10 s without one: nobody is there."""
+"""Seconds without any ack: slow links still deliver one in that time."""
 _PUBLISH_TIMEOUT_S = 600.0
-# Other tasks of the loop get their turn at least this often.
+# Bytes between two turns of the loop's other tasks.
 _TURN_BYTES = 1 << 20
 _DISCARD_S = 5.0
 _RETRY_WAIT_S = 0.25
-# A leader that was just elected may have some of what is committed still to apply.
+# A new leader may not have applied all committed messages yet.
 _COUNT_WAITS_S = (0.1, 0.4, 1.0)
 
 
 class ChunkPut:
-    """One value on its way into a stream.
+    """The put of one value.
 
     Args:
         api: The connection.
         stream: The stream's name.
-        subject: Where its chunks are stored.
+        subject: The subject of its chunks.
         ack_timeout: Seconds without any ack after which it fails.
     """
 
@@ -124,13 +124,13 @@ class ChunkPut:
                 raise
             raise RequestTimeoutError(
                 f"chunks of {self._subject}: no ack for {self._ack_timeout:g} s",
-                hint="is the stream's leader there? put it again",
+                hint="does the stream have a leader? put it again",
                 retryable=True,
             ) from error
 
     async def _send(self, publisher: Publisher, chunk: bytes) -> None:
         await self._hash.add(chunk)
-        # Counted before it is sent: what may be stored has to be removed.
+        # Counted before it is sent: a chunk that may be stored must be removed.
         self._chunks += 1
         self._sent += len(chunk)
         future = cast("AckFuture", await publisher.send(self._subject, chunk))
@@ -146,15 +146,15 @@ class ChunkPut:
         self._expect_ack()
 
     def _expect_ack(self) -> None:
-        """Let the time begin again in which an ack must come, if one is under way."""
-        # Without one it is the source that takes its time, and it may.
+        """Restart the ack timeout if chunks are in flight."""
+        # Without any in flight the source takes its time, and it may.
         now = asyncio.get_running_loop().time()
         due = now + self._ack_timeout if self._unanswered else None
         with suppress(RuntimeError):  # The scope is over.
             self._scope.reschedule(due)
 
     def _take_acks(self) -> None:
-        """Look at the acks that have come, in order."""
+        """Check the acks that have come, in order."""
         flying, before = self._flying, self._done
         while flying and flying[0][0].done():
             future, size = flying[0]
@@ -163,7 +163,7 @@ class ChunkPut:
             if ack.stream != self._stream:
                 raise WrongStreamError(
                     f"chunks of {self._subject} went to stream {ack.stream}, not {self._stream}",
-                    hint="its subjects overlap; nothing points to these chunks",
+                    hint="the subjects of both streams overlap; these chunks are unused",
                 )
             if ack.sequence <= self._last_seq:
                 raise _spoiled(self._subject, f"sequence {ack.sequence} after {self._last_seq}")
@@ -173,7 +173,7 @@ class ChunkPut:
             self._tell()
 
     async def _count(self) -> None:
-        """Check that the subject holds our chunks and no others."""
+        """Check that the subject has our chunks and no others."""
         counts = ChunkCounts(self._api, self._stream, self._subject)
         total = await counts.total()
         for wait_s in _COUNT_WAITS_S:
@@ -187,16 +187,16 @@ class ChunkPut:
             raise _spoiled(self._subject, detail, kind)
 
     async def _take_back(self, publishing: AsyncExitStack, error: BaseException) -> None:
-        """Remove what was sent; a purge must not overtake chunks that are on their way."""
+        """Remove the chunks; a purge must not overtake chunks in flight."""
         if not isinstance(error, RequestTimeoutError):
-            # What had no ack for so long has none in a moment either.
+            # Chunks without an ack for so long get none in a moment.
             await self._settle()
         await publishing.__aexit__(type(error), error, error.__traceback__)
         if self._chunks:
             await self._discard()
 
     async def _settle(self) -> None:
-        """Wait until what is under way has ended, a moment at most."""
+        """Wait for the acks of chunks in flight, for a limited time."""
         pending = [future for future, _ in self._flying if not future.done()]
         if pending and self._api.client.is_connected:
             await asyncio.wait(pending, timeout=_DISCARD_S)
@@ -208,9 +208,9 @@ class ChunkPut:
 
 
 async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int:
-    """Remove all messages of a subject of chunks; asked again while the server is away.
+    """Remove all messages of a subject of chunks; retried while the server is away.
 
-    It may be asked again at any time, because such a subject is never written a second time.
+    It can be repeated at any time, because such a subject is written once.
 
     Args:
         api: The connection.
@@ -219,7 +219,7 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
         before: Keep messages from this sequence on; 0 keeps none.
 
     Raises:
-        NatsStreamError: It was refused, or nobody answered.
+        NatsStreamError: The server refused it, or did not answer in time.
     """
     now = asyncio.get_running_loop().time
     deadline = now() + api.client.options.request_timeout
@@ -243,7 +243,7 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
 
 def _spoiled(subject: str, detail: str, kind: str = "surplus") -> ChunksDamagedError:
     return ChunksDamagedError(
-        f"chunks of {subject} are not what was sent",
+        f"the stored chunks of {subject} are not what was sent",
         subject=subject,
         kind=kind,
         detail=detail,

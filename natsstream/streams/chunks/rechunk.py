@@ -1,7 +1,7 @@
 """Cuts pieces of any size into chunks of one size; pure rules.
 
 Law: the chunks joined are the pieces joined; all chunks but the last have the same size; none is
-empty. No byte of a caller's buffer is kept once `feed` and what it gave are done with.
+empty. No byte of a caller's buffer is kept once the chunks of `feed` are taken.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 def flat(piece: bytes | bytearray | memoryview) -> memoryview:
-    """Return a view of a buffer's bytes in a row; those of one with gaps, or of columns, copied."""
+    """Return a buffer's bytes in a row; a buffer with gaps, or of columns, is copied."""
     view = memoryview(piece)
     if not view.nbytes:
         return memoryview(b"")
@@ -29,10 +29,10 @@ class Rechunker:
         self._rest = bytearray()
 
     def feed(self, piece: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """Yield the chunks that are whole with this piece.
+        """Yield the chunks that this piece completes.
 
-        Cost: each byte is copied once, and once more where a chunk has parts of two pieces; none is
-        where a piece of bytes has the size of a chunk.
+        Cost: each byte is copied once, and twice in a chunk with parts of two pieces; a piece of
+        bytes with the size of a chunk is not copied.
         """
         size = self._size
         if not self._rest and isinstance(piece, bytes) and len(piece) == size:
@@ -53,7 +53,7 @@ class Rechunker:
         self._rest += view[start:]
 
     def end(self) -> bytes:
-        """Return the last, shorter chunk; empty when there is none."""
+        """Return the last, shorter chunk, or empty bytes."""
         rest = bytes(self._rest)
         self._rest.clear()
         return rest

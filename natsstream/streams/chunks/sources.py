@@ -1,8 +1,7 @@
-"""What a value may be written from, as chunks of one size.
+"""The sources of a value, read as chunks of one size.
 
-Law: a source that may block is read in a thread of its own, a few chunks ahead and no more, so the
-loop never waits for a disk or a pipe. What was opened here is closed here; what was given open is
-left open.
+Law: a blocking source is read in a thread of its own, a few chunks ahead and no more, so the loop
+never waits for a disk or a pipe. Files opened here are closed here; open files stay open.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from natsstream.streams.chunks.rechunk import Rechunker, flat
 
 # One read of a file; chunks are cut from it.
 READ_BYTES = 1 << 20
-# What a thread may be ahead: 2 runs of about 1 MiB, or of one larger chunk.
+# A thread reads at most 2 runs ahead, of about 1 MiB or of one larger chunk.
 _RUNS_AHEAD_MAX = 2
 _END_WAIT_S = 1.0
 
@@ -42,7 +41,7 @@ _HINT = "give bytes, a path, an open binary file, or an iterable of bytes"
 
 @runtime_checkable
 class Readable(Protocol):
-    """An open binary file, or anything that is read like one."""
+    """An open binary file, or any object with its `read`."""
 
     def read(self, size: int, /) -> bytes | None:
         """Return up to `size` bytes; empty at the end."""
@@ -51,7 +50,7 @@ class Readable(Protocol):
 
 @runtime_checkable
 class AsyncReadable(Protocol):
-    """What is read like a file, with `await`: `asyncio.StreamReader`, uploads of web frameworks."""
+    """An object with an async `read`: `asyncio.StreamReader`, uploads of web frameworks."""
 
     def read(self, size: int, /) -> Awaitable[bytes]:
         """Return up to `size` bytes; empty at the end."""
@@ -62,14 +61,14 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 Source: TypeAlias = (
     Buffer | os.PathLike[str] | Readable | AsyncReadable | Iterable[Buffer] | AsyncIterable[Buffer]
 )
-"""What a value may be written from."""
+"""A source of bytes."""
 
 
 def check_source(source: object) -> None:
-    """Refuse what can not be read as bytes, before anything is sent.
+    """Refuse a value that is no source of bytes, before anything is sent.
 
     Raises:
-        ConfigError: It is none of the kinds.
+        ConfigError: It is no source.
     """
     kinds = (bytes, bytearray, memoryview, os.PathLike, Iterable, AsyncIterable)
     is_reader = callable(getattr(source, "read", None))
@@ -88,7 +87,7 @@ def check_source(source: object) -> None:
 
 
 def known_size(source: object) -> int | None:
-    """Return how many bytes a source has; None where only reading it tells."""
+    """Return how many bytes a source has; None if it must be read to know."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return memoryview(cast("Buffer", source)).nbytes
     try:
@@ -96,18 +95,18 @@ def known_size(source: object) -> int | None:
             return os.stat(cast("os.PathLike[str]", source)).st_size or None
         if isinstance(source, io.BytesIO):
             return max(source.getbuffer().nbytes - source.tell(), 0)
-        # A file itself: what unpacks one has its descriptor, and another size.
+        # Only a plain file: a decompressing one has its descriptor, and another size.
         raw: object = getattr(source, "raw", source)
         if isinstance(raw, io.FileIO):
             left = os.fstat(raw.fileno()).st_size - cast("io.FileIO", source).tell()
             return left if left > 0 else None
     except (OSError, ValueError):
-        return None  # Opening it tells what is wrong; a pipe has no size.
+        return None  # Opening it raises the error; a pipe has no size.
     return None
 
 
 def is_repeatable(source: object) -> bool:
-    """Tell whether a source gives the same bytes a second time."""
+    """Return True if a source can be read again."""
     if isinstance(source, os.PathLike):
         try:
             return stat.S_ISREG(os.stat(cast("os.PathLike[str]", source)).st_mode)
@@ -120,12 +119,12 @@ async def chunks_of(source: Source, size: int) -> AsyncGenerator[bytes]:
     """Yield a source's chunks.
 
     Args:
-        source: The source; `check_source` has seen it.
+        source: A source that `check_source` has accepted.
         size: Bytes of a chunk; the last may have fewer.
 
     Raises:
-        ConfigError: The source gave something that is no bytes.
-        Exception: Whatever the source raises itself, such as OSError.
+        ConfigError: The source gave an item that is no bytes.
+        Exception: The error of the source itself, such as OSError.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         view = flat(cast("Buffer", source))
@@ -134,7 +133,7 @@ async def chunks_of(source: Source, size: int) -> AsyncGenerator[bytes]:
         return
     waiting: AsyncIterable[object] | None = None
     if inspect.iscoroutinefunction(getattr(source, "read", None)):
-        # Before its lines, which is what such a reader yields when it is iterated.
+        # Before iteration, which yields lines of such a reader.
         waiting = _read_async(cast("AsyncReadable", source), size)
     elif isinstance(source, AsyncIterable):
         waiting = source
@@ -170,7 +169,7 @@ async def _of_async(source: AsyncIterable[object], size: int) -> AsyncGenerator[
 def _of_blocking(
     source: os.PathLike[str] | Readable | Iterable[Buffer], size: int
 ) -> Iterator[bytes]:
-    """Yield the chunks of what may block; runs in the thread."""
+    """Yield the chunks of a blocking source; runs in the thread."""
     rechunker = Rechunker(size)
     with contextlib.ExitStack() as stack:
         pieces: Iterable[object]
@@ -190,21 +189,21 @@ def _pieces(file: Readable, size: int) -> Iterator[object]:
     wanted = max(READ_BYTES // size, 1) * size
     while piece := file.read(wanted):
         yield piece
-    if piece is None:  # Not the end: a file that does not block has nothing at the moment.
+    if piece is None:  # Not the end: a non-blocking file has no bytes at the moment.
         raise BlockingIOError(errno.EAGAIN, "the source is a file that does not block")
 
 
 def _checked(piece: object) -> Buffer:
     if isinstance(piece, (bytes, bytearray, memoryview)):
-        return cast("Buffer", piece)  # A memoryview of whatever items is bytes to us.
+        return cast("Buffer", piece)  # A memoryview of any items is bytes here.
     raise ConfigError(f"the source gave {described(piece)}", hint=_HINT)
 
 
 class _ReadAhead:
     """Runs an iterator in a thread, a few runs ahead of the loop.
 
-    The thread is a daemon: one that waits for a pipe for ever can not be ended, and must not keep
-    the process.
+    The thread is a daemon: one that waits for a pipe forever cannot be ended, and must not keep
+    the process alive.
     """
 
     def __init__(self, make: Callable[[], Iterator[bytes]], run_length: int) -> None:
@@ -251,7 +250,7 @@ class _ReadAhead:
             self._pump()
         except BaseException as raised:  # noqa: BLE001 - raised again in the loop.
             error = raised
-        with suppress(RuntimeError):  # The loop is closed: nobody waits.
+        with suppress(RuntimeError):  # The loop is closed, so no task waits.
             self._loop.call_soon_threadsafe(self._end, error)
 
     def _pump(self) -> None:

@@ -1,15 +1,14 @@
-"""Finds values that nobody points to, and removes those whose writers have gone.
+"""Sweeps a stream: removes the chunks of unused values whose writers are dead.
 
-Law: a value that is pointed to keeps its chunks. A writer is taken for gone when the stream had
-stored no chunk of it for the time of silence, by the server's own clock, before it was asked what
-is pointed to, and it has not grown since. Our writers store the last chunk when their source has
-ended, and count all of them before they point to them (`putting.py`). So one that was silent for
-longer loses its chunks and says so, or ends in time and keeps them.
+Law: a used value keeps its chunks. A writer counts as dead if the stream stored no chunk of it for
+`older_than`, by the server's clock, before the used values were read, and none since. Our writers
+store the last chunk when their source ends, and count all chunks before the value is used
+(`putting.py`). So a writer that was silent for longer loses its chunks and raises, or ends in time
+and keeps them.
 
-What remains: the server removes without a condition. A writer that was silent for long, and stores
-its last chunk, counts and is pointed to, all between a sweep's last count and its removal (one
-round trip), loses its chunks; so does one that points to them later than the time of silence after
-its last chunk.
+One gap is left, because a purge has no condition. A silent writer loses its chunks if it stores
+its last chunk, counts all and uses the value between a sweep's last count and its purge, in one
+round trip. So does a writer that uses the value later than `older_than` after its last chunk.
 """
 
 from __future__ import annotations
@@ -25,20 +24,19 @@ from natsstream.streams.chunks.counting import ChunkCounts, Total
 from natsstream.streams.chunks.putting import remove
 
 SILENCE_S = 3600.0
-"""The default time of silence: an hour."""
+"""Seconds without a new chunk after which a writer counts as dead, by default: an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """What a sweep has found.
+    """The result of a sweep.
 
     Attributes:
-        values: Values that nobody points to and whose writers have gone.
+        values: Unused values whose writers are dead.
         chunks: Their chunks.
-        size: Bytes of these.
-        young: Values that nobody points to, and that are too young to tell: puts on their way,
-            perhaps.
-        is_dry: True when nothing was removed.
+        size: Bytes of these chunks.
+        young: Unused values that are too young to remove, such as puts in progress.
+        is_dry: True if nothing was removed.
     """
 
     values: int = 0
@@ -49,8 +47,8 @@ class SweepReport:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What stands under one subject."""
+class _Scan:
+    """The chunks under one subject."""
 
     chunks: int = 0
     size: int = 0
@@ -64,8 +62,8 @@ class Sweep:
     Args:
         api: The connection.
         stream: The stream's name.
-        silence_ns: How long a writer must have been silent.
-        is_dry: Removes nothing.
+        silence_ns: Time without a new chunk after which a writer counts as dead.
+        is_dry: True to remove nothing.
     """
 
     def __init__(self, api: Api, stream: str, *, silence_ns: int, is_dry: bool) -> None:
@@ -77,16 +75,16 @@ class Sweep:
 
     async def run(
         self,
-        held: AsyncIterator[str],
-        pointed: Callable[[], Awaitable[Collection[str]]],
+        stored: AsyncIterator[str],
+        used: Callable[[], Awaitable[Collection[str]]],
     ) -> SweepReport:
-        """Look at all subjects of chunks; see `Chunks.sweep`."""
-        candidates = [subject async for subject in held if is_literal(subject)]
+        """Sweep all subjects of chunks; see `Chunks.sweep`."""
+        candidates = [subject async for subject in stored if is_literal(subject)]
         if candidates:
             asked_ns = (await self._total(candidates[0])).now_ns
-            # Asked afterwards: a put that ended meanwhile is pointed to by now.
-            for subject in set(candidates).difference(await pointed()):
-                await self._look(subject, asked_ns)
+            # Read afterwards: the value of a put that ended meanwhile is used by now.
+            for subject in set(candidates).difference(await used()):
+                await self._sweep(subject, asked_ns)
         return SweepReport(
             values=self._values,
             chunks=self._chunks,
@@ -95,31 +93,31 @@ class Sweep:
             is_dry=self._is_dry,
         )
 
-    async def _look(self, subject: str, asked_ns: int) -> None:
-        found = await self._scan(subject)
+    async def _sweep(self, subject: str, asked_ns: int) -> None:
+        scan = await self._scan(subject)
         count = (await self._total(subject)).chunks
         if not count:
             return  # Removed meanwhile, by its writer or another sweep.
-        if count != found.chunks or asked_ns - found.newest_ns < self._silence_ns:
+        if count != scan.chunks or asked_ns - scan.newest_ns < self._silence_ns:
             self._young += 1
             return
         if not self._is_dry:
-            # What comes to stand there meanwhile stays, and is seen by the next sweep.
-            await remove(self._api, self._stream, subject, before=found.newest_seq + 1)
+            # A chunk that is stored meanwhile stays for the next sweep.
+            await remove(self._api, self._stream, subject, before=scan.newest_seq + 1)
         self._values += 1
-        self._chunks += found.chunks
-        self._size += found.size
+        self._chunks += scan.chunks
+        self._size += scan.size
 
-    async def _scan(self, subject: str) -> _Found:
+    async def _scan(self, subject: str) -> _Scan:
         spec = OrderedSpec(stream=self._stream, filters=(subject,), headers_only=True)
-        found = _Found()
+        scan = _Scan()
         async with OrderedConsumer(self._api, spec) as heads:
             async for message in heads.initial():
-                found.chunks += 1
-                found.size += message.stored_bytes
-                found.newest_ns = max(found.newest_ns, message.time_ns)
-                found.newest_seq = message.sequence
-        return found
+                scan.chunks += 1
+                scan.size += message.stored_bytes
+                scan.newest_ns = max(scan.newest_ns, message.time_ns)
+                scan.newest_seq = message.sequence
+        return scan
 
     async def _total(self, subject: str) -> Total:
         return await ChunkCounts(self._api, self._stream, subject).total()

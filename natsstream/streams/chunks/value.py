@@ -1,7 +1,7 @@
-"""What is known of a value that is stored as chunks, and whether what comes is that value; pure.
+"""The description of a value in chunks, and its verification; pure rules.
 
-Law: bytes that are handed out as a whole value have the size, the number of chunks and the digest
-that its writer told.
+Law: bytes that are returned as a whole value have the size, the number of chunks and the digest
+that its writer gave.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHUNK_BYTES = 131_072
 """The default chunk of every NATS client: 128 KiB."""
 
 Progress: TypeAlias = Callable[[int, int | None], object]
-"""Gets the bytes that are done, and how many there are in all, None where nobody knows."""
+"""Called with the bytes done and the bytes in all, None if not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class ChunkedValue:
     """A value stored as chunks.
 
     Attributes:
-        subject: The subject that all of its chunks are stored under, and nothing else.
+        subject: The subject of all its chunks, and of no other messages.
         size: Bytes in all.
         chunks: Number of chunks.
-        digest: SHA-256 over all bytes, 32 bytes; empty where it is not known.
-        chunk_size: Bytes that no chunk exceeds, as the writer says; 0 where it is not known.
+        digest: SHA-256 over all bytes, 32 bytes; empty if it is not known.
+        chunk_size: Bytes that no chunk exceeds, by the writer; 0 if it is not known.
     """
 
     subject: str
@@ -39,7 +39,7 @@ class ChunkedValue:
 
     @property
     def last_bytes(self) -> int | None:
-        """Bytes of the last chunk if all the others are full; None where they can not all be."""
+        """Bytes of the last chunk if all others are full; None if they cannot all be full."""
         if not self.chunk_size or self.chunks != -(-self.size // self.chunk_size):
             return None
         return self.size - (self.chunks - 1) * self.chunk_size
@@ -60,14 +60,14 @@ class DigestVerifier:
 
     @property
     def has_all(self) -> bool:
-        """True when as many chunks were taken as there are."""
+        """True once all chunks were counted."""
         return self.chunks >= self._value.chunks
 
     def count(self, chunk: bytes) -> None:
         """Count a chunk.
 
         Raises:
-            ChunksDamagedError: It is one too many, or has bytes too many.
+            ChunksDamagedError: There are too many chunks or bytes.
         """
         value = self._value
         self.chunks += 1
@@ -76,13 +76,13 @@ class DigestVerifier:
             raise self._damaged("surplus", f"there are {self.size} bytes or more")
 
     def end(self, digest: bytes) -> None:
-        """Check the whole when nothing more comes.
+        """Check the whole value at its end.
 
         Args:
-            digest: SHA-256 over all bytes that came.
+            digest: SHA-256 over all bytes read.
 
         Raises:
-            ChunksDamagedError: Something is missing, or the digest differs.
+            ChunksDamagedError: Chunks are missing, or the digest differs.
         """
         value = self._value
         if self.chunks != value.chunks or self.size != value.size:
@@ -92,15 +92,15 @@ class DigestVerifier:
 
     def _damaged(self, kind: str, detail: str) -> ChunksDamagedError:
         value = self._value
-        told = {
-            "surplus": "there is more than its writer stored",
-            "missing": "some of what its writer stored is missing",
+        reasons = {
+            "surplus": "there are more than its writer stored",
+            "missing": "some that its writer stored are missing",
             "digest": "the digest is not its writer's",
         }
         return ChunksDamagedError(
-            f"{value.chunks} chunks with {value.size} bytes under {value.subject}: {told[kind]}",
+            f"{value.chunks} chunks with {value.size} bytes under {value.subject}: {reasons[kind]}",
             subject=value.subject,
             kind=kind,
             detail=detail,
-            hint="it has to be stored again; nothing of it was changed by reading",
+            hint="the value must be stored again; reading has changed nothing",
         )

@@ -1,6 +1,7 @@
-"""What a counter's message says: its total, and what other streams have added to it.
+"""A counter's message: its total, and the totals of other streams in it.
 
-Law: a number is exact, however many digits it has; what is no counter is told, never taken for 0.
+Law: a number is exact with any number of digits; a message that is no counter raises, and is never
+read as 0.
 
 Source: ADR-49; nats-server's stream.go CounterValue, CounterSources.
 """
@@ -17,7 +18,7 @@ from natsstream.errors import ConfigError, NatsStreamError, ProtocolError
 from natsstream.fields import Fields
 from natsstream.publish.digits import read_number, write_number
 
-# The server reads an increment out of a header, all of which may have 64 KiB.
+# The server reads an increment from a header; all headers together have at most 64 KiB.
 _DIGITS_MAX = 60_000
 _BITS_MAX = _DIGITS_MAX * 10 // 3
 
@@ -31,9 +32,9 @@ class Counter:
         value: Its total.
         sequence: Sequence of its newest message in the stream.
         time_ns: When it was last added to, in Unix nanoseconds.
-        last_delta: What the newest message added; None where it came from another stream.
-        sources: What other streams have brought in, as they stood: stream, then subject there.
-            Empty where the stream sources nothing.
+        last_delta: The newest message's increment; None if that came from another stream.
+        sources: The totals from other streams, by stream and by subject there; empty if the stream
+            has no sources.
     """
 
     subject: str
@@ -48,7 +49,7 @@ def delta_text(delta: object) -> str:
     """Return the header of an increment.
 
     Raises:
-        ConfigError: It is no whole number, or longer than any server takes.
+        ConfigError: It is no whole number, or longer than servers accept.
     """
     if not isinstance(delta, int) or isinstance(delta, bool):
         raise ConfigError(
@@ -81,7 +82,7 @@ def read_counter(answer: Mapping[str, object] | Fields) -> Counter:
             None if delta is None else read_number(delta),
             _sources(headers.get(HeaderName.COUNTER_SOURCES)),
         )
-    except (ValueError, NatsStreamError) as error:  # The ValueError is that of `read_number`.
+    except (ValueError, NatsStreamError) as error:  # `read_number` raises ValueError.
         raise ProtocolError(
             f"counter {subject}: the stored message is no counter's",
             detail=str(error)[:200],
@@ -92,8 +93,8 @@ def read_counter(answer: Mapping[str, object] | Fields) -> Counter:
 def _sources(text: str | None) -> dict[str, dict[str, int]]:
     if not text:
         return {}
-    held = Fields.parse(text, "the counter's sources")
+    sources = Fields.parse(text, "the counter's sources")
     return {
-        stream: {subject: read_number(value) for subject, value in held.words(stream).items()}
-        for stream in held.names()
+        stream: {subject: read_number(value) for subject, value in sources.words(stream).items()}
+        for stream in sources.names()
     }

@@ -1,7 +1,7 @@
-"""Counting: `js.counters`, and `stream.counters` for those of one stream.
+"""Counters: `js.counters`, and `stream.counters` for those of one stream.
 
-Law: a total that is returned is the server's, never one that was computed here. What was added with
-a message id is added once, however often it is sent; without one it is sent once.
+Law: a returned total is the server's, never computed here. An addition with a message id is added
+once, however often it is sent; without one it is sent once.
 
 Source: ADR-49; orbit.go counters.
 """
@@ -42,7 +42,7 @@ from natsstream.streams.counters.counter import Counter, delta_text, read_counte
 _AT_ONCE = 64
 _STREAMS = "streams of counters"
 _SUBJECTS_MAX = 1_024
-# Servers refuse these beside an increment; the increment itself is `delta`.
+# Servers refuse these headers beside an increment; the increment itself is `delta`.
 _REFUSED = (
     HeaderName.INCREMENT.value,
     HeaderName.ROLLUP.value,
@@ -57,30 +57,31 @@ _REFUSED = (
 class Counters:
     """The counters of the account, or those of one stream.
 
-    A counter is a subject of a stream with `allow_msg_counter`. It is there from its first `incr`
-    and has no limit of size. Nothing sets it: to begin again purge its subject.
+    A counter is a subject of a stream with `allow_msg_counter`. Its first `incr` creates it, and it
+    has no limit of size. It cannot be set: purge its subject to restart it at 0.
     """
 
     def __init__(self, api: Api, stream: str | None = None) -> None:
         self._api = api
         self._stream = stream
-        # That it is one of counters, which no update changes.
+        # True once the stream is known to count, which no update changes.
         self._is_checked = False
-        # Which stream captures a subject, where it was looked up.
+        # The stream that captures a subject, once looked up.
         self._homes: dict[str, str] = {}
 
     async def ensure(self, config: StreamConfig | str, **fields: Any) -> Counters:
-        """Return the counters of a stream, which is made where there is none.
+        """Return the counters of a stream, and create the stream if it does not exist.
 
         Args:
             config: A configuration, or a name with `StreamConfig`'s fields as keywords.
-            fields: Fields of `StreamConfig`. `allow_msg_counter` is set, and `allow_direct`, which
-                other clients ask for, where it is not given.
+            fields: Fields of `StreamConfig`. `allow_msg_counter` is set, and so is `allow_direct`,
+                which other clients need, if it is not given.
 
         Raises:
-            InvalidConfigError: The stream exists and is none of counters: that can not be changed.
+            InvalidConfigError: The stream exists without `allow_msg_counter`, which cannot be
+                changed.
             UnsupportedServerError: The server is older than 2.12; nothing was sent.
-            ServerError: What `js.streams.ensure` raises.
+            ServerError: As for `js.streams.ensure`.
         """
         if isinstance(config, StreamConfig):
             if fields:
@@ -110,32 +111,32 @@ class Counters:
         headers: HeaderValues | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Add to a counter and return its total after that.
+        """Add to a counter and return its new total.
 
         Args:
-            subject: The counter; made where it is not there.
-            delta: What to add, of any size; negative to subtract, 0 to write nothing but a message.
-            msg_id: Identity of this addition for the stream's duplicate window. With one it is safe
-                to call again after an error.
+            subject: The counter's subject.
+            delta: The increment, of any size; negative to subtract, 0 to only store a message.
+            msg_id: Identity of this addition within the stream's duplicate window. With one it is
+                safe to repeat the call after an error.
             headers: More headers of the message.
             timeout: Seconds to wait for the ack; None is `request_timeout`.
 
         Returns:
-            The total. Where `msg_id` was added before, nothing is added, and it is the total now.
+            The total. A `msg_id` that was added before adds nothing, and returns the total now.
 
         Raises:
-            ConfigError: The delta is no int (bool and float are none), or a header expects
-                something; nothing was sent.
+            ConfigError: The delta is no int (bool and float are none), or a header is refused
+                beside an increment; nothing was sent.
             UnsupportedServerError: The server is older than 2.12; nothing was sent.
-            CounterError: The stream that captures the subject counts nothing.
-            WrongStreamError: Another stream captures the subject; nothing was sent. Where it has
-                taken the subject over since the last look it has added, and the error says so.
+            CounterError: The stream of the subject has no `allow_msg_counter`.
+            WrongStreamError: Another stream captures the subject; nothing was sent. If it captured
+                the subject only recently it has added the delta, and the error says so.
             NoRespondersError: No stream captures the subject.
-            RequestTimeoutError: No ack in time; it may be added or not. Call again with the same
-                `msg_id`; without one, read the total first.
+            RequestTimeoutError: No ack in time; it may be added or not. Repeat the call with the
+                same `msg_id`; without one, read the total first.
 
-        Cost: one round trip, one more after a duplicate. The counters of one stream look up who
-        captures each subject once.
+        Cost: one round trip, one more after a duplicate. The counters of one stream look up the
+        stream of each subject once.
         """
         check_publish_subject(subject)
         text = delta_text(delta)
@@ -150,7 +151,7 @@ class Counters:
         if self._homes.get(subject, ack.stream) != ack.stream:
             self._homes.pop(subject, None)
         if self._stream is not None and ack.stream != self._stream:
-            # A counter's message can not say which stream it is for: servers refuse that.
+            # Servers refuse an expected stream in a counter's message.
             raise WrongStreamError(
                 f"counter {subject} has moved from stream {self._stream} to {ack.stream}, "
                 "which has added this",
@@ -160,42 +161,42 @@ class Counters:
             return ack.value
         if not ack.duplicate:
             raise ProtocolError(f"counter {subject}: the ack of stream {ack.stream} has no total")
-        # The ack of a duplicate says no total.
-        held = await self._read(ack.stream, subject)
-        if held is None:
+        # The ack of a duplicate has no total.
+        counter = await self._read(ack.stream, subject)
+        if counter is None:
             raise CounterError(
                 f"counter {subject}: this was added before, and the counter is gone since",
                 hint="it was purged or expired: count again with another msg_id",
             )
-        return held.value
+        return counter.value
 
     async def get(self, subject: str) -> Counter | None:
-        """Return a counter with its total, or None where nothing was ever added.
+        """Return a counter with its total, or None before its first `incr`.
 
         Raises:
             NoRespondersError: No stream captures the subject.
-            CounterError: The stream counts nothing.
+            CounterError: The stream has no `allow_msg_counter`.
             TransportError: The server did not answer in time.
 
-        Cost: one round trip to the stream's leader, so it sees every addition that was
-        acknowledged; two more for the first use of a subject, to find its stream, or one for the
-        first use of the counters of one stream.
+        Cost: one round trip to the stream's leader, so it sees every acknowledged addition; two
+        more for the first use of a subject, to find its stream, or one for the first use of the
+        counters of one stream.
         """
         check_publish_subject(subject)
-        # A stream that only sources others captures no subject of its own.
+        # A stream with sources only captures no subject of its own.
         if self._stream is not None:
             return await self._read(await self._own(), subject)
         try:
             return await self._read(await self._home(subject), subject)
         except StreamNotFoundError:
-            # It was deleted since; another one may capture the subject now.
+            # It was deleted; another stream may capture the subject now.
             self._homes.pop(subject, None)
             return await self._read(await self._home(subject), subject)
 
     async def sources(self, subject: str) -> dict[str, dict[str, int]]:
-        """Return what other streams have brought into a counter: stream, subject there, total.
+        """Return the totals from other streams in a counter, by stream and by subject there.
 
-        It is empty where nothing was ever added, and where the stream sources no other.
+        It is empty before the first addition, and for a stream without sources.
 
         Raises:
             NoRespondersError: No stream captures the subject.
@@ -203,31 +204,33 @@ class Counters:
 
         Cost: that of `get`.
         """
-        held = await self.get(subject)
-        return {} if held is None else {name: dict(each) for name, each in held.sources.items()}
+        counter = await self.get(subject)
+        if counter is None:
+            return {}
+        return {name: dict(each) for name, each in counter.sources.items()}
 
     async def list(self, filter: str = ">") -> AsyncIterator[Counter]:  # noqa: A002 - The field's own word.
-        """Yield the counters whose subject matches, each as it is when it is read.
+        """Yield the counters whose subject matches.
 
         Args:
-            filter: Which subjects, with wildcards.
+            filter: Subjects, with wildcards.
 
         Raises:
             SubjectError: The filter is no subject; nothing was sent.
-            CounterError: These are the counters of a stream that counts nothing.
-            UnavailableError: At the end: streams of the account can not be described now, such as
+            CounterError: The stream has no `allow_msg_counter`.
+            UnavailableError: At the end: streams of the account cannot be described now, such as
                 those without a leader; they may have counters.
             TransportError: The server did not answer in time.
 
-        Cost: one request for each counter, 64 at once, and one for each 100,000 names; where these
-        are not the counters of one stream, the infos of all streams of the account.
+        Cost: one request for each counter, 64 at once, and one for each 100,000 names; for
+        `js.counters` also the infos of all streams of the account.
         """
         check_filter(check_text(filter, "filter", error=SubjectError))
         async for stream in self._streams():
             names, _ = await subjects_held(self._api, stream, [filter])
             for start in range(0, len(names), _AT_ONCE):
-                for held in await self._read_all(stream, names[start : start + _AT_ONCE]):
-                    yield held
+                for counter in await self._read_all(stream, names[start : start + _AT_ONCE]):
+                    yield counter
 
     async def _read(self, stream: str, subject: str) -> Counter | None:
         body = {"last_by_subj": subject}
@@ -239,16 +242,16 @@ class Counters:
         return read_counter(answer)
 
     async def _read_all(self, stream: str, names: Sequence[str]) -> Sequence[Counter]:
-        """Read some counters at once, without those that were purged since."""
+        """Read some counters at once, without purged ones."""
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._read(stream, name)) for name in names]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
-        return [held for task in tasks if (held := task.result()) is not None]
+        return [counter for task in tasks if (counter := task.result()) is not None]
 
     async def _home(self, subject: str) -> str:
-        """Return the stream of a subject, looked up once; it must be one of counters."""
+        """Return the stream of a subject, looked up once; it must count."""
         home = self._homes.get(subject)
         if home is None:
             home = await find_stream(self._api, subject)
@@ -259,7 +262,7 @@ class Counters:
         return home
 
     async def _own(self) -> str:
-        """Return the stream whose counters these are; it must be one of counters."""
+        """Return the stream of these counters; it must count."""
         stream = self._stream or ""
         if not self._is_checked:
             _check_counts(await stream_info(self._api, stream))
@@ -288,19 +291,19 @@ class Counters:
 def _check_counts(info: StreamInfo) -> None:
     if not info.config.allow_msg_counter:
         raise CounterError(
-            f"stream {info.name} counts nothing: it has no allow_msg_counter",
-            hint="that is set when a stream is made: js.counters.ensure(name, subjects=[...])",
+            f"stream {info.name} has no counters: allow_msg_counter is not set",
+            hint="set it when the stream is created: js.counters.ensure(name, subjects=[...])",
         )
 
 
 def _with_delta(headers: HeaderValues | None, delta: str) -> HeaderValues:
-    """Return the headers with the increment; none of them may say what counters refuse."""
+    """Return the headers with the increment; refuse those that counters refuse."""
     merged = {} if headers is None else copied_headers(headers)
     for name in merged:
         if name in _REFUSED:
             raise ConfigError(
                 f"a counter's message with {name}",
-                hint="counters take no expectation, rollup or life time; use msg_id",
+                hint="counters accept no expectation, rollup or ttl; use msg_id",
             )
     merged[HeaderName.INCREMENT.value] = delta
     return merged
