@@ -342,13 +342,13 @@ class ChainedPublisher:
 
     @property
     def head(self) -> ChainHead:
-        """The newest link that is known to be stored; keep it elsewhere to notice a lost end."""
+        """The newest link known to be stored; keep it elsewhere to detect a lost end."""
 
     def open(self) -> Self:
-        """Look for the writer's last link, and go on behind it."""
+        """Find the writer's last link, and continue behind it."""
 
     def close(self) -> None:
-        """Take no more messages; closing twice is fine."""
+        """Refuse further messages; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -365,14 +365,14 @@ class ChainedPublisher:
         headers: HeaderValues | None = None,
         timeout: float | None = None,
     ) -> PubAck:
-        """Publish the next link and wait for its ack; it is sent again where no ack comes."""
+        """Publish the next link and wait for its ack; it is sent again without one."""
 
 class ChunkReader:
     """Reads one value, or a part of it; made by `Chunks.open`, used with `with`."""
 
     @property
     def size(self) -> int:
-        """Bytes that it gives in all: of the part, where a part was asked for."""
+        """Bytes in all: of the part, if a part is read."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -385,13 +385,13 @@ class ChunkReader:
         """End the read; closing twice is fine."""
 
     def __iter__(self) -> Self:
-        """Iterate pieces: of what `read` has left, then as they are stored."""
+        """Iterate pieces: first the rest of what `read` began, then as they are stored."""
 
     def __next__(self) -> bytes:
         """Return the next piece; no piece is empty."""
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, as many as were asked for; fewer, or none, at the end."""
+        """Return the next `size` bytes; fewer, or none, at the end."""
 
 class Chunks:
     """Writes and reads values as chunks; made by `Stream.chunks`."""
@@ -405,7 +405,7 @@ class Chunks:
         progress: Progress | None = None,
         ack_timeout: float = 10.0,
     ) -> ChunkedValue:
-        """Store a value and return what is stored; all of it is acknowledged then."""
+        """Store a value and return its description, once all chunks are acknowledged."""
 
     def open(
         self, value: ChunkedValue, *, offset: int = 0, length: int | None = None
@@ -418,12 +418,12 @@ class Chunks:
     def sweep(
         self,
         filter: str,
-        pointed: Callable[[], Collection[str]],
+        used: Callable[[], Collection[str]],
         *,
         older_than: float | timedelta = 3600.0,
         dry_run: bool = False,
     ) -> SweepReport:
-        """Remove the chunks of values that nobody points to and whose writers have gone."""
+        """Remove the chunks of unused values whose writers are dead."""
 
 class Connection:
     """A connection that is not open yet: `with` opens it and gives its JetStream."""
@@ -768,7 +768,7 @@ class Counters:
     """The counters of the account, or those of one stream."""
 
     def ensure(self, config: StreamConfig | str, **fields: Any) -> Counters:
-        """Return the counters of a stream, which is made where there is none."""
+        """Return the counters of a stream, and create the stream if it does not exist."""
 
     def incr(
         self,
@@ -779,16 +779,16 @@ class Counters:
         headers: HeaderValues | None = None,
         timeout: float | None = None,
     ) -> int:
-        """Add to a counter and return its total after that."""
+        """Add to a counter and return its new total."""
 
     def get(self, subject: str) -> Counter | None:
-        """Return a counter with its total, or None where nothing was ever added."""
+        """Return a counter with its total, or None before its first `incr`."""
 
     def sources(self, subject: str) -> dict[str, dict[str, int]]:
-        """Return what other streams have brought into a counter: stream, subject there, total."""
+        """Return the totals from other streams in a counter, by stream and by subject there."""
 
     def list(self, filter: str = ">") -> Iterator[Counter]:
-        """Yield the counters whose subject matches, each as it is when it is read."""
+        """Yield the counters whose subject matches."""
 
 class DeadLetterQueue:
     """The letters of one dead-letter stream; made by `js.dead_letters`."""
