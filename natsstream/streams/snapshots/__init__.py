@@ -1,1 +1,1 @@
-"""Backup of a stream into a folder, and back."""
+"""Backups of streams in folders, and restores."""

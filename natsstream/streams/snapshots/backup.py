@@ -1,10 +1,10 @@
-"""Writing a stream into a folder: the server sends parts, and each that is written is answered.
+"""Writes a stream into a folder: the server sends parts, and each one written is acknowledged.
 
-Law: a folder appears under its name only when all of the stream is in it. A part that is missing,
-an error in the place of a part and a lost connection end the backup, and nothing is left of it.
+Law: a folder gets its name only once the whole stream is in it. A missing part, an error instead of
+a part and a lost connection end the backup, and nothing is left of it.
 
-The server sends at most its window (8 to 16 MiB) of parts that are not answered, so memory is
-bounded by it; a part is answered when it is on its way to the disk.
+The server sends at most its window (8 to 16 MiB) of parts without an ack, so memory is bounded by
+it; a part is acknowledged when it is handed to the disk.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from natsstream.streams.snapshots.progress import BackupProgress
 
 CHUNK_BYTES = 128 << 10
 PART_TIMEOUT_S = 30.0
-# With `check` the server reads every message before it answers.
+# With `check` the server reads every message before its first answer.
 CHECK_TIMEOUT_S = 3_600.0
-# Twice the largest window of a server: what goes beyond is not the flow that was agreed on.
+# Twice the largest window of a server: more breaks the flow control.
 _WAITING_BYTES_MAX = 64 << 20
 
 OnBackup = Callable[[BackupProgress], object]
@@ -64,9 +64,7 @@ async def write_backup(
     if on_progress is not None:
         check_callable(on_progress, "on_progress", takes="a BackupProgress")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(
-            f"{folder} is there already", hint="name a folder that is absent or empty"
-        )
+        raise ConfigError(f"{folder} exists already", hint="give a folder that is absent or empty")
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir(mode=0o700)
@@ -76,18 +74,18 @@ async def write_backup(
         source = _Parts(api.client, stream, part_s, on_progress)
         with (partial / DATA_NAME).open("wb") as file:
             answer = await source.receive(api, body, begin_s, file)
-        # Not in threads: they go on after a cancellation, while the folder is removed.
+        # Not in threads: they continue after a cancellation, while the folder is removed.
         _write_meta(partial, answer, source)
         await asyncio.to_thread(_sync, partial)
-        _appear(partial, folder)
+        _rename(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    source.tell(is_done=True)
+    source.report(is_done=True)
     return _info(folder, answer, source)
 
 
 def folder_of(path: object) -> Path:
-    """Return the folder that an argument names.
+    """Return the path of a folder.
 
     Raises:
         ConfigError: It is no path.
@@ -104,7 +102,7 @@ def folder_of(path: object) -> Path:
 
 
 class _Parts:
-    """The parts of one snapshot, on their way from the subscription to a file."""
+    """Moves the parts of one snapshot from the subscription to a file."""
 
     def __init__(
         self, client: Client, stream: str, timeout: float, on_progress: OnBackup | None
@@ -125,18 +123,18 @@ class _Parts:
     async def receive(
         self, api: Api, body: dict[str, object], begin_s: float, file: BinaryIO
     ) -> Fields:
-        """Ask for the snapshot and write all of its parts; returns the server's first answer."""
+        """Request the snapshot and write all parts; return the server's first answer."""
         client = self._client
         await client.wait_connected(client.options.request_timeout)
         inbox = client.new_inbox()
         unwatch = client.watch(self._on_connection)
         subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
         try:
-            # The server looks for somebody who listens, and a denial comes before the answer.
+            # The server needs the subscription first, and a denial comes before the answer.
             await client.flush(client.options.request_timeout)
             self._check()
             try:
-                # Not as a question: asked twice, two snapshots would come to the same subject.
+                # Not as a read: a retry would send two snapshots to one subject.
                 answer = await api.change(
                     subjects.stream_snapshot(self._stream),
                     {**body, "deliver_subject": inbox},
@@ -156,7 +154,7 @@ class _Parts:
         return answer
 
     async def _write_some(self, file: BinaryIO) -> None:
-        """Wait for parts, write those that are there, and answer them."""
+        """Wait for parts, write and acknowledge them."""
         if not self._waiting:
             self._check()
             self._wake.clear()
@@ -164,7 +162,7 @@ class _Parts:
                 async with asyncio.timeout(self._timeout):
                     await self._wake.wait()
             except TimeoutError:
-                raise self._order.broken(f"nothing came for {self._timeout:g} s") from None
+                raise self._order.broken(f"no part came for {self._timeout:g} s") from None
             self._check()
         parts, replies = self._take()
         if parts:
@@ -172,10 +170,10 @@ class _Parts:
         for reply in replies:
             self._client.write(self._client.publish_command(reply, "", b"", b""))
         if parts:
-            self.tell(is_done=False)
+            self.report(is_done=False)
 
     def _take(self) -> tuple[list[bytes], list[str]]:
-        """Return the payloads that wait, and where to answer; notes the end when it is there."""
+        """Return the waiting parts and their reply subjects, and note the end."""
         parts: list[bytes] = []
         replies: list[str] = []
         while self._waiting and not self._order.is_complete:
@@ -193,8 +191,8 @@ class _Parts:
             self.digest.update(part)
             self.size += len(part)
 
-    def tell(self, *, is_done: bool) -> None:
-        """Report how far it is."""
+    def report(self, *, is_done: bool) -> None:
+        """Call the progress callback."""
         if self._on_progress is not None:
             self._on_progress(
                 BackupProgress(self._order.count, self.size, self._stream_bytes, is_done)
@@ -204,11 +202,11 @@ class _Parts:
         self._waiting.extend(frames)
         self._waiting_bytes += sum(len(frame[3]) for frame in frames)
         if self._waiting_bytes > _WAITING_BYTES_MAX:
-            self._fail(self._order.broken("more came than was answered"))
+            self._fail(self._order.broken("the server sent more than its window"))
         self._wake.set()
 
     def _on_connection(self) -> None:
-        # Whatever was on its way is lost, also where a server is connected again.
+        # Parts in flight are lost, also after a reconnect.
         self._fail(self._order.broken("the connection broke"))
 
     def _fail(self, error: NatsStreamError) -> None:
@@ -232,20 +230,20 @@ def _write_meta(partial: Path, answer: Fields, source: _Parts) -> None:
 
 
 def _sync(partial: Path) -> None:
-    """See that all is on the disk."""
+    """Flush both files to the disk."""
     for name in (DATA_NAME, META_NAME):
         with (partial / name).open("rb") as file:
             os.fsync(file.fileno())
 
 
-def _appear(partial: Path, folder: Path) -> None:
+def _rename(partial: Path, folder: Path) -> None:
     try:
         partial.rename(folder)
     except OSError as error:
         raise BackupError(
-            f"{folder} is not empty any more: somebody has put something there",
+            f"{folder} is not empty any more: another program has written to it",
             detail=str(error),
-            hint="name another folder; nothing was changed in this one",
+            hint="give another folder; this one is unchanged",
         ) from error
 
 

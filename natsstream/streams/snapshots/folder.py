@@ -1,7 +1,7 @@
-"""The folder of a backup: `backup.json` and `stream.tar.s2`, as the nats CLI has them.
+"""The folder of a backup: `backup.json` and `stream.tar.s2`, as the nats CLI writes them.
 
-Law: a folder that is damaged is refused before anything of it is sent. The nats CLI reads only
-`config` and `state`; what natsstream adds stands under a key of its own.
+Law: a damaged folder is refused before anything is sent. The nats CLI reads only `config` and
+`state`; natsstream's fields are under a key of their own.
 
 Source: jsm.go snapshots.go; the framing format of S2 (klauspost/compress s2, after snappy's
 framing_format.txt).
@@ -26,12 +26,12 @@ META_NAME = "backup.json"
 DATA_NAME = "stream.tar.s2"
 
 _OWN_KEY = "natsstream"
-# Fields that a caller may set narrower than they were.
+# Fields that a caller may set narrower than in the backup.
 _LIMITS = {"max_msgs", "max_bytes", "max_age", "max_msgs_per_subject", "max_msg_size"}
 _BLOCK_BYTES = 1 << 20
 _MAGIC = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 _HEADER_BYTES = 4
-# Types that a reader has to know; all other types from 0x02 to 0x7f make the archive unreadable.
+# Types that a reader must know; all others from 0x02 to 0x7f make the archive unreadable.
 _COMPRESSED, _PLAIN, _SKIPPABLE = 0x00, 0x01, 0x80
 _UNREADABLE = 0x02
 
@@ -43,12 +43,12 @@ class BackupInfo:
     Attributes:
         path: The folder.
         stream: Name of the stream.
-        messages: How many it had.
-        last_seq: Its last sequence.
+        messages: Messages of the stream.
+        last_seq: Last sequence of the stream.
         archive_bytes: Size of `stream.tar.s2`.
-        sha256: SHA-256 of `stream.tar.s2` in hex; empty where another client wrote it.
-        config: The stream's configuration, as the server gave it.
-        state: Its state, as the server gave it.
+        sha256: SHA-256 of `stream.tar.s2` in hex; empty in a backup of another client.
+        config: The stream's configuration, as the server sent it.
+        state: The stream's state, as the server sent it.
     """
 
     path: Path
@@ -70,16 +70,16 @@ def meta_text(
 
 
 def read_folder(path: Path) -> BackupInfo:
-    """Return what a folder holds, after a look at all of it.
+    """Return the backup in a folder, checked.
 
     Raises:
         BackupError: It is no backup, or its archive is damaged.
 
-    Cost: reads the archive once where natsstream wrote it, else one header for each of its blocks.
+    Cost: one read of an archive of natsstream, else one header for each of its blocks.
     """
     meta = _read_meta(path)
     config, state, own = meta.part("config"), meta.part("state"), meta.part(_OWN_KEY, {})
-    # Says itself which field no server would take, or none has sent.
+    # These raise for fields that no server sends or accepts.
     StreamConfig.from_json(config)
     StreamState.from_json(state)
     with open_archive(path) as file:
@@ -104,7 +104,7 @@ def open_archive(path: Path) -> BinaryIO:
     """Open the archive in a folder.
 
     Raises:
-        BackupError: There is none that can be read.
+        BackupError: There is no readable archive.
     """
     archive = path / DATA_NAME
     try:
@@ -118,19 +118,19 @@ def open_archive(path: Path) -> BinaryIO:
 def check_whole(
     info: StreamInfo, backup: BackupInfo, changes: Mapping[str, object], what: str
 ) -> None:
-    """Compare what was made with what was saved; servers skip what they can not read.
+    """Compare a restored stream with its backup; servers skip messages that they cannot read.
 
     Args:
-        info: What was made.
-        backup: What was saved.
-        changes: Fields that the caller wanted otherwise than in the backup.
-        what: What was done, for the error.
+        info: The restored stream.
+        backup: The backup.
+        changes: The caller's changes of the configuration.
+        what: The operation, for the error.
 
     Raises:
-        BackupError: Messages are missing that nothing but the restore can have removed.
+        BackupError: Messages are missing, and no limit can have removed them.
     """
     state, config = info.state, info.config
-    # What removes messages by itself, as soon as the stream is there.
+    # Limits that remove messages as soon as the stream exists.
     may_shrink = (
         config.max_age
         or config.allow_msg_ttl
@@ -144,7 +144,7 @@ def check_whole(
     raise BackupError(
         f"{what}: the stream is there now, but with {state.messages} messages up to sequence "
         f"{state.last_seq} instead of {backup.messages} up to {backup.last_seq}",
-        hint="nothing was undone: look at it, then take it or delete it",
+        hint="nothing was undone: check the stream, then keep it or delete it",
     )
 
 
@@ -162,25 +162,25 @@ def _read_meta(path: Path) -> Fields:
         raise BackupError(
             f"{path} is no backup: there is no {META_NAME} to read",
             detail=str(error),
-            hint="name the folder that stream.backup() or nats stream backup wrote",
+            hint="give the folder that stream.backup() or nats stream backup wrote",
         ) from error
     return Fields.parse(text, META_NAME, error=damaged)
 
 
 def _check_frames(path: Path, file: BinaryIO, size: int) -> None:
-    """Walk over the archive's blocks: it begins as S2 does, and ends where a block ends."""
+    """Check the archive's blocks: it starts with S2's magic, and ends with a whole block."""
     if file.read(len(_MAGIC[0])) not in _MAGIC:
-        raise _damaged(path, f"{DATA_NAME} does not begin as an S2 archive")
-    place = len(_MAGIC[0])
-    while place < size:
-        file.seek(place)
+        raise _damaged(path, f"{DATA_NAME} does not start as an S2 archive")
+    offset = len(_MAGIC[0])
+    while offset < size:
+        file.seek(offset)
         header = file.read(_HEADER_BYTES)
         kind = header[0] if header else _UNREADABLE
-        end = place + _HEADER_BYTES + int.from_bytes(header[1:], "little")
+        end = offset + _HEADER_BYTES + int.from_bytes(header[1:], "little")
         is_known = kind in (_COMPRESSED, _PLAIN) or kind >= _SKIPPABLE
         if len(header) < _HEADER_BYTES or end > size or not is_known:
-            raise _damaged(path, f"{DATA_NAME} breaks off or is changed at byte {place} of {size}")
-        place = end
+            raise _damaged(path, f"{DATA_NAME} is cut off or changed at byte {offset} of {size}")
+        offset = end
 
 
 def _check_digest(path: Path, file: BinaryIO, size: int, own: Fields) -> None:

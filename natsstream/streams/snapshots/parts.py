@@ -1,10 +1,10 @@
 """The parts of a snapshot, in their order; pure rules.
 
-Law: a part that is missing, and an error in the place of a part, end the backup.
+Law: a missing part, and an error instead of a part, end the backup.
 
-Source: nats-server's jetstream_api.go streamSnapshot: each part but the last short one asks for an
-answer on a subject that ends in its size and its number, from 1; then an empty message ends it,
-with a status or without one.
+Source: nats-server's jetstream_api.go streamSnapshot: each part but the last short one requests an
+ack on a subject that ends in its size and its number, from 1; then an empty message, with or
+without a status, ends the snapshot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from natsstream.errors import BackupError
 
 
 class PartOrder:
-    """Takes the frames of one snapshot.
+    """Checks the order of one snapshot's frames.
 
     Args:
         stream: Name of the stream, for errors.
@@ -31,10 +31,10 @@ class PartOrder:
         self.is_complete: bool = False
 
     def take(self, frame: Frame) -> tuple[bytes, str]:
-        """Return the content of the next part, and where to answer; both empty for the end.
+        """Return the next part and its reply subject; both are empty at the end.
 
         Raises:
-            BackupError: A part is missing, or the server tells of an error.
+            BackupError: A part is missing, or the server reports an error.
         """
         _, reply, header, payload = frame
         if not payload:
@@ -50,7 +50,7 @@ class PartOrder:
         return payload, asked
 
     def broken(self, why: str) -> BackupError:
-        """Return the error for a snapshot that is not whole."""
+        """Return the error of an incomplete snapshot."""
         error = BackupError(
             f"backup of stream {self._stream} ended early: {why}",
             hint="try again; nothing is left of this one",

@@ -1,4 +1,4 @@
-"""How far a backup or a restore is; pure shapes."""
+"""The progress of a backup or a restore."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BackupProgress:
-    """How far a backup is.
+    """The progress of a backup.
 
     Attributes:
-        chunks: Parts that are written.
-        bytes_written: Bytes that are written, as they are stored: compressed.
-        stream_bytes: Bytes of the stream when the backup began, not compressed.
+        chunks: Parts written.
+        bytes_written: Bytes written, compressed as in the file.
+        stream_bytes: Bytes of the stream when the backup began, uncompressed.
         is_done: True in the last call.
     """
 
@@ -24,13 +24,13 @@ class BackupProgress:
 
 @dataclass(frozen=True, slots=True)
 class RestoreProgress:
-    """How far a restore is.
+    """The progress of a restore.
 
     Attributes:
-        chunks: Parts that the server has taken.
-        bytes_sent: Bytes that it has taken.
+        chunks: Parts that the server has acknowledged.
+        bytes_sent: Bytes that it has acknowledged.
         bytes_total: Bytes of the archive.
-        is_done: True in the last call, when the stream is there.
+        is_done: True in the last call, when the stream exists.
     """
 
     chunks: int

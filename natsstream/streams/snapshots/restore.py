@@ -1,8 +1,8 @@
-"""Making a stream from a backup's folder: parts go to the server, which answers each.
+"""Creates a stream from a backup's folder: the server acknowledges each part.
 
-Law: no stream is ever deleted here. A restore that fails leaves the server to clear up what it had
-begun; a stream of the name that somebody has made meanwhile is theirs, and the server refuses the
-restore. What the server made is compared with what the backup has.
+Law: no stream is ever deleted here. After a failed restore the server cleans up; if another client
+has created a stream of the name meanwhile, the server refuses the restore. The restored stream is
+compared with the backup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_ar
 from natsstream.streams.snapshots.progress import RestoreProgress
 
 CHUNK_BYTES = 64 << 10
-# After the last part the server builds the stream, which takes as long as it takes.
+# After the last part the server builds the stream, which may take long.
 FINISH_TIMEOUT_S = 3_600.0
 
 OnRestore = Callable[[RestoreProgress], object]
@@ -48,7 +48,7 @@ async def restore_backup(
     on_progress: OnRestore | None,
     timeout: float | None,
 ) -> StreamInfo:
-    """Make a stream from a folder; see `StreamManager.restore`."""
+    """Create a stream from a folder; see `StreamManager.restore`."""
     folder = folder_of(path)
     if name is not None:
         check_stream_name(name)
@@ -73,25 +73,25 @@ async def restore_backup(
     answer = await sender.finish(finish_s)
     info = StreamInfo.from_json(answer)
     check_whole(info, backup, changes, what)
-    sender.tell(is_done=True)
+    sender.report(is_done=True)
     return info
 
 
 def _check_name(backup: BackupInfo, name: str | None) -> None:
-    """Refuse a folder whose stream has a name that would not be taken from a caller either."""
+    """Refuse a backup whose stream has an illegal name."""
     if name is not None:
         return
     try:
         check_stream_name(backup.stream)
     except StreamNameError as error:
         raise BackupError(
-            f"the backup in {backup.path} is of a stream that can not be made: {error.message}",
+            f"the backup in {backup.path} has a stream that cannot be created: {error.message}",
             hint="restore(path, name=...) gives it another name; nothing was sent",
         ) from error
 
 
 async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> None:
-    """Refuse subjects that another stream has; the server would say so only at the end."""
+    """Refuse subjects of another stream; the server would refuse them only at the end."""
     for subject in StreamConfig.from_json(config).subjects or ():
         body: dict[str, object] = {"subject": subject}
         answer = await api.read(subjects.STREAM_NAMES, body, what=what)
@@ -104,7 +104,7 @@ async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> 
 
 
 async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], what: str) -> str:
-    """Announce the restore; returns where the parts go."""
+    """Start the restore; return the subject for the parts."""
     body: dict[str, object] = {"config": config, "state": backup.state}
     subject = subjects.stream_restore(str(config["name"]))
     try:
@@ -118,7 +118,7 @@ async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], wha
         raise
     deliver = answer.text("deliver_subject", "")
     if not deliver:
-        raise ProtocolError(f"{what}: the server does not say where the parts go")
+        raise ProtocolError(f"{what}: the server gave no subject for the parts")
     return deliver
 
 
@@ -143,19 +143,19 @@ class _Sender:
             frame = await self._client.request(
                 self._deliver, part, timeout=self._client.options.request_timeout
             )
-            if frame[3]:  # An answer that says something says what went wrong.
+            if frame[3]:  # An ack is empty; any other answer is an error.
                 self._read(frame[3])
             self._chunks += 1
             self._sent += len(part)
-            self.tell(is_done=False)
+            self.report(is_done=False)
 
     async def finish(self, timeout: float) -> Fields:
-        """Say that this was all; returns the info of the stream that is there now."""
+        """Send the end; return the info of the restored stream."""
         frame = await self._client.request(self._deliver, b"", timeout=timeout)
         return self._read(frame[3])
 
-    def tell(self, *, is_done: bool) -> None:
-        """Report how far it is."""
+    def report(self, *, is_done: bool) -> None:
+        """Call the progress callback."""
         if self._on_progress is not None:
             self._on_progress(RestoreProgress(self._chunks, self._sent, self._total, is_done))
 
@@ -171,6 +171,6 @@ class _Sender:
 def _failed(what: str, error: ServerError) -> BackupError:
     return BackupError(
         f"{what} failed: {error.description}",
-        hint="the archive may be damaged; one of a server before 2.15 can not be restored under "
+        hint="the archive may be damaged; one of a server before 2.15 cannot be restored under "
         "another name",
     )

@@ -1,1 +1,1 @@
-"""Streams that are made when a message is published for which there is none."""
+"""Templates of streams, which are created when a message needs one."""

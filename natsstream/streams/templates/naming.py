@@ -1,7 +1,7 @@
-"""Which stream a template makes of a subject: its name and what it captures; pure rules.
+"""The stream of a subject by a template: its name and its subjects; pure rules.
 
-Law: two subjects have the same stream only if they differ nowhere but behind the template's `>`:
-no two sets of tokens give one name, whatever is in them (`a.b` and `a_b` are two).
+Law: two subjects have the same stream only if they differ in tokens for the template's `>` alone:
+different tokens always give different names (`a.b` and `a_b` do).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from natsstream.api.names import check_filter, check_stream_name
 from natsstream.arguments import check_text
 from natsstream.errors import ConfigError, SubjectError
 
-_PLACE = re.compile(r"\{(\d{1,4})\}")
-# What a token may bring into a name as it is. `_` stands between tokens and `=` before a byte.
+_FIELD = re.compile(r"\{(\d{1,4})\}")
+# Characters of a token that a name keeps. `_` joins tokens and `=` starts an escaped byte.
 _KEPT = re.compile(rb"[A-Za-z0-9-]")
 _JOINT = "_"
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How the subjects of a pattern become streams; made by `naming_of`.
+    """The rule from subjects to streams; made by `naming_of`.
 
     Attributes:
-        pattern: Subjects that it is for, with wildcards.
+        pattern: The subjects, with wildcards.
         name: The streams' name, with `{1}` for the first `*`, `{2}` for the second.
     """
 
@@ -32,7 +32,7 @@ class Naming:
     name: str
 
     def tokens_of(self, subject: str) -> tuple[str, ...] | None:
-        """Return what stands for each `*`, or None where the pattern does not match."""
+        """Return the token for each `*`, or None if the pattern does not match."""
         wanted, given = self.pattern.split("."), subject.split(".")
         if wanted[-1] == ">":
             if len(given) < len(wanted):
@@ -49,13 +49,13 @@ class Naming:
         """Return the name of the stream for these tokens.
 
         Raises:
-            StreamNameError: It is longer than a name may be.
+            StreamNameError: The name is too long.
         """
-        found = _PLACE.sub(lambda place: escape_token(tokens[int(place[1]) - 1]), self.name)
-        return check_stream_name(found)
+        name = _FIELD.sub(lambda field: escape_token(tokens[int(field[1]) - 1]), self.name)
+        return check_stream_name(name)
 
     def subject_of(self, tokens: tuple[str, ...]) -> str:
-        """Return what the stream for these tokens captures: the pattern with them in it."""
+        """Return the subject of the stream for these tokens: the pattern with them in it."""
         left = iter(tokens)
         return ".".join(
             next(left) if token == "*" else token  # noqa: S105 - Of a subject, no secret.
@@ -68,21 +68,21 @@ def naming_of(pattern: str, name: str | None = None) -> Naming:
 
     Args:
         pattern: Subjects with at least one `*`; a final `>` is kept as it is.
-        name: The streams' name with `{1}`, `{2}` for what the wildcards match; None is the
-            pattern's own tokens, joined by `_`.
+        name: The streams' name with `{1}`, `{2}` for the wildcards' tokens; None is the pattern's
+            own tokens, joined by `_`.
 
     Raises:
         SubjectError: The pattern is no subject.
         ConfigError: Different subjects would get one name.
-        StreamNameError: No server would take the name.
+        StreamNameError: The name is not legal on servers.
     """
     check_filter(check_text(pattern, "the template's pattern", error=SubjectError))
     tokens = pattern.split(".")
     wildcards = tokens.count("*")
     if not wildcards:
         raise ConfigError(
-            f"template {pattern} has no *: it could make one stream only",
-            hint="make that one with js.streams.ensure(); or give a pattern such as orders.*",
+            f"template {pattern} has no *: it could create one stream only",
+            hint="create that one with js.streams.ensure(), or give a pattern such as orders.*",
         )
     if name is None:
         numbers = iter(range(1, wildcards + 1))
@@ -92,25 +92,25 @@ def naming_of(pattern: str, name: str | None = None) -> Naming:
             for token in fixed
         )
     check_text(name, "the template's name")
-    places = [int(number) for number in _PLACE.findall(name)]
-    if sorted(places) != list(range(1, wildcards + 1)):
+    numbers_used = [int(number) for number in _FIELD.findall(name)]
+    if sorted(numbers_used) != list(range(1, wildcards + 1)):
         raise ConfigError(
             f"name {name!r} of template {pattern} does not have each of its {wildcards} wildcards "
             "once, so that different subjects would share a stream",
             hint=f"use {' and '.join(f'{{{number}}}' for number in range(1, wildcards + 1))}",
         )
-    if not all(_JOINT in text for text in _PLACE.split(name)[2:-1:2]):
+    if not all(_JOINT in text for text in _FIELD.split(name)[2:-1:2]):
         raise ConfigError(
             f"name {name!r} of template {pattern} has no {_JOINT!r} between two wildcards, so that "
             "different subjects could share a stream",
             hint="write it like ORDERS_{1}_{2}",
         )
-    check_stream_name(_PLACE.sub("x", name))
+    check_stream_name(_FIELD.sub("x", name))
     return Naming(pattern, name)
 
 
 def escape_token(token: str) -> str:
-    """Return a subject's token as a part of a stream's name, from which it could be read again.
+    """Return a subject's token as a part of a stream's name, reversibly.
 
     Letters, digits and `-` stay; every other byte becomes `=` and two digits.
     """
@@ -121,12 +121,12 @@ def escape_token(token: str) -> str:
 
 
 def are_alike(one: str, other: str) -> bool:
-    """Tell whether two templates' names differ in the numbers of their places at most."""
-    return _PLACE.sub("{}", one) == _PLACE.sub("{}", other)
+    """Return True if two templates' names differ at most in the numbers of their fields."""
+    return _FIELD.sub("{}", one) == _FIELD.sub("{}", other)
 
 
 def overlap(one: str, other: str) -> bool:
-    """Tell whether some subject matches both patterns."""
+    """Return True if a subject can match both patterns."""
     left, right = one.split("."), other.split(".")
     for index in range(max(len(left), len(right))):
         ours = left[index] if index < len(left) else None

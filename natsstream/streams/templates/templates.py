@@ -1,7 +1,7 @@
-"""Makes a stream when a message is published for which there is none.
+"""Creates a stream when a message is published that no stream captures.
 
-Law: a subject gets one stream, however many publish to it at once. A stream that somebody else has
-made is never changed. The number of streams has a limit.
+Law: a subject gets one stream, for any number of concurrent publishers. A stream of another client
+is never changed. The number of streams has a limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from natsstream.errors import ConfigError, LimitExceededError, StreamExistsError
 from natsstream.streams.templates.naming import Naming, are_alike, overlap
 
 MAX_STREAMS = 1_000
-"""Streams of one template: whoever may publish can make them, and each costs the servers memory."""
+"""Streams of one template: any publisher can create them, and each costs the servers memory."""
 
 _TEMPLATES_MAX = 256
 _METADATA_KEY = "natsstream.template"
@@ -30,10 +30,10 @@ class StreamTemplate:
     """A template of streams; made by `js.streams.template`.
 
     Attributes:
-        pattern: Subjects that it is for.
+        pattern: The subjects, with wildcards.
         name: The streams' name, with `{1}` for the first `*`.
-        config: What its streams have; the name in it is the first that fits.
-        max_streams: How many streams may stand within the pattern.
+        config: The configuration of its streams, with an example of a name.
+        max_streams: Streams that may capture subjects of the pattern.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class StreamTemplate:
         self.max_streams: int = max_streams
 
     def stream_for(self, subject: str) -> StreamConfig | None:
-        """Return the stream that would be made for a subject; None where it does not match.
+        """Return the stream for a subject; None if the pattern does not match.
 
         Raises:
-            StreamNameError: The name would be longer than a name may be.
+            StreamNameError: The name would be too long.
         """
         tokens = self._naming.tokens_of(subject)
         if tokens is None:
@@ -64,19 +64,19 @@ class StreamTemplate:
         )
 
     def remove(self) -> None:
-        """Make no more streams by it; those that it has made stay. Removing twice is fine."""
+        """Create no more streams; existing ones stay. Removing twice is fine."""
         self._templates.remove(self)
 
     def __repr__(self) -> str:
         return f"<StreamTemplate {self.pattern} -> {self.name}>"
 
 
-class _Places:
-    """Who makes streams of one template right now: one at a time asks whether there is room."""
+class _Creations:
+    """The streams of one template that are being created."""
 
     def __init__(self) -> None:
-        self.gate = asyncio.Lock()
-        self.being_made: int = 0
+        self.gate = asyncio.Lock()  # One task at a time counts streams and reserves one.
+        self.count: int = 0
         self.has_ended = asyncio.Event()
 
 
@@ -85,8 +85,8 @@ class Templates:
 
     def __init__(self, api: Api) -> None:
         self._api = api
-        self._templates: dict[StreamTemplate, _Places] = {}
-        # One at a time makes a stream; a lock lives as long as somebody waits for it.
+        self._templates: dict[StreamTemplate, _Creations] = {}
+        # One task at a time creates a stream; a lock lives while a task uses it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         api.make_stream = self.make_stream
 
@@ -94,7 +94,7 @@ class Templates:
         """Add a template.
 
         Raises:
-            ConfigError: Another one is for some of its subjects, or there are too many.
+            ConfigError: It overlaps another template, or there are too many.
         """
         for other in self._templates:
             if overlap(other.pattern, naming.pattern):
@@ -104,7 +104,7 @@ class Templates:
                 )
             if are_alike(other.name, naming.name):
                 raise ConfigError(
-                    f"template {naming.pattern} would give its streams the names of template "
+                    f"the streams of template {naming.pattern} would have the names of template "
                     f"{other.pattern}: {naming.name}",
                     hint="give one of the two another name=",
                 )
@@ -113,73 +113,73 @@ class Templates:
                 f"there are {_TEMPLATES_MAX} templates already", hint="remove() some of them"
             )
         template = StreamTemplate(self, naming, config, max_streams)
-        self._templates[template] = _Places()
+        self._templates[template] = _Creations()
         return template
 
     def remove(self, template: StreamTemplate) -> None:
-        """Forget a template."""
+        """Remove a template."""
         self._templates.pop(template, None)
 
     async def make_stream(self, subject: str) -> bool:
-        """Make the stream of a subject where a template has one for it; see `Api.make_stream`."""
-        for template, places in list(self._templates.items()):
+        """Create the stream of a subject if a template matches; see `Api.make_stream`."""
+        for template, creations in list(self._templates.items()):
             wanted = template.stream_for(subject)
             if wanted is not None:
-                await self._make(template, places, wanted, subject)
+                await self._make(template, creations, wanted, subject)
                 return True
         return False
 
     async def _make(
-        self, template: StreamTemplate, places: _Places, wanted: StreamConfig, subject: str
+        self, template: StreamTemplate, creations: _Creations, wanted: StreamConfig, subject: str
     ) -> None:
         lock = self._locks.get(wanted.name)
         if lock is None:
             lock = self._locks[wanted.name] = asyncio.Lock()
         async with lock:
             if await self._count(subject):
-                return  # There is one by now.
-            await self._reserve(template, places, subject)
+                return  # Another task or process has created it.
+            await self._reserve(template, creations, subject)
             try:
                 await self._create(wanted, subject)
             finally:
-                places.being_made -= 1
-                places.has_ended.set()
+                creations.count -= 1
+                creations.has_ended.set()
 
-    async def _reserve(self, template: StreamTemplate, places: _Places, subject: str) -> None:
-        """Take one of the template's streams, while others of this process take theirs.
+    async def _reserve(self, template: StreamTemplate, creations: _Creations, subject: str) -> None:
+        """Reserve one of the template's streams.
 
         Raises:
-            LimitExceededError: There are as many as there may be.
+            LimitExceededError: There are `max_streams` already.
         """
-        async with places.gate:
+        async with creations.gate:
             while True:
-                # The servers may know of those that are being made, or not yet.
-                flying = places.being_made
+                # The servers may count the streams in creation already, or not yet.
+                pending = creations.count
                 there = await self._count(template.pattern)
-                if there + flying < template.max_streams:
-                    places.being_made += 1
+                if there + pending < template.max_streams:
+                    creations.count += 1
                     return
-                if not flying:
+                if not pending:
                     raise LimitExceededError(
-                        f"publish to {subject}: template {template.pattern} may make "
-                        f"{template.max_streams} streams, and {there} are there",
-                        hint="raise max_streams, or delete streams that nobody needs",
+                        f"publish to {subject}: template {template.pattern} may have "
+                        f"{template.max_streams} streams, and {there} exist",
+                        hint="raise max_streams, or delete unused streams",
                     )
-                if places.being_made == flying:
-                    places.has_ended.clear()
-                    await places.has_ended.wait()
+                if creations.count == pending:
+                    creations.has_ended.clear()
+                    await creations.has_ended.wait()
 
     async def _create(self, wanted: StreamConfig, subject: str) -> None:
         try:
             await create_stream(self._api, wanted)
         except StreamExistsError as error:
-            # Another process was faster, or it was changed since: it stays as it is.
-            held = await stream_info(self._api, wanted.name)
-            theirs: Mapping[str, str] = held.config.metadata or {}
+            # Another process was faster, or the stream was changed since: it stays as it is.
+            existing = await stream_info(self._api, wanted.name)
+            theirs: Mapping[str, str] = existing.config.metadata or {}
             if theirs.get(_METADATA_KEY) == (wanted.metadata or {})[_METADATA_KEY]:
                 return
             raise StreamExistsError(
-                f"publish to {subject}: stream {wanted.name} is there already, and captures "
+                f"publish to {subject}: stream {wanted.name} exists already, and captures "
                 "other subjects",
                 code=error.code,
                 err_code=error.err_code,
@@ -188,7 +188,7 @@ class Templates:
             ) from error
 
     async def _count(self, subject: str) -> int:
-        """Return how many streams capture a subject or some subject of a pattern."""
+        """Return how many streams capture a subject, or a subject of a pattern."""
         body = {"subject": subject}
         answer = await self._api.read(subjects.STREAM_NAMES, body, what=f"streams of {subject}")
         return answer.count("total")

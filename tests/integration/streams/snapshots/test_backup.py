@@ -221,9 +221,9 @@ async def test_folder_that_holds_something_is_left_alone(
     stream = await fill(js, stream_name, 1)
     (tmp_path / "note.txt").write_text("mine")
 
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         await stream.backup(tmp_path)
-    with pytest.raises(ConfigError, match="is there already"):
+    with pytest.raises(ConfigError, match="exists already"):
         await stream.backup(tmp_path / "note.txt")
 
     assert entries(tmp_path) == ["note.txt"]
