@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 
 from natsstream.credentials import is_jwt_text, is_seed_text
 from natsstream.errors import ConfigError
-from natsstream.options import DEFAULT_SERVER, INBOX_PREFIX, ConnectOptions
+from natsstream.options import DEFAULT_SERVER, INBOX_PREFIX, ConnectOptions, public_url
 from natsstream.units import format_rfc3339, parse_rfc3339
 
 if TYPE_CHECKING:
@@ -289,6 +289,8 @@ class NatsOptions:
     def __repr__(self) -> str:
         shown = self.to_text()
         shown |= dict.fromkeys(_SECRET_FILES & shown.keys(), "(set)")
+        if self.servers:
+            shown["servers"] = ",".join(map(public_url, self.servers))
         return f"NatsOptions({', '.join(f'{name}={text!r}' for name, text in shown.items())})"
 
     @classmethod
