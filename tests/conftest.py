@@ -7,12 +7,14 @@ itself, and which shows the logs of servers in the report of a failed test.
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import settings
 
 from natsstream.testing import NatsServer
+from tests.support.sampling import is_chosen, seed_of, shuffle
 from tests.support.tools import PROBES, decide, find_missing, is_ci
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 
 # A busy machine is no failure; the timeout of each test bounds it.
 settings.register_profile("natsstream", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=10)
 settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()
@@ -68,19 +71,28 @@ def stream_name(nats_name: str) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of the tests in `tests/interop`, which pytest reads before it finds them."""
+    """Add the options that choose and order the tests."""
     parser.addoption(
-        "--interop",
+        "--sampled",
         default="",
         metavar="all|SEED",
         help="which tests marked `sampled` run: all, or the third of a seed (the day's by default)",
+    )
+    parser.addoption(
+        "--random-order",
+        type=int,
+        metavar="SEED",
+        help="run the files in a random order, and the tests of each file too",
     )
 
 
 # Last, so that tests which -k or -m left out do not ask for tools.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests whose tools are missing; in CI fail instead."""
+    """Leave out tests of other samples and tests whose tools are missing; in CI fail instead."""
+    lines = leave_out_other_samples(config, items)
+    if (seed := config.getoption("--random-order")) is not None:
+        shuffle(items, int(seed))
     markers = [{mark.name for mark in item.iter_markers()} for item in items]
     missing = find_missing(set[str]().union(*markers) & PROBES.keys())
     decision = decide(markers, missing, is_ci=is_ci(os.environ))
@@ -90,7 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for index, item in enumerate(items) if index in decision.deselected]
         items[:] = [item for index, item in enumerate(items) if index not in decision.deselected]
         config.hook.pytest_deselected(items=left_out)
-    lines = [
+    lines += [
         f"{name}: {count} deselected, missing here: {missing[name]}"
         for name, count in decision.counts.items()
     ]
@@ -98,6 +110,36 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A worker of pytest-xdist prints nothing itself: it has this attribute, to tell with.
     output = cast("dict[str, object]", getattr(config, "workeroutput", {}))
     output[_WORKER_KEY] = lines
+
+
+def leave_out_other_samples(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Leave two thirds of the sampled tests out; a test that is named by its id always runs.
+
+    Returns:
+        A line for the end of the report, or none.
+    """
+    try:
+        seed = seed_of(str(config.getoption("--sampled")), datetime.now(UTC).date())
+    except ValueError as error:
+        raise pytest.UsageError(f"--sampled takes all or a whole number: {error}") from error
+    sampled = [item for item in items if item.get_closest_marker("sampled")]
+    if seed is None or not sampled or any("::" in argument for argument in config.args):
+        return []
+    gone = {item for item in sampled if not is_chosen(item.nodeid, seed)}
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=list(gone))
+    kept = len(sampled) - len(gone)
+    return [f"sampled: {kept} of {len(sampled)} selected (--sampled={seed}; or --sampled=all)"]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Deal out whole files, except those marked `spread`."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.support.spread import make_scheduler  # noqa: PLC0415 - Without xdist it is missing.
+
+    return make_scheduler(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,7 +31,6 @@ from tests.interop.clients.ours_objects import OurObjects
 from tests.interop.clients.program import Program
 from tests.interop.pairs import GO_MARKS
 from tests.interop.replicas import settled
-from tests.support.sampling import is_chosen, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -51,41 +49,12 @@ TIMEOUT_S = 30
 
 # Where each tool is, or why it could not be made.
 _MADE = pytest.StashKey[dict[str, Path | str]]()
-# Which of the sampled tests run, as a line for the end of the report.
-_SAMPLE = pytest.StashKey[str]()
 
 OURS = pytest.param("ours", id="ours")
 NATS_CLI = pytest.param("nats_cli", id="nats-cli", marks=pytest.mark.needs_go)
 NATS_JS = pytest.param("nats_js", id="nats-js", marks=pytest.mark.needs_node)
 NATS_GO = pytest.param("nats_go", id="nats-go", marks=GO_MARKS)
 NATS_PY = pytest.param("py_streams", id="nats-py")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave two thirds of the sampled tests out; a test that is named by its id always runs."""
-    try:
-        seed = seed_of(str(config.getoption("--interop")), datetime.now(UTC).date())
-    except ValueError as error:
-        raise pytest.UsageError(f"--interop takes all or a whole number: {error}") from error
-    if seed is None or any("::" in argument for argument in config.args):
-        return
-    sampled = [item for item in items if item.get_closest_marker("sampled")]
-    left_out = [item for item in sampled if not is_chosen(item.nodeid, seed)]
-    gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]
-    config.hook.pytest_deselected(items=left_out)
-    config.stash[_SAMPLE] = (
-        f"sampled: {len(sampled) - len(left_out)} of {len(sampled)} selected (--interop={seed}); "
-        "scripts/interop runs all"
-    )
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Say which sampled tests ran, and how to run the same again."""
-    if line := config.stash.get(_SAMPLE, ""):
-        terminalreporter.write_line(line)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,12 +1,16 @@
-"""Which tests of a large table run: a third by seed, or all."""
+"""Which tests of a large table run, a third by seed or all, and in which order tests run."""
 
 from __future__ import annotations
 
+import random
 import zlib
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from datetime import date
+
+    import pytest
 
 SHARE = 3
 """One of so many tests runs."""
@@ -30,3 +34,13 @@ def seed_of(option: str, today: date) -> int | None:
     if option == "all":
         return None
     return int(option) if option else today.toordinal()
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Put the files in the order of a seed, and the tests of each file; files stay together."""
+    order = random.Random(seed)  # noqa: S311 - No secret.
+    files = [list(group) for _, group in groupby(items, lambda item: item.path)]
+    order.shuffle(files)
+    for file in files:
+        order.shuffle(file)
+    items[:] = [item for file in files for item in file]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from natsstream.testing import NatsServer
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.spread, pytest.mark.timeout(240)]
 
 # With what is got by a call, a user calls these.
 FOLLOWED = (
@@ -444,6 +444,7 @@ def lie_in_reply(text: str) -> Callable[[Message], Message]:
     return tell
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("make_lie", [lie_in_json, lie_in_headers, lie_in_reply])
 @pytest.mark.parametrize("text", LYING_TEXTS, ids=range(len(LYING_TEXTS)))
 async def test_no_answer_of_a_server_writes_a_command(
