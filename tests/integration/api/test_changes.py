@@ -58,6 +58,7 @@ async def test_ensure_says_that_it_created(js: JetStream, stream_name: str) -> N
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1a", "create-or-update")
 async def test_ensure_says_what_it_changed_from_and_to(js: JetStream, stream_name: str) -> None:
     await js.streams.ensure(stream_name, subjects=[stream_name], max_age=60, duplicate_window=5)

@@ -54,6 +54,7 @@ def test_messages_of_a_loop_that_was_left_are_there_for_next(js: blocking.JetStr
     assert [message.data for message in found if message] == [b"%d" % n for n in range(1, 10)]
 
 
+@pytest.mark.smoke
 def test_objects_are_of_the_classes_that_the_types_name(
     js: blocking.JetStream, stream: blocking.Stream
 ) -> None:
@@ -115,6 +116,7 @@ def test_leaving_a_publisher_raises_the_failure_that_nobody_looked_at(
         publisher.send("nobody.stores.this", b"x")
 
 
+@pytest.mark.smoke
 def test_threads_share_a_connection(js: blocking.JetStream, stream: blocking.Stream) -> None:
     def publish(number: int) -> int:
         return js.publish(stream.name, str(number).encode()).sequence

@@ -208,6 +208,7 @@ async def test_closing_without_a_server_ends_in_time(fresh_server: NatsServer) -
         await connection.close()
 
 
+@pytest.mark.smoke
 async def test_closed_connection_leaves_no_task(server: NatsServer) -> None:
     tasks = asyncio.all_tasks()
 

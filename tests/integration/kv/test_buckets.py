@@ -36,6 +36,7 @@ async def held(js: JetStream, name: str) -> object:
     return (await js.streams.get(f"KV_{name}")).cached.raw["config"]
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1d", "create/get/list/delete bucket")
 async def test_bucket_is_made_once_and_opened_by_its_name(js: JetStream, stream_name: str) -> None:
     made = await js.kv.create(stream_name, history=5, ttl=60, metadata={"team": "x"})

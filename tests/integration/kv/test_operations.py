@@ -46,6 +46,7 @@ async def test_absent_key_is_none(kv: KeyValue) -> None:
     assert await kv.get("a", revision=3) is None
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1d", "put / get / update(rev)")
 @pytest.mark.parametrize("value", [b"", b"x", bytes(range(256))])
 async def test_value_comes_back_with_its_revision_time_and_operation(

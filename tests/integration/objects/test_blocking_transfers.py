@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+import pytest
+
 from natsstream.blocking import connect
 from tests.support.chunked import some_bytes
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 DATA = some_bytes(300_001)
 
 
+@pytest.mark.smoke
 def test_objects_go_in_and_out(server: NatsNode, stream_name: str, tmp_path: Path) -> None:
     with connect(server.url) as js:
         box = js.objects.create(stream_name, storage="memory")

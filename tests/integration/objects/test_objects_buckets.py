@@ -48,6 +48,7 @@ async def test_create_over_another_store_says_what_differs(js: JetStream, stream
     assert caught.value.err_code == 10058
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1e", "bucket create/update/delete/list")
 async def test_ensure_creates_then_changes_nothing_then_what_is_given(
     js: JetStream, stream_name: str

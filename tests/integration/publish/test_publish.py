@@ -37,6 +37,7 @@ async def contents(stream: Stream) -> list[bytes]:
     return [message.data async for message in stream.read()]
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1b", "sync publish + PubAck")
 async def test_ack_names_stream_and_sequence(js: JetStream, stream_name: str) -> None:
     await make(js, stream_name)
@@ -166,6 +167,7 @@ async def test_illegal_subject_is_refused(js: JetStream, stream_name: str, tail:
     assert js.is_connected
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 async def test_publisher_keeps_the_order_and_its_window(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)

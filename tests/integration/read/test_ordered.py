@@ -27,6 +27,7 @@ pytestmark = pytest.mark.asyncio
 COUNT = 3_000
 
 
+@pytest.mark.smoke
 async def test_tail_hands_over_what_is_stored_and_what_comes(
     js: JetStream, stream_name: str
 ) -> None:

@@ -73,6 +73,7 @@ async def test_copy_has_the_configuration_with_changes(js: JetStream, stream_nam
     assert (await js.streams.get(stream_name)).cached.config == held
 
 
+@pytest.mark.smoke
 async def test_copied_messages_keep_sequence_time_subject_and_headers(
     js: JetStream, stream_name: str
 ) -> None:

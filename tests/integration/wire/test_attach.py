@@ -96,6 +96,7 @@ async def test_application_goes_on_beside_it_and_after_it(
     assert not hasattr(application, "_natsstream")
 
 
+@pytest.mark.smoke
 async def test_lane_takes_over_in_the_middle_of_whatever_is_being_received(
     server: NatsServer, application: Any, stream_name: str
 ) -> None:

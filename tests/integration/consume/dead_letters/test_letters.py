@@ -68,6 +68,7 @@ async def exhaust(consumer: Consumer, queue: DeadLetterQueue, count: int) -> lis
     return await letters_of(queue)
 
 
+@pytest.mark.smoke
 async def test_letter_has_the_message_and_what_was_said_of_it(
     js: JetStream, stream_name: str
 ) -> None:

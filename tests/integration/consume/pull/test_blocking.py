@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from natsstream import blocking
 
 if TYPE_CHECKING:
     from natsstream.testing import NatsServer
 
 
+@pytest.mark.smoke
 def test_pulls_and_verdicts_without_async(server: NatsServer, stream_name: str) -> None:
     with blocking.connect(server.url) as js:
         stream = js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])

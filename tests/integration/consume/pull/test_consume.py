@@ -106,6 +106,7 @@ async def test_bytes_that_wait_are_bounded(js: JetStream, stream_name: str) -> N
         assert await out(worker) <= 6
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1c", "stop / drain / closed signal, stop-after-N")
 async def test_flow_ends_after_exactly_so_many(js: JetStream, stream_name: str) -> None:
     worker = await worker_of(js, stream_name, 100)

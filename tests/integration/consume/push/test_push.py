@@ -26,6 +26,7 @@ NEW_FORM = "feature_flags { js_ack_fc_v2: true }"
 SLOW_S = 30.0
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1c", "push legacy, flow control, queue")
 async def test_messages_come_in_order_and_are_settled(js: JetStream, stream: Stream) -> None:
     consumer = await make_push(stream)

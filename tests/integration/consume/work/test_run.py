@@ -35,6 +35,7 @@ async def holds(condition: Any) -> None:
     await eventually_async(ask)
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1c", "consume(callback)")
 async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 100)

@@ -57,6 +57,7 @@ async def pull(js: JetStream, stream: str, consumer: str) -> Any:
         return await inbox.next(WAIT_S)
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1a", "advisories as a typed stream")
 async def test_life_of_a_stream_is_told(js: JetStream, stream_name: str, tmp_path: Path) -> None:
     async with js.advisories(stream=stream_name) as events:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import natsstream.blocking
 from natsstream.testing import NatsNode
 
 
+@pytest.mark.smoke
 def test_both_kinds_of_batches_work_without_async(server: NatsNode, stream_name: str) -> None:
     with natsstream.blocking.connect(server.url) as js:
         stream = js.streams.ensure(stream_name, allow_atomic=True, allow_batched=True)

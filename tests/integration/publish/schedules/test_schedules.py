@@ -163,6 +163,7 @@ async def test_first_interval_begins_at_the_nearest_whole_second_and_the_others_
     assert following >= (nearest + 4) * NS_PER_SECOND
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1b", "schedules (at/every/cron/tz/source/ttl/rollup, cancel)")
 async def test_list_and_get_tell_what_was_asked_for(js: JetStream, stream_name: str) -> None:
     stream = await make(js, stream_name)

@@ -30,6 +30,7 @@ def sinks_of(js: JetStream) -> dict[bytes, Any]:
     return js._client.parser.sinks  # pyright: ignore[reportPrivateUsage, reportReturnType]
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1c", "direct get")
 async def test_direct_get_is_what_the_leader_gives(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 5, allow_direct=True)

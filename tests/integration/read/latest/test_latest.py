@@ -28,6 +28,7 @@ async def newest(js: JetStream, name: str, count: int) -> Stream:
     return stream
 
 
+@pytest.mark.smoke
 async def test_newest_come_first_then_what_is_stored(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 30)
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.smoke
 async def test_writer_goes_on_behind_its_last_link(js: JetStream, stream_name: str) -> None:
     stream = await chain_of(js, stream_name, 3)
     await fill(js, stream_name, 1_500)  # So the last link is not in the first look back.

@@ -41,6 +41,7 @@ async def has_no_consumer(stream: Stream) -> bool:
     return (await stream.info()).state.consumer_count == 0
 
 
+@pytest.mark.smoke
 async def test_pieces_and_reads_may_be_mixed(js: JetStream, stream_name: str) -> None:
     stream = await chunk_stream(js, stream_name)
     value = await stored(stream)

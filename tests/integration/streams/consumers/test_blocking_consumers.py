@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsNode
 
 
+@pytest.mark.smoke
 def test_consumers_are_managed_and_read_without_async(server: NatsNode, stream_name: str) -> None:
     with blocking.connect(server.url) as js:
         stream = js.streams.create(stream_name, subjects=[f"{stream_name}.>"])

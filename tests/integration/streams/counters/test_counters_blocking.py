@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from natsstream import Schedule, blocking
 
 if TYPE_CHECKING:
     from natsstream.testing import NatsNode
 
 
+@pytest.mark.smoke
 def test_counting_works_without_async(server: NatsNode, stream_name: str) -> None:
     with blocking.connect(server.url) as js:
         counters = js.counters.ensure(stream_name, subjects=[f"{stream_name}.>"], storage="memory")

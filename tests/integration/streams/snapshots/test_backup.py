@@ -85,6 +85,7 @@ def entries(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1a", "snapshot / restore (backup)")
 async def test_restored_stream_is_what_was_saved(
     js: JetStream, stream_name: str, tmp_path: Path

@@ -31,6 +31,7 @@ async def names_of(js: JetStream, prefix: str) -> list[str]:
     return [name async for name in js.streams.names(subject=f"{prefix}.>")]
 
 
+@pytest.mark.smoke
 @pytest.mark.proves("1a", "stream templates (seed 004 item)")
 async def test_publish_makes_the_stream_and_stores_the_message(
     js: JetStream, stream_name: str
