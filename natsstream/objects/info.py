@@ -14,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeGuard, cast
+from typing import cast
 
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
@@ -158,24 +158,37 @@ class ObjectInfo:
             ObjectMetaError: It is no info of an object.
         """
         try:
-            body = Fields.parse(data, "the stored message").raw
-            options, unknown = _read_options(body)
+            body = Fields.parse(data, "the stored message")
+            options = body.part("options", {})
+            link = options.part_or_none("link")
+            target = (
+                None if link is None else ObjectLink(_text(link, "bucket"), _text(link, "name"))
+            )
+            unknown = {key: body.raw[key] for key in body.raw if key not in _KNOWN}
+            if more := {key: options.raw[key] for key in options.raw if key not in _KNOWN_OPTIONS}:
+                unknown["options"] = more
+            metadata = body.part("metadata", {})
             return cls(
                 name=name,
                 bucket=bucket,
-                nuid=_read_nuid(body),
-                size=_number(body, "size"),
-                chunks=_number(body, "chunks"),
+                nuid=_nuid(body),
+                size=body.count("size"),
+                chunks=body.count("chunks"),
                 digest=_text(body, "digest"),
                 description=_text(body, "description"),
-                headers=_read_headers(body),
-                metadata=_read_metadata(body),
-                options=options,
-                deleted=_flag(body, "deleted"),
+                headers={
+                    key: _header_values(value, f"header {key}")
+                    for key, value in body.part("headers", {}).raw.items()
+                },
+                metadata={key: _text(metadata, key) for key in metadata.raw},
+                options=ObjectOptions(
+                    link=target, max_chunk_size=options.count("max_chunk_size") or None
+                ),
+                deleted=body.flag("deleted"),
                 mtime_ns=mtime_ns,
                 revision=revision,
                 renamed_from=renamed_from,
-                extra={key: body[key] for key in body if key not in _KNOWN} | unknown,
+                extra=unknown,
             )
         except (ValueError, ProtocolError) as error:
             raise ObjectMetaError(
@@ -222,87 +235,31 @@ def _options_json(options: ObjectOptions, extra: Mapping[str, object]) -> dict[s
     return body or None
 
 
-def _read_options(body: Mapping[str, object]) -> tuple[ObjectOptions, dict[str, object]]:
-    """Return the options, and the unknown ones under the field's name."""
-    options = body.get("options")
-    if options is None:
-        return ObjectOptions(), {}
-    if not _is_object(options):
-        raise ValueError("options is no object")
-    link = options.get("link")
-    target = None
-    if link is not None:
-        if not _is_object(link):
-            raise ValueError("link is no object")
-        target = ObjectLink(_text(link, "bucket"), _text(link, "name"))
-    unknown = {key: options[key] for key in options if key not in _KNOWN_OPTIONS}
-    size = _number(options, "max_chunk_size") or None
-    known = ObjectOptions(link=target, max_chunk_size=size)
-    return known, {"options": unknown} if unknown else {}
-
-
-def _read_nuid(body: Mapping[str, object]) -> str:
+def _nuid(body: Fields) -> str:
     nuid = _text(body, "nuid")
     if nuid and not is_nuid(nuid):
         raise ValueError(f"nuid {nuid!r} is no single token of a subject")
-    if not nuid and _number(body, "chunks"):
+    if not nuid and body.count("chunks"):
         raise ValueError("nuid is missing")
     return nuid
 
 
-def _read_headers(body: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Return the headers; nats-py writes a text instead of a list."""
-    headers = body.get("headers")
-    if headers is None:
-        return {}
-    if not _is_object(headers):
-        raise ValueError("headers is no object")
-    return {key: tuple(_texts(value, f"header {key}")) for key, value in headers.items()}
-
-
-def _read_metadata(body: Mapping[str, object]) -> dict[str, str]:
-    metadata = body.get("metadata")
-    if metadata is None:
-        return {}
-    if not _is_object(metadata):
-        raise ValueError("metadata is no object")
-    return {key: _text(metadata, key) for key in metadata}
-
-
-def _texts(value: object, what: str) -> list[str]:
+def _header_values(value: object, what: str) -> tuple[str, ...]:
+    """Return the values of a header; nats-py writes a text instead of a list."""
     if value is None:
-        return []
+        return ()
     values: Sequence[object] = cast("list[object]", value) if isinstance(value, list) else [value]
-    texts = [each for each in values if isinstance(each, str)]
+    texts = tuple(each for each in values if isinstance(each, str))
     if len(texts) != len(values):
         raise ValueError(f"{what} is no text")
     return texts
 
 
-def _text(body: Mapping[str, object], name: str) -> str:
-    value = body.get(name)
+def _text(body: Fields, name: str) -> str:
+    """Return a text, also one with half of a surrogate pair, which is written back as it was."""
+    value = body.raw.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise ValueError(f"{name} is no text")  # noqa: TRY004 - Of JSON, not of an argument.
     return value
-
-
-def _number(body: Mapping[str, object], name: str) -> int:
-    value = body.get(name)
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 64:
-        raise ValueError(f"{name} is no whole number from 0 on, of 64 bits")
-    return value
-
-
-def _flag(body: Mapping[str, object], name: str) -> bool:
-    value = body.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise ValueError(f"{name} is neither true nor false")
-    return value is True
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, object]]:
-    return isinstance(value, dict)
