@@ -32,22 +32,22 @@ async def test_a_put_that_is_cancelled_leaves_one_object_and_its_chunks(
 ) -> None:
     box = await js.objects.create(stream_name, storage="memory")
     await box.put("a", OLD)
-    metas = box._meta_store  # pyright: ignore[reportPrivateUsage] - To cancel at the place.
-    place, name = {
-        "look at the old": (metas.stream, "get"),
-        "store the new": (metas._js, "publish"),  # pyright: ignore[reportPrivateUsage] - As above.
-        "remove the old": (metas.stream, "purge"),
+    meta_store = box._meta_store  # pyright: ignore[reportPrivateUsage] - To cancel at the place.
+    owner, name = {
+        "look at the old": (meta_store.stream, "get"),
+        "store the new": (meta_store._js, "publish"),  # pyright: ignore[reportPrivateUsage] - As above.
+        "remove the old": (meta_store.stream, "purge"),
     }[step]
-    real = getattr(place, name)
+    real = getattr(owner, name)
 
     async def cancelled_once(*arguments: object, **options: object) -> object:
-        monkeypatch.setattr(place, name, real)
+        monkeypatch.setattr(owner, name, real)
         task.cancel()
         if when == "before":
             await asyncio.sleep(0)  # Raises; otherwise the first wait for the answer does.
         return await real(*arguments, **options)
 
-    monkeypatch.setattr(place, name, cancelled_once)
+    monkeypatch.setattr(owner, name, cancelled_once)
     task = asyncio.create_task(box.put("a", NEW))
     with pytest.raises(asyncio.CancelledError):
         await task

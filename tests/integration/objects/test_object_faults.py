@@ -87,7 +87,7 @@ async def test_a_put_of_a_stream_ends_whole_or_the_old_object_stays(
         try:
             await task
         except NatsStreamError:
-            expected = SMALL  # What was under way when the server was killed is not sent again.
+            expected = SMALL  # Chunks in flight when the server was killed are not sent again.
         assert await box.get("a") == expected
 
 

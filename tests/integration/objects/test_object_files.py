@@ -1,4 +1,4 @@
-"""Files go in and come out whole; a download that broke goes on where it ended."""
+"""Files go in and come out whole; a download that broke resumes where it ended."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ async def test_a_part_that_is_no_file_of_ours_is_not_written_through(
 async def test_a_download_goes_on_with_no_other_bytes(
     js: JetStream, box: ObjectStore, tmp_path: Path
 ) -> None:
-    """A chunk that was deleted before the place where it goes on moves no other."""
+    """A deleted chunk before the offset of a resumed download moves no other chunk."""
     await box.put("a", DATA)
     target = tmp_path / "out"
     await break_off(box, target)

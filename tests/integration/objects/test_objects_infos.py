@@ -1,4 +1,4 @@
-"""What a store says of an object is read, changed and deleted; other clients' forms are taken."""
+"""Infos of objects are read, changed and deleted; the forms of other clients are read."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ async def stored(js: JetStream, box: ObjectStore, name: str) -> tuple[dict[str, 
 
 async def chunks(js: JetStream, box: ObjectStore) -> dict[str, int]:
     """Return the chunks that are stored, by the nuid that they are kept under."""
-    place = StoreSubjects(box.name)
-    info = await (await js.streams.get(place.stream)).info(subjects=place.chunk_filter)
-    return {place.nuid_of(name): count for name, count in (info.state.subjects or {}).items()}
+    subjects = StoreSubjects(box.name)
+    info = await (await js.streams.get(subjects.stream)).info(subjects=subjects.chunk_filter)
+    return {subjects.nuid_of(name): count for name, count in (info.state.subjects or {}).items()}
 
 
 async def foreign(js: JetStream, box: ObjectStore, name: str, body: object) -> None:
@@ -276,10 +276,13 @@ async def test_arguments_are_refused_before_anything_is_sent(
 
 async def test_another_streams_ack_is_none_of_the_stores(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(stream_name)
-    place, info = StoreSubjects(stream_name), ObjectInfo(name="a", bucket=stream_name, nuid="N")
-    await js.streams.delete(place.stream)
-    subjects = [place.chunk_filter, place.meta_filter]
-    await js.streams.create("X" + stream_name, subjects=subjects, allow_rollup_hdrs=True)
+    subjects, info = StoreSubjects(stream_name), ObjectInfo(name="a", bucket=stream_name, nuid="N")
+    await js.streams.delete(subjects.stream)
+    await js.streams.create(
+        "X" + stream_name,
+        subjects=[subjects.chunk_filter, subjects.meta_filter],
+        allow_rollup_hdrs=True,
+    )
 
     with pytest.raises(WrongStreamError):
         await box._meta_store.write(info, revision=None)  # pyright: ignore[reportPrivateUsage]

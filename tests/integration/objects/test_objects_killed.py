@@ -42,7 +42,7 @@ DATA = b"xyz" * 100_000
 
 
 async def kill_amid_renames(url: str, bucket: str, after: int) -> None:
-    """Run the program until it has renamed so often, and kill it while it goes on."""
+    """Run the program until it has renamed so often, and kill it in the middle."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", RENAMER, url, bucket, stdout=asyncio.subprocess.PIPE
     )

@@ -51,31 +51,31 @@ STEPS = st.builds(
 )
 
 
-def is_legal(name: str, place: StoreSubjects) -> bool:
-    """Tell whether a text can be a name."""
+def is_legal(name: str, subjects: StoreSubjects) -> bool:
+    """Return True if a text is a legal name."""
     try:
-        return 0 < len(name.encode()) <= name_bytes_max(place)
+        return 0 < len(name.encode()) <= name_bytes_max(subjects)
     except UnicodeEncodeError:
         return False
 
 
 class Model:
-    """What a store must do, as a dict does it.
+    """A model of a store, as a dict.
 
     Attributes:
         objects: The bytes of what is there.
-        marked: What was deleted, and has a marker.
+        marked: Deleted objects with a marker.
     """
 
-    def __init__(self, place: StoreSubjects) -> None:
-        self._place = place
+    def __init__(self, subjects: StoreSubjects) -> None:
+        self._subjects = subjects
         self.objects: dict[str, bytes] = {}
         self.marked: set[str] = set()
 
     def do(self, step: Step) -> type[Exception] | None:
         """Do a step; returns what the store must raise."""
         used = [step.name, step.other] if step.verb == "rename" else [step.name]
-        if not all(is_legal(name, self._place) for name in used):
+        if not all(is_legal(name, self._subjects) for name in used):
             return ObjectNameError
         if step.verb == "put":
             self.objects[step.name] = step.data

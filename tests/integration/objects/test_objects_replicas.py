@@ -50,7 +50,7 @@ async def test_every_call_sees_what_was_acknowledged_before(box: ObjectStore) ->
 
 
 async def test_concurrent_updates_lose_none(box: ObjectStore) -> None:
-    # Replicated streams refuse a write while another one to its subject is under way (10164).
+    # Replicated streams refuse a write while another one to its subject is in flight (10164).
     await box.put("a", b"x")
 
     await asyncio.gather(

@@ -1,4 +1,4 @@
-"""What a store says of an object: the JSON that is written, and what is taken."""
+"""Infos of objects: the JSON that is written, and the JSON that is read."""
 
 from __future__ import annotations
 

@@ -19,59 +19,59 @@ from natsstream.objects.names import (
 )
 from natsstream.objects.store_subjects import StoreSubjects
 
-PLACE = StoreSubjects("files")
+SUBJECTS = StoreSubjects("files")
 STORE_NAME_CHARS_MAX = STREAM_NAME_BYTES_MAX - len("OBJ_")
 
 
 def test_subjects_are_those_of_every_client() -> None:
-    assert PLACE.stream == "OBJ_files"
-    assert PLACE.chunk_filter == "$O.files.C.>"
-    assert PLACE.meta_filter == "$O.files.M.>"
-    assert PLACE.chunk_subject("N1") == "$O.files.C.N1"
+    assert SUBJECTS.stream == "OBJ_files"
+    assert SUBJECTS.chunk_filter == "$O.files.C.>"
+    assert SUBJECTS.meta_filter == "$O.files.M.>"
+    assert SUBJECTS.chunk_subject("N1") == "$O.files.C.N1"
     # Base64 for URLs, with its padding.
-    assert PLACE.meta_subject("a.bin") == "$O.files.M.YS5iaW4="
-    assert PLACE.meta_subject("ÿÿ>>>") == "$O.files.M.w7_Dvz4-Pg=="
+    assert SUBJECTS.meta_subject("a.bin") == "$O.files.M.YS5iaW4="
+    assert SUBJECTS.meta_subject("ÿÿ>>>") == "$O.files.M.w7_Dvz4-Pg=="
 
 
 @given(st.text())
 def test_a_name_comes_back_from_its_subject_or_is_refused(name: str) -> None:
     try:
-        checked = check_object_name(name, PLACE)
+        checked = check_object_name(name, SUBJECTS)
     except ObjectNameError:
         assert not name
         return
 
-    subject = PLACE.meta_subject(checked)
+    subject = SUBJECTS.meta_subject(checked)
 
     assert check_subject(subject) == subject
     assert subject.count(".") == 3
-    assert PLACE.name_of(subject) == name
+    assert SUBJECTS.name_of(subject) == name
 
 
 @pytest.mark.parametrize(
     "name", ["*", ">", "..", " ", "a/b", "\x00", "\r\n", "é", "💾", "a" * 1024]
 )
 def test_names_that_no_subject_could_have_are_legal(name: str) -> None:
-    assert PLACE.name_of(PLACE.meta_subject(check_object_name(name, PLACE))) == name
+    assert SUBJECTS.name_of(SUBJECTS.meta_subject(check_object_name(name, SUBJECTS))) == name
 
 
 @pytest.mark.parametrize("name", ["", "\ud800", "a\udcff", b"a", None, 5])
 def test_what_is_no_text_is_no_name(name: object) -> None:
     with pytest.raises(ObjectNameError):
-        check_object_name(name, PLACE)
+        check_object_name(name, SUBJECTS)
 
 
 def test_the_longest_name_fits_and_one_more_byte_does_not() -> None:
-    longest = "n" * name_bytes_max(PLACE)
+    longest = "n" * name_bytes_max(SUBJECTS)
 
-    assert len(PLACE.meta_subject(check_object_name(longest, PLACE))) <= SUBJECT_BYTES_MAX
+    assert len(SUBJECTS.meta_subject(check_object_name(longest, SUBJECTS))) <= SUBJECT_BYTES_MAX
     with pytest.raises(ObjectNameError):
-        check_object_name(longest + "n", PLACE)
+        check_object_name(longest + "n", SUBJECTS)
 
 
 @pytest.mark.parametrize("subject", ["YS5i!", "YQ", "YQ==.x", "", "YR==", "_w==", "é"])
 def test_a_subject_that_no_client_would_write_has_no_name(subject: str) -> None:
-    assert PLACE.name_of(f"$O.files.M.{subject}") is None
+    assert SUBJECTS.name_of(f"$O.files.M.{subject}") is None
 
 
 @pytest.mark.parametrize("bucket", ["a", "A-b_9", "x" * STORE_NAME_CHARS_MAX])

@@ -1,4 +1,4 @@
-"""What the servers name and can not describe is told by the stores' names, and nobody else's."""
+"""A listing reports the views that servers cannot describe, by their own names."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ async def test_chain_verifies_on_a_mirror(js: JetStream, stream_name: str) -> No
 
 
 async def has_all(stream: Stream) -> bool:
-    """Tell whether the six links are there; those that are must verify."""
+    """Return True if all six links are stored; the stored ones must verify."""
     return (await stream.verify_chain(key=KEY)).links == 6
 
 

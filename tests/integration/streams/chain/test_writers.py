@@ -83,7 +83,7 @@ async def test_second_process_is_noticed_after_the_duplicate_window(
 
 
 async def is_forgotten(js: JetStream, subject: str, msg_id: str) -> bool:
-    """Tell whether the server takes a message of an id for a new one, and stores it then."""
+    """Return True if the server stores a message of an id as a new one."""
     return not (await js.publish(subject, b"plain", msg_id=msg_id)).duplicate
 
 
@@ -168,7 +168,7 @@ async def test_link_that_comes_late_is_taken_up_and_not_called_foreign(
             fresh_server.pause()
             with pytest.raises(TransportError):
                 await chain.send(f"{stream_name}.0", b"2", timeout=0.1)
-            # As where a look at a replicated stream does not see what is on its way.
+            # As if a read of a replicated stream misses a message in flight.
             chain._is_sure = True  # pyright: ignore[reportPrivateUsage]
             task = asyncio.create_task(chain.send(f"{stream_name}.0", b"3"))
             await asyncio.sleep(0)

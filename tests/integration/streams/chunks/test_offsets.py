@@ -190,7 +190,7 @@ async def test_a_small_part_costs_no_more_of_a_large_value(fresh_server: NatsSer
 
 
 async def test_sizes_that_the_writer_did_not_keep_are_told(js: JetStream, stream_name: str) -> None:
-    """What a writer says of its chunks is checked on each that is handed out."""
+    """A writer's chunk size is checked on each chunk that is returned."""
     stream = await chunk_stream(js, stream_name)
     data = some_bytes(100)
     value = replace(await stored(stream, "a", data, [40, 20, 30, 10]), chunk_size=30)

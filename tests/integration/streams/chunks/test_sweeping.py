@@ -1,4 +1,4 @@
-"""A sweep finds what killed writers have left, and never touches a put on its way."""
+"""A sweep finds the chunks of killed writers, and never touches a put in progress."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_a_value_that_is_pointed_to_meanwhile_stays(js: JetStream, stream_
     async def told() -> set[str]:
         pointed: set[str] = set()
         source.go_on.set()
-        await task  # Its writer points to it when this answer is on its way.
+        await task  # The value comes into use while this answer is in flight.
         return pointed
 
     report = await stream.chunks.sweep(f"{stream_name}.C.>", told, older_than=0.000001)

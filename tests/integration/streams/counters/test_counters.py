@@ -313,7 +313,7 @@ async def test_counters_of_a_stream_add_nothing_to_another_one(
 async def test_counter_that_moves_to_another_stream_is_told_and_found_there(
     js: JetStream, stream_name: str
 ) -> None:
-    """A counter's message can not name its stream, so the ack is what tells."""
+    """A counter's message cannot name its stream, so the ack shows it."""
     mine, other = f"{stream_name}-1", f"{stream_name}-2"
     moving = f"{stream_name}.hits"
     counters = await js.counters.ensure(mine, subjects=[moving], storage="memory")
@@ -367,7 +367,7 @@ async def test_stored_message_is_what_other_clients_read(js: JetStream, stream_n
 async def test_answer_that_is_no_counter_is_never_a_number(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream that loses its counters' property can not be made, so the look at it is left out."""
+    """A stream cannot lose allow_msg_counter, so the check of it is skipped."""
     stream = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
     await js.publish(stream_name, b'{"val":"x"}')
     counters = stream.counters

@@ -16,7 +16,7 @@ MOVES = st.lists(st.tuples(st.sampled_from("drdrdp"), st.integers(0, 20)), max_s
 
 @dataclass
 class ModelStream:
-    """The chunks of one value: all that were written, those held, those that can not be read."""
+    """The chunks of one value: all written, those stored, and those that cannot be read."""
 
     written: list[int]
     unreadable: set[int] = field(default_factory=set[int])
@@ -26,7 +26,7 @@ class ModelStream:
         self.held = set(self.written)
 
     def following(self, after: int) -> int | None:
-        """Return what a consumer delivers next; it passes over what it can not read."""
+        """Return the next delivery of a consumer, which skips messages that it cannot read."""
         found = (each for each in sorted(self.held - self.unreadable) if each > after)
         return next(found, None)
 
