@@ -621,10 +621,10 @@ class ConsumerManager:
         """Take the pin from the pinned client of a priority group; the next to pull gets it."""
 
 class ConsumerMessages:
-    """A flow of messages; made by `Consumer.consume`, used with `with`."""
+    """Messages of a pull consumer; made by `Consumer.consume`, used with `with`."""
 
     def __enter__(self) -> Self:
-        """Ask for the first messages; waits for no answer."""
+        """Send the first pulls; waits for no answer."""
 
     def __exit__(
         self,
@@ -639,34 +639,34 @@ class ConsumerMessages:
         """Return the next message, and wait for it."""
 
     def take_ready(self) -> DeliveredMessage | None:
-        """Return the next message if it came together with the last one; None if it did not."""
+        """Return the next message if it arrived together with the last one, else None."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens: the classes in `natsstream.consume.delivery.events`."""
+        """Yield events: the classes in `natsstream.consume.delivery.events`."""
 
     def resize(self, max_messages: int) -> None:
-        """Ask for more or fewer messages at once from now on; for those who measure."""
+        """Change `max_messages` from now on."""
 
     @property
     def waiting(self) -> int:
-        """Messages that arrived and were not handed out."""
+        """Buffered messages."""
 
     def buffered(self) -> list[DeliveredMessage]:
-        """Return what arrived and was not handed out, such as to keep it alive."""
+        """Return the buffered messages, such as to send `in_progress` for them."""
 
     @property
     def events_dropped(self) -> int:
-        """Events that nobody took in time."""
+        """Events dropped because they were not read in time."""
 
     @property
     def is_stopped(self) -> bool:
         """True once it was stopped, drained or left."""
 
     def drain(self) -> None:
-        """Ask for no more; loops go on to the end of what has arrived, then end."""
+        """Withdraw the open pulls; loops get the buffered messages, then end."""
 
     def stop(self) -> None:
-        """End it: loops end now, and what was not handed out is given back to the server."""
+        """End now: loops end, and buffered messages are nak'ed."""
 
 class Core:
     """Plain NATS; `js.core`."""
@@ -819,7 +819,7 @@ class DeadLetterQueue:
         keep_effects: bool = False,
         timeout: float | None = None,
     ) -> PubAck:
-        """Send a letter's message again, then drop the letter."""
+        """Republish a letter's message, then drop the letter."""
 
     def replay_all(
         self,
@@ -829,13 +829,13 @@ class DeadLetterQueue:
         consumer: str | None = None,
         keep_effects: bool = False,
     ) -> int:
-        """Send the messages of all letters again, oldest first; what is gone stays and is skipped."""
+        """Replay all letters, oldest first; a letter without its message stays."""
 
     def drop(self, letter: DeadLetter | int) -> None:
-        """Give a letter up, and let go of its message where it is stuck in its stream."""
+        """Delete a letter, and release its message where it is stuck in its stream."""
 
     def drop_all(self, *, stream: str | None = None, consumer: str | None = None) -> int:
-        """Give up all letters, or those of a stream or consumer; returns how many."""
+        """Drop all letters, or those of a stream or consumer; return how many."""
 
 class DeadLetters:
     """The dead-letter streams of the account."""
@@ -852,7 +852,7 @@ class DeadLetters:
         max_msgs: int | None = None,
         max_bytes: int | None = None,
     ) -> DeadLetterQueue:
-        """Make a dead-letter stream, or add to one what it is to capture."""
+        """Create a dead-letter stream, or add advisories to what an existing one captures."""
 
     def open(self, name: str) -> DeadLetterQueue:
         """Return a dead-letter stream that exists."""
@@ -882,18 +882,18 @@ class DeliveredMessage:
 
     @property
     def verdict(self) -> AckKind | None:
-        """How it was settled; None while it is not."""
+        """How it was acked; None while it is not."""
 
     @property
     def is_settled(self) -> bool:
-        """True once it was acked, given back or terminated."""
+        """True once it was acked, nak'ed or terminated."""
 
     @property
     def lease_s(self) -> float:
-        """Seconds within which it must be settled or kept alive."""
+        """Seconds until the server redelivers it, unless it is acked or `in_progress` is sent."""
 
     def ack(self, *, confirm: bool = False, timeout: float | None = None) -> None:
-        """Say that it is done."""
+        """Ack the message."""
 
     def nak(
         self,
@@ -902,29 +902,29 @@ class DeliveredMessage:
         confirm: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Give it back: it is delivered again, to anybody."""
+        """Nak the message: the server redelivers it, to any reader of the consumer."""
 
     def term(
         self, *, reason: str = "", confirm: bool = False, timeout: float | None = None
     ) -> None:
-        """Say that it is never to be delivered again, though it was not done."""
+        """Terminate the message: the server never redelivers it."""
 
     def in_progress(self) -> None:
-        """Say that it is being worked on: its `ack_wait` begins again."""
+        """Reset the message's `ack_wait`, because it is still being handled."""
 
     def ack_next(self, *, timeout: float = 5.0) -> DeliveredMessage | None:
-        """Say that it is done and return the next message, in one round trip (`+NXT`)."""
+        """Ack the message and return the next one, in one round trip (`+NXT`)."""
 
     def processing(
         self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
     ) -> Processing:
-        """Return a block that settles it by how the block ends."""
+        """Return a block that acks the message when it ends, or naks it on an exception."""
 
     def begin_verdict(self, verdict: AckKind) -> None:
-        """Count it as settled, before the verdict is sent."""
+        """Mark it as settled, before the ack is sent."""
 
     def take_verdict_back(self) -> None:
-        """Count it as not settled: the verdict did not reach the server."""
+        """Mark it as not settled: the ack did not reach the server."""
 
     @property
     def subject(self) -> str:
@@ -1072,11 +1072,11 @@ class FetchedMessages(list[DeliveredMessage]):
 
     @property
     def error(self) -> NatsStreamError | None:
-        """What ended the fetch early, behind the messages; None when nothing went wrong. With"""
+        """The error that ended the fetch early, behind the messages; None without one. A fetch"""
 
     @property
     def complete(self) -> bool:
-        """True when all that was asked for came: `n` messages, or `max_bytes` are used up."""
+        """True if `n` messages came, or `max_bytes` are used up."""
 
 class JetStream:
     """JetStream over one connection; made by `natsstream.connect`."""
@@ -1343,7 +1343,7 @@ class Latest:
 
     @property
     def report(self) -> OrderedReport:
-        """What was done so far: messages, gaps, and why consumers were made again."""
+        """Counts so far: messages, gaps, and why consumers were recreated."""
 
     def __exit__(
         self,
@@ -1360,7 +1360,7 @@ class Latest:
 
     @property
     def created_ns(self) -> int:
-        """The stream's identity; together with `next_seq` it is a place to go on at."""
+        """The stream's identity; together with `next_seq` it is a position to resume at."""
 
     @property
     def is_caught_up(self) -> bool:
@@ -1373,7 +1373,7 @@ class Latest:
         """Return the next message, and wait for it."""
 
     def take_ready(self) -> Message | None:
-        """Return the next message if it came together with the last one; None if it did not."""
+        """Return the next message if it arrived together with the last one, else None."""
 
     def initial(self) -> Iterator[Message]:
         """Yield the messages that existed when the block was entered, then end."""
@@ -1696,11 +1696,11 @@ class ObjectWatch:
         """Yield the watch's events, `Recreated` and `HeartbeatsMissed`; ends on close."""
 
 class OrderedConsumer:
-    """Follows a stream, in order and each message once; made by `Stream.ordered`."""
+    """Follows a stream in order, each message once; made by `Stream.ordered`."""
 
     @property
     def report(self) -> OrderedReport:
-        """What was done so far: messages, gaps, and why consumers were made again."""
+        """Counts so far: messages, gaps, and why consumers were recreated."""
 
     def __enter__(self) -> Self:
         """Find the start and make the first consumer."""
@@ -1720,7 +1720,7 @@ class OrderedConsumer:
 
     @property
     def created_ns(self) -> int:
-        """The stream's identity; together with `next_seq` it is a place to go on at."""
+        """The stream's identity; together with `next_seq` it is a position to resume at."""
 
     @property
     def is_caught_up(self) -> bool:
@@ -1733,7 +1733,7 @@ class OrderedConsumer:
         """Return the next message, and wait for it."""
 
     def take_ready(self) -> Message | None:
-        """Return the next message if it came together with the last one; None if it did not."""
+        """Return the next message if it arrived together with the last one, else None."""
 
     def initial(self) -> Iterator[Message]:
         """Yield the messages that existed when the block was entered, then end."""
@@ -1871,15 +1871,15 @@ class Publisher:
         """Wait for the acks of everything sent so far."""
 
 class PushMessages:
-    """What a push consumer sends while the block is open; made by `Consumer.subscribe`."""
+    """The messages of a push consumer; made by `Consumer.subscribe`."""
 
     @property
     def pending_count(self) -> int:
-        """Messages that have arrived and are not taken yet."""
+        """Buffered messages."""
 
     @property
     def dropped(self) -> int:
-        """Messages that found no room: the reader was too slow for a consumer without flow control."""
+        """Messages dropped: the reader was too slow for a consumer without flow control."""
 
     @property
     def missed(self) -> int:
@@ -1889,10 +1889,10 @@ class PushMessages:
         """Subscribe; `close` ends it. When it returns, the server sends."""
 
     def drain(self) -> None:
-        """Ask the server for no more; the loop gets what has arrived, and then ends."""
+        """Unsubscribe; the loop gets the buffered messages, then ends."""
 
     def close(self) -> None:
-        """End it and give back what nobody has taken; closing twice is fine."""
+        """End it and nak buffered messages; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -1911,7 +1911,7 @@ class PushMessages:
         """Return the next message, None when none came within `timeout` seconds."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,"""
+        """Yield events: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,"""
 
 class Stream:
     """A stream of the server; made by `js.streams`."""
@@ -2464,7 +2464,7 @@ class Worker:
 
     @property
     def report(self) -> WorkReport:
-        """What it has done so far."""
+        """Its counts so far."""
 
     @property
     def options(self) -> WorkOptions:
@@ -2478,13 +2478,13 @@ class Worker:
         """Begin to work; `stop` or `drain` ends it."""
 
     def wait(self) -> None:
-        """Wait until it has ended: it was stopped or drained, or can not go on."""
+        """Wait until it has ended: it was stopped or drained, or has failed."""
 
     def stop(self, *, timeout: float | None = None) -> None:
-        """Take no more messages, let handlers under way finish, give the rest back."""
+        """Take no more messages, let running handlers finish, nak the rest."""
 
     def drain(self, *, timeout: float | None = None) -> None:
-        """Take no more from the server, handle what is here, then end."""
+        """Stop pulling, handle the buffered messages, then end."""
 
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -3,8 +3,8 @@
 A read that begins with the last message of each subject, or of a stream that keeps few messages of
 a subject, comes to a horizon: the stream's last sequence at the beginning. A subject that was
 written between the beginning and its turn is not among what was delivered up to there: its older
-message is gone, and the newer one lies behind the horizon. So the read goes on to where the stream
-is now, and again for what was replaced in this shorter time, until nothing is left at one moment.
+message is gone, and the newer one lies behind the horizon. So the read continues to the stream's
+last sequence now, and again for the messages replaced in this shorter time, until none is left.
 
 Law: once done, each subject that had a message at the beginning and has one still was delivered.
 Rounds are limited, for a stream that is written faster than it is read. A subject that is missing
@@ -18,7 +18,7 @@ ROUNDS_MAX = 16
 
 
 class CatchUp:
-    """What is left until a read has caught up, behind its horizon.
+    """The way of a read behind its horizon, until it has caught up.
 
     Args:
         is_wanted: False where the horizon is enough.
@@ -33,7 +33,7 @@ class CatchUp:
         self._rounds = 0
 
     def has_question(self, next_seq: int) -> bool:
-        """Tell whether the stream's last sequence has to be asked for.
+        """Return True if the stream's last sequence has to be requested.
 
         Args:
             next_seq: Everything before it was handed over.

@@ -78,14 +78,14 @@ class Follower:
         # The servers that have told of everything up to the horizon, and whether there are others.
         self._knowing: set[str] = set()
         self._followers = 0
-        # What has arrived and is not accepted yet.
+        # Runs that have arrived and are not accepted yet.
         self._runs: deque[Run[list[Message]]] = deque()
-        # What the consumer still has behind the last run; None when that is not to be believed.
+        # Messages that the consumer has behind the last run; None when that is not to be believed.
         self._pending: int | None = None
         self._failure: NatsStreamError | None = None
         self._is_closed = False
-        # The next consumer on its way: a reader whose waits are shorter than that takes does not
-        # cancel it, or it would never get one.
+        # The creation of the next consumer: a reader with short timeouts does not cancel it, or it
+        # would never get one.
         self._beginning: asyncio.Task[ReadSession[list[Message]]] | None = None
         self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
         # When an idle consumer is checked, and what it should have delivered the last time.
@@ -113,7 +113,7 @@ class Follower:
     @property
     def has_reached_end(self) -> bool:
         """True when the consumer had nothing behind what `advance` returned last."""
-        return not self._runs and self._is_end_told()
+        return not self._runs and self._is_end_known()
 
     @property
     def is_caught_up(self) -> bool:
@@ -125,10 +125,10 @@ class Follower:
 
         Raises:
             StreamNotFoundError: The stream was deleted.
-            StreamRecreatedError: It was deleted and made again.
+            StreamRecreatedError: It was deleted and created again.
             MessagesLostError: The next messages are lost and `on_loss` is "raise".
             ConnectionLostError: The server did not come back within `reconnect_timeout`; calling
-                again goes on trying.
+                again retries.
         """
         if self._failure is not None:
             raise self._failure
@@ -171,7 +171,7 @@ class Follower:
             beginning.cancel()
             await asyncio.wait([beginning])
             if not beginning.cancelled():
-                beginning.exception()  # Nobody waits for it any more.
+                beginning.exception()  # Its waiter is gone.
         session, self._session = self._session, None
         if session is not None:
             await session.close(confirm=True)
@@ -200,7 +200,7 @@ class Follower:
                 return ConsumerStart()
 
     async def _begun(self) -> ReadSession[list[Message]]:
-        """Wait for the next consumer, which goes on being made when the wait is cancelled."""
+        """Wait for the next consumer; cancelling the wait does not cancel its creation."""
         if self._beginning is None:
             self._beginning = asyncio.ensure_future(self._begin())
         beginning = self._beginning
@@ -287,7 +287,7 @@ class Follower:
         self._runs.popleft()
         self._pending = run.pending
         if progress.is_phase_over:
-            self._pending = None  # What the run brought is left for the next consumer.
+            self._pending = None  # The next consumer delivers the run's messages.
             await self._drop_session()
         for gap in progress.new_gaps:
             self._on_event(GapFound(gap=gap))
@@ -303,8 +303,8 @@ class Follower:
             )
         return messages
 
-    def _is_end_told(self) -> bool:
-        """Tell whether the consumer's word is enough to know that nothing older is left."""
+    def _is_end_known(self) -> bool:
+        """Return True if the consumer alone proves that nothing older is left."""
         return self._pending == 0 and self.info.config.replicas == 1
 
     def _note_end(self) -> None:
@@ -317,7 +317,7 @@ class Follower:
         progress, now = self.progress, asyncio.get_running_loop().time()
         if self.is_caught_up and (self.info.config.replicas == 1 or now < self._next_look):
             return
-        if self._is_end_told():
+        if self._is_end_known():
             self._note_end()
             return
         # It may sit on a replica that lags behind, or count what is deleted.

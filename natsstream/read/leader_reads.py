@@ -1,7 +1,7 @@
-"""What a reader asks the stream's leader: is it still the same stream, and what does it hold?
+"""Requests to the stream's leader: is it still the same stream, and what does it hold?
 
-Law: the leader alone knows; a consumer may sit on a replica that lags behind. A question about a
-stream that was deleted and made again is answered by StreamRecreatedError.
+Law: only the leader knows; a consumer may sit on a replica that lags behind. A stream that was
+deleted and created again raises StreamRecreatedError.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _QUESTIONS_MAX = 64
 
 
 class LeaderReads:
-    """A stream, as its leader tells of it.
+    """A stream, as its leader sees it.
 
     Args:
         api: The connection.
@@ -68,7 +68,7 @@ class LeaderReads:
 
         Raises:
             StreamNotFoundError: It was deleted.
-            StreamRecreatedError: It was deleted and made again.
+            StreamRecreatedError: It was deleted and created again.
             TransportError: There was no answer in time.
         """
         what = f"stream {self._stream}"
@@ -80,7 +80,7 @@ class LeaderReads:
         if info.created_ns != self._created_ns:
             raise StreamRecreatedError(
                 f"stream {self._stream} was created at {format_rfc3339(info.created_ns)}, "
-                f"not at {format_rfc3339(self._created_ns)}: it was deleted and made again",
+                f"not at {format_rfc3339(self._created_ns)}: it was deleted and created again",
                 hint="its sequences mean other messages now: start from the beginning",
             )
         self._deleted = info.state.num_deleted
@@ -93,7 +93,7 @@ class LeaderReads:
             sequences: Returns what was delivered, ascending; the last one ends the question.
             start: The sequence that was expected first.
         """
-        # What lies before the stream's first sequence was evicted, whatever filters hide.
+        # Sequences before the stream's first one were evicted, whatever filters hide.
         evicts = self._missing.eviction_is_loss
         lists = not self._filters and self._deleted <= _DELETED_LISTED_MAX
         if not (lists or evicts):
@@ -113,7 +113,7 @@ class LeaderReads:
             if state.has("lost") and not info.state.lost:
                 self._missing.has_unnamed_loss = True
                 _log.warning(
-                    "stream %s lost messages and can not say which: they count as deleted",
+                    "stream %s lost messages and cannot say which: they count as deleted",
                     self._stream,
                 )
 
@@ -129,8 +129,8 @@ class LeaderReads:
     async def next_held(self, sequence: int) -> int | None:
         """Return the next sequence of the subjects that it holds, from `sequence` on.
 
-        Cost: one question for each filter, 64 of them under way at once; one where they are many
-        and nothing is new at all.
+        Cost: one request for each filter, 64 of them in flight; one if there are many filters and
+        no new message.
         """
         filters = self._filters or (">",)
         if len(filters) > _FILTERS_FEW and (await self.info()).state.last_seq < sequence:

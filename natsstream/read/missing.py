@@ -14,10 +14,10 @@ Reason: TypeAlias = Literal["deleted", "lost"]
 
 
 class MissingSequences:
-    """What is known of a stream's missing sequences.
+    """The missing sequences of a stream, as far as they are known.
 
     Args:
-        eviction_is_loss: What is missing before the stream's first sequence counts as lost.
+        eviction_is_loss: Count sequences before the stream's first one as lost.
 
     Attributes:
         eviction_is_loss: As given.
@@ -33,7 +33,7 @@ class MissingSequences:
 
     @property
     def evicted_before(self) -> int:
-        """What is missing before this sequence is lost by eviction; 0 for none."""
+        """Sequences before this one were lost by eviction; 0 for none."""
         return self._first_held if self.eviction_is_loss else 0
 
     def learn(
@@ -56,7 +56,7 @@ class MissingSequences:
             self._known = sorted({*deleted, *self._lost})
 
     def explain(self, start: int, stop: int) -> bool:
-        """Tell whether the server has said why each sequence from start to stop is missing."""
+        """Return True if the server has said why each sequence from start to stop is missing."""
         if self._known is None:
             return False
         start = max(start, self._first_held)
@@ -65,7 +65,7 @@ class MissingSequences:
     def reasons(self, start: int, stop: int) -> Iterator[tuple[Reason, int]]:
         """Yield why the sequences from start to stop are missing: the reason and where it ends.
 
-        What no list was asked for counts as deleted.
+        Sequences without a list of the server count as deleted.
         """
         # Bounded by what is known: each turn passes one known sequence, or ends.
         while start < stop:

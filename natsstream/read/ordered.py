@@ -21,16 +21,16 @@ from natsstream.read.start_position import OrderedSpec
 
 
 class OrderedConsumer:
-    """Follows a stream, in order and each message once; made by `Stream.ordered`.
+    """Follows a stream in order, each message once; made by `Stream.ordered`.
 
     Iterate it in `async with`: leaving the block deletes its consumer on the server. One task reads
-    at a time. A loop that was left or cancelled can be taken up again, with the next message.
+    at a time. A loop that was left or cancelled can be resumed with the next message.
 
-    It stands on pull consumers that cost the server little (ephemeral, in memory, without acks).
-    When one breaks, another is made behind the last message that was delivered.
+    It uses pull consumers that cost the server little (ephemeral, in memory, without acks). When
+    one breaks, another is created behind the last delivered message.
 
     Attributes:
-        report: What was done so far: messages, gaps, and why consumers were made again.
+        report: Counts so far: messages, gaps, and why consumers were recreated.
     """
 
     def __init__(self, api: Api, spec: OrderedSpec) -> None:
@@ -94,7 +94,7 @@ class OrderedConsumer:
 
     @property
     def created_ns(self) -> int:
-        """The stream's identity; together with `next_seq` it is a place to go on at."""
+        """The stream's identity; together with `next_seq` it is a position to resume at."""
         self._check_open()
         return self._follower.info.created_ns
 
@@ -120,12 +120,12 @@ class OrderedConsumer:
         Raises:
             StopAsyncIteration: It was closed.
             StreamNotFoundError: The stream was deleted.
-            StreamRecreatedError: The stream was deleted and made again.
+            StreamRecreatedError: The stream was deleted and created again.
             MessagesLostError: Messages are lost and `on_loss` is "raise".
             ConnectionLostError: The server did not come back within `reconnect_timeout`; iterating
-                again goes on trying.
+                again retries.
 
-        Cost: what has arrived is taken without waiting.
+        Cost: a buffered message is returned without waiting.
         """
         if not self._rest:
             batch = await self._next_batch()
@@ -135,13 +135,13 @@ class OrderedConsumer:
         return self._rest.pop()
 
     def take_ready(self) -> Message | None:
-        """Return the next message if it came together with the last one; None if it did not."""
+        """Return the next message if it arrived together with the last one, else None."""
         return self._rest.pop() if self._rest else None
 
     async def initial(self) -> AsyncGenerator[Message]:
         """Yield the messages that existed when the block was entered, then end.
 
-        It ends at once when there are none. What comes later is for the next loop. With
+        It ends at once when there are none. Later messages are for the next loop. With
         `deliver_policy="last_per_subject"` a newer message may stand for one of these, and comes
         later.
 

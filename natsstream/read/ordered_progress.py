@@ -1,8 +1,8 @@
-"""How far an ordered consumer has come, and which consumer goes on from there; pure rules.
+"""How far an ordered consumer has come, and where the next consumer begins; pure rules.
 
 Law: a message is handed over once, in the order of the stream, whatever consumers delivered it.
 
-Beginning with the last message of each subject is the one start that can not simply be made again:
+Beginning with the last message of each subject is the one start that cannot be repeated:
 after a break other messages are the last ones. The rule for it, with the *horizon* as the stream's
 last sequence when the read began:
 
@@ -85,11 +85,11 @@ class OrderedProgress:
         )
 
     def crosses_horizon(self, run: Run[list[Message]]) -> bool:
-        """Tell whether a run has to be split, so that what existed before stands alone."""
+        """Return True if a run has to be split at the horizon."""
         return not self.is_caught_up and run.first <= self.horizon < run.last
 
     def has_holes(self, run: Run[list[Message]]) -> bool:
-        """Tell whether sequences are missing, of which the server can say why."""
+        """Return True if sequences are missing, and the server can say why."""
         if not self._counts_holes or self._time_ns is not None:
             return False
         known = bisect_left(run.sequences(), self.next_seq) if run.first < self.next_seq else 0
@@ -139,7 +139,7 @@ class OrderedProgress:
         late = (at for at in range(start, run.count) if items[at].time_ns >= moment)
         start = next(late, run.count)
         if start < run.count:
-            # What lies before the moment is not missing.
+            # Sequences before the moment are not missing.
             self.next_seq, self._time_ns = items[start].sequence, None
         return start
 

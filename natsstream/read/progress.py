@@ -23,7 +23,7 @@ class Gap:
         first: First missing sequence.
         last: Last missing sequence, inclusive.
         reason: "deleted": the stream removed them by a rule or on request. "lost": the stream
-            had them and can not say where they went, or says that it has them and delivers none.
+            had them and cannot say why they are gone, or counts them as held and does not deliver.
     """
 
     first: int
@@ -36,7 +36,7 @@ class Gap:
 
 @dataclass(slots=True)
 class ReadReport:
-    """What a read has done so far.
+    """Counts of a read so far.
 
     Attributes:
         messages: Messages handed over.
@@ -61,7 +61,7 @@ class ReadReport:
     resumes: int = 0
 
     def add_resume(self) -> None:
-        """Count that the read goes on after a break."""
+        """Count a resume after a break."""
         self.resumes += 1
 
     def add_gap(self, gap: Gap) -> None:

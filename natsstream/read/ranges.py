@@ -92,7 +92,7 @@ class StreamRange:
                         yield convert.join(waiting)
                         waiting, rows, size = [], 0, 0
             except NatsStreamError as error:
-                # What waits was read before it, and the error says to go on behind that.
+                # Waiting batches were read before it, and the error says to resume behind them.
                 failure = error
         if waiting:
             yield convert.join(waiting)
@@ -168,8 +168,8 @@ class _Converter:
 def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
     """Return the headers of a block.
 
-    Servers store whatever a publisher calls headers. What is none stands whole under the empty
-    name: one message must not make all the others unreadable.
+    Servers store any bytes as headers. A malformed block stands whole under the empty name: one
+    message must not make all the others unreadable.
     """
     if not block.startswith(VERSION_LINE):
         return [("", block.decode("utf-8", "surrogateescape"))]

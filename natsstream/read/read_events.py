@@ -1,6 +1,6 @@
-"""What happens to a read that goes on by itself, as typed objects.
+"""Events and reports of readers that recover by themselves.
 
-Law: nobody has to listen. What nobody takes in time is dropped, oldest first, and counted.
+Law: listening is optional. Events that are not read in time are dropped, oldest first, and counted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ BreakReason: TypeAlias = Literal[
     "server_shutdown",
     "stalled",
 ]
-"""Why a consumer had to be made again.
+"""Why a consumer was recreated.
 
-"connection": the connection broke. "consumer_deleted": somebody deleted the consumer, or the
-server did because nothing was asked of it for a minute. "heartbeats": nothing came for longer than
-two heartbeats. "leadership_change", "server_shutdown": the consumer's server gave it up.
-"no_consumer": a request found no consumer. "out_of_order": deliveries were missing or repeated.
-"no_answer": a consumer could not be made, or the stream's leader did not answer. "stalled": the
-leader held a message that the consumer did not deliver, such as one on a replica that is cut off.
-"other": what a newer server says.
+"connection": the connection broke. "consumer_deleted": the consumer was deleted, by a client or
+because it was idle for a minute. "heartbeats": two heartbeats were missed. "leadership_change",
+"server_shutdown": the consumer's server gave it up. "no_consumer": a pull had no responders.
+"out_of_order": deliveries were missing or repeated. "no_answer": a consumer could not be created,
+or the stream's leader did not answer. "stalled": the leader held a message that the consumer did
+not deliver, such as one on a replica that is cut off. "other": a reason of a newer server.
 """
 
 
@@ -41,10 +40,10 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEvent:
-    """Something happened to a read.
+    """An event of a reader.
 
     Attributes:
-        time: When this side learnt it, UTC.
+        time: When the client noticed it, UTC.
     """
 
     time: datetime = field(default_factory=_now)
@@ -52,10 +51,10 @@ class ReadEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatsMissed(ReadEvent):
-    """The server, or the way to it, was silent; the consumer is made again.
+    """No heartbeat came; the consumer is recreated or pulled from anew.
 
     Attributes:
-        seconds: How long nothing came.
+        seconds: Length of the silence.
     """
 
     seconds: float
@@ -63,11 +62,11 @@ class HeartbeatsMissed(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recreated(ReadEvent):
-    """The read goes on with a new consumer.
+    """The read resumed with a new consumer.
 
     Attributes:
-        reason: Why the one before was given up.
-        next_seq: The sequence that it goes on at.
+        reason: Why the old one was given up.
+        next_seq: The sequence that it resumes at.
     """
 
     reason: BreakReason
@@ -87,17 +86,17 @@ class GapFound(ReadEvent):
 
 @dataclass(slots=True)
 class OrderedReport(ReadReport):
-    """What an ordered consumer has done so far; `resumes` counts the times it was made again.
+    """Counts of an ordered consumer so far; `resumes` counts its recreations.
 
     Attributes:
         reasons: Resumes by reason.
-        events_dropped: Events that nobody took in time.
+        events_dropped: Events that were not read in time.
     """
 
     reasons: dict[BreakReason, int] = field(default_factory=dict["BreakReason", int])
     events_dropped: int = 0
 
     def add_reason(self, reason: BreakReason) -> None:
-        """Count that the read goes on after a break, and why there was one."""
+        """Count a resume after a break, and its reason."""
         self.add_resume()
         self.reasons[reason] = self.reasons.get(reason, 0) + 1

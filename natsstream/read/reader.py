@@ -1,7 +1,7 @@
 """Reads a bounded range in order, across breaks: the engine under `Stream.read`.
 
-Law: a message is handed over once, in order; after a break the read goes on at the next sequence
-with a new consumer, or ends with a typed error that says where to go on.
+Law: each message is yielded once, in order. After a break the read resumes at the next sequence
+with a new consumer, or ends with a typed error that says where to resume.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STALE_LEADER_S = 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSpec:
-    """What to read; see `Stream.read` for the meaning of each field.
+    """Options of a read; see `Stream.read` for the meaning of each field.
 
     `heartbeat_s` is how often an idle server says so: two times, and the leader is asked what is
     left. A read of what others may remove meanwhile ends sooner with a shorter one.
@@ -72,7 +72,7 @@ class RangeReader(Generic[Item]):
 
     Args:
         api: The connection.
-        spec: What to read.
+        spec: The range.
         clip: Cuts a run's items after a number of messages, at the range's end.
         convert: Makes columns of a block; None for messages.
     """
@@ -100,7 +100,7 @@ class RangeReader(Generic[Item]):
 
     @property
     def report(self) -> ReadReport:
-        """What was read so far."""
+        """Counts so far."""
         return self._progress.report if self._progress else ReadReport()
 
     async def runs(self) -> AsyncGenerator[Item]:
@@ -251,7 +251,7 @@ class RangeReader(Generic[Item]):
             self._finish(progress, info)
 
     def _is_believed(self, progress: Progress, info: StreamInfo) -> bool:
-        """Tell whether an answer tells the end of the range: a short one may be out of date."""
+        """Return True if an answer settles the end of the range: a short one may be stale."""
         now = asyncio.get_running_loop().time()
         if info.state.last_seq >= progress.last or (info.config.replicas or 1) == 1:
             self._short_since = None
@@ -294,7 +294,7 @@ class RangeReader(Generic[Item]):
             f"read of stream {self._spec.stream} broke and could not go on within "
             f"{self._recovery.limit_s:g} s",
             detail=cause,
-            hint=f"go on with read(first={progress.next_seq}, last={progress.last})",
+            hint=f"resume with read(first={progress.next_seq}, last={progress.last})",
             retryable=True,
         )
 

@@ -1,4 +1,4 @@
-"""How a reader recovers from a break: what broke, how long to wait, when to give up; pure rules.
+"""How a reader recovers from a break: its cause, the next attempt, when to give up; pure rules.
 
 Law: the first attempt after a break waits for nothing, each further one twice as long as the last.
 Progress begins anew. A reader that makes none for `limit_s` gives up; its next attempt begins anew.
@@ -24,7 +24,7 @@ class Recovery(Generic[Cause]):
             the first one counts.
 
     Attributes:
-        cause: What broke; None while nothing is broken. The reader clears it once it has recovered.
+        cause: The cause of the break; None without one. The reader clears it once recovered.
     """
 
     def __init__(self, limit_s: float, *, severity: Sequence[Cause] = ()) -> None:
@@ -35,7 +35,7 @@ class Recovery(Generic[Cause]):
         self._attempts = 0
 
     def note(self, cause: Cause) -> None:
-        """Note what broke."""
+        """Note the cause of a break."""
         rank = self._severity.index
         if self.cause is None or (self._severity and rank(cause) > rank(self.cause)):
             self.cause = cause

@@ -23,7 +23,7 @@ class Run(Generic[Item]):
         first: First sequence.
         last: Last sequence.
         first_delivery: The consumer's number of the first.
-        pending: What the consumer still had after the last.
+        pending: Messages that the consumer still had after the last.
         sequences: Returns all of the sequences.
     """
 

@@ -1,8 +1,8 @@
-"""One ephemeral consumer of a read: made, pulled from, deleted.
+"""One ephemeral consumer of a read: created, pulled from, deleted.
 
-The consumer is ack-none, in memory and unreplicated: it costs the server nothing to keep and is
-made again at any sequence. Pulls are bounded by count and bytes, and there are never more messages
-under way than the window, so a slow reader holds memory for one window and no more.
+The consumer is ack-none, in memory and unreplicated: it costs the server little and can be
+recreated at any sequence. Pulls are bounded by count and bytes, and no more messages are in flight
+than the window, so a slow reader holds memory for one window.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Two pulls of 8 MiB: while one is handed over the other is on its way, and the server's own limit
+# Two pulls of 8 MiB: while one is handed over the other is in flight, and the server's own limit
 # of 64 MiB pending for a connection stays far.
 WINDOW_BYTES = 16 << 20
 WINDOW_MESSAGES_MAX = 65_536
@@ -72,7 +72,7 @@ class SessionBrokenError(Exception):
 
 
 class SessionIdleError(SessionBrokenError):
-    """The consumer counts messages that it does not send: they were deleted, or can not be read."""
+    """The consumer counts messages that it does not send: deleted, or damaged on disk."""
 
 
 class ReadSession(Generic[Item]):
@@ -179,7 +179,7 @@ class ReadSession(Generic[Item]):
                 what=f"read of stream {self._stream}",
             )
         )
-        # Whoever leaves meanwhile deletes what the answer tells of, so the answer is waited for.
+        # A reader that leaves meanwhile deletes the consumer, so the answer is waited for.
         answer = await asyncio.shield(self._creation)
         pending = answer.count("num_pending")
         self.node = answer.part("cluster", {}).text("leader", "")
@@ -439,6 +439,6 @@ class ReadSession(Generic[Item]):
 
 
 def _take_error(task: asyncio.Task[Fields]) -> None:
-    """Look at how a task ended that nobody waits for, so that the loop does not tell of it."""
+    """Retrieve the error of an abandoned task, so that the loop does not log it."""
     if not task.cancelled():
         task.exception()

@@ -20,7 +20,7 @@ DeliverPolicy: TypeAlias = Literal["all", "last", "last_per_subject", "new"]
 """Which messages of a stream come first; the words are those of NATS."""
 
 ON_LOSS = ("raise", "report")
-"""What a reader may do about lost messages."""
+"""The reader's choices for lost messages."""
 SEQUENCE_MAX = 2**64 - 1
 """The server keeps sequences in 64 bits."""
 TIME_NS_MAX = 2**63 - 1
@@ -56,14 +56,14 @@ class ConsumerStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedSpec:
-    """What an ordered consumer reads; see `Stream.ordered` for the meaning of each field.
+    """Options of an ordered consumer; see `Stream.ordered` for the meaning of each field.
 
     With `settles` a read counts as caught up only when it has passed, besides what existed, also
     what has replaced some of it meanwhile. With `consistent` a read that begins with the last
     message of each subject chooses them where everything that existed is known.
 
     Raises:
-        ConfigError: Two starts, an unknown word, overlapping filters, or a value that can not work.
+        ConfigError: Two starts, an unknown word, overlapping filters, or an illegal value.
         SubjectError: A filter is not a legal subject.
     """
 

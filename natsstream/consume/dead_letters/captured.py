@@ -1,7 +1,7 @@
-"""What a dead-letter stream has captured of the server's advisories, and which entries that makes.
+"""The advisories that a dead-letter stream has captured, and the letters that they make.
 
-Law: one dead message is one entry, however often it is told of. An advisory never hides a message
-whose letter is not there.
+Law: one dead message is one entry, however many advisories name it. An advisory never hides a
+message whose letter is missing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Captured:
 
     @property
     def triple(self) -> Triple:
-        """Which message it is about, as far as it tells."""
+        """Stream, consumer and sequence of the message."""
         return self.stream, self.consumer, self.sequence
 
     @property
@@ -62,17 +62,17 @@ class Captured:
         return self.reason == "terminated" and self.error.startswith(OWN_TERM)
 
     def can_mean(self, stored_ns: int) -> bool:
-        """Tell whether a message that was stored at a moment can be the one that is told of."""
+        """Return True if the advisory can be about a message that was stored at that moment."""
         return stored_ns <= self.time_ns + CLOCK_SLACK_NS
 
 
 def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | None:
-    """Return what an advisory tells; None when it is none of these two.
+    """Return an advisory as read from its subject and JSON; None if it is neither of the two kinds.
 
     Args:
         subject: The subject that it was captured from.
         payload: Its JSON.
-        stored_ns: When the dead-letter stream stored it, where it tells no time.
+        stored_ns: When the dead-letter stream stored it, for an advisory without a time.
     """
     if _MAX_DELIVERIES in subject:
         reason: Literal["max_deliveries", "terminated"] = "max_deliveries"
@@ -88,7 +88,7 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
     sequence, deliveries = _number(fields.get("stream_seq")), _number(fields.get("deliveries"))
     if not isinstance(stream, str) or not isinstance(consumer, str) or not sequence:
         return None
-    # Whoever may publish there could name another stream: the subject is what was permitted.
+    # A publisher could name another stream in the payload: the subject is what it may publish to.
     if not subject.endswith(f".{stream}.{consumer}"):
         return None
     if not is_name(stream) or not is_name(consumer):
@@ -118,17 +118,17 @@ class AdvisoryLog:
 
         Args:
             number: Its sequence in the dead-letter stream.
-            captured: What it tells.
+            captured: The advisory.
         """
         self._told.setdefault(captured.triple, []).append((number, captured))
 
     def claim(self, triple: Triple, stored_ns: int) -> list[tuple[int, Captured]]:
-        """Take out what is told of a message whose letter is there, oldest first.
+        """Take out the advisories about a message whose letter exists, oldest first.
 
         Args:
             triple: Its stream, consumer and sequence.
-            stored_ns: When it was stored: what was told before is about another message, of a
-                stream that was made again since.
+            stored_ns: When it was stored: an earlier advisory is about another message, of a stream
+                that was recreated since.
         """
         told = self._told.pop(triple, [])
         mine = [each for each in told if each[1].can_mean(stored_ns)]
@@ -137,9 +137,9 @@ class AdvisoryLog:
         return mine
 
     def entries(self) -> Iterator[tuple[Captured, list[int]]]:
-        """Yield what is left, one for each message: the newest word, and the numbers of all.
+        """Yield what is left, one for each message: the newest advisory, and the numbers of all.
 
-        What our workers have terminated is left out: its letter was dropped.
+        Messages that our workers terminated are left out: their letters were dropped.
         """
         for told in self._told.values():
             news = [captured for _, captured in told if not captured.is_own]
@@ -147,7 +147,7 @@ class AdvisoryLog:
                 yield news[-1], [number for number, _ in told]
 
     def of_dropped(self) -> Iterator[tuple[Captured, int]]:
-        """Yield what is left and tells only of letters that were dropped, and its number."""
+        """Yield the advisories left that are only about dropped letters, with their numbers."""
         for told in self._told.values():
             if all(captured.is_own for _, captured in told):
                 for number, captured in told:

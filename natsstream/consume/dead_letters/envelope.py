@@ -23,10 +23,10 @@ DeadReason: TypeAlias = Literal[
 ]
 """Why a message is dead.
 
-"rejected": the handler raised `Reject`. "attempts": the handler failed as often as it may.
-"abandoned": it was delivered more often than it may be tried, and no worker lived long enough to
-say why. "max_deliveries": the server gave up, after the consumer's `max_deliver`. "terminated":
-some client terminated it. "unknown": what a newer version wrote.
+"rejected": the handler raised `Reject`. "attempts": the handler failed `max_attempts` times.
+"abandoned": it was delivered more than `max_attempts` times, and its workers died with it.
+"max_deliveries": the server gave up after the consumer's `max_deliver`. "terminated": a client
+terminated it. "unknown": written by a newer version.
 """
 
 WRITTEN_REASONS: tuple[DeadReason, ...] = ("abandoned", "attempts", "rejected")
@@ -38,8 +38,8 @@ _ACTING = (b"nats-", _OURS)
 _KEPT = b"Dead-Letter-Original-"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
-# What the original asked for and what must not be asked for again: conditions that held then, the
-# place in a batch that is over, and its identity, which the stream may still remember.
+# Headers that a replay must not repeat: old conditions, the place in a finished batch, and the
+# message's identity, which the stream may still remember.
 _NEVER_AGAIN = (
     b"nats-expected-",
     b"nats-batch-",
@@ -56,13 +56,13 @@ _NEVER_AGAIN = (
     b"nats-counter-",
     b"nats-msg-size",
 )
-# What changes other messages than itself.
+# Headers that change other messages.
 _EFFECTS = (b"nats-rollup", b"nats-schedule", b"nats-incr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRecord:
-    """What is told about a dead message.
+    """Why and where a message died.
 
     Attributes:
         subject: The subject that it was stored under.
@@ -90,7 +90,7 @@ def encode(block: bytes, failure: FailureRecord, *, with_error: bool = True) -> 
 
     Args:
         block: The original's header block; empty for none.
-        failure: What is told about it.
+        failure: Why and where it died.
         with_error: False leaves the error's text out, where there is no room for it.
     """
     told = {
@@ -116,7 +116,7 @@ def encode(block: bytes, failure: FailureRecord, *, with_error: bool = True) -> 
 
 
 def decode(block: bytes) -> tuple[dict[str, str], bytes]:
-    """Return what a letter tells, by header name, and the original's header block.
+    """Return a letter's own headers by name, and the original's header block.
 
     Lines that the dead-letter stream's server has added are in neither.
     """
@@ -134,13 +134,13 @@ def decode(block: bytes) -> tuple[dict[str, str], bytes]:
     if whole is not None:
         try:
             return told, base64.b64decode(whole, validate=True)
-        except (ValueError, binascii.Error):  # Somebody else's header: the lines are what there is.
+        except (ValueError, binascii.Error):  # Another client's header: use the lines.
             pass
     return told, b"\r\n".join([VERSION_LINE, *original]) + _END if original else b""
 
 
 def read_failure(told: dict[str, str], stream: str, consumer: str, sequence: int) -> FailureRecord:
-    """Return what a letter tells; what is missing or no number is empty.
+    """Return the failure of a letter; missing or malformed fields are empty.
 
     Args:
         told: The letter's own headers.
@@ -166,7 +166,7 @@ def read_failure(told: dict[str, str], stream: str, consumer: str, sequence: int
 
 
 def for_replay(block: bytes, *, keep_effects: bool) -> bytes:
-    """Return the header block with which an original is sent again, without a message id.
+    """Return the header block of a replayed message, without a message id.
 
     Args:
         block: The original's header block.
@@ -214,5 +214,5 @@ def _lines(block: bytes) -> list[bytes]:
 
 
 def _acts(line: bytes) -> bool:
-    """Tell whether a server, or we, would take the line for its own."""
+    """Return True if a server, or natsstream, acts on the line."""
     return line.lstrip(b" \t").lower().startswith(_ACTING)

@@ -61,23 +61,22 @@ class DeadLetters:
         max_msgs: int | None = None,
         max_bytes: int | None = None,
     ) -> DeadLetterQueue:
-        """Make a dead-letter stream, or add to one what it is to capture.
+        """Create a dead-letter stream, or add advisories to what an existing one captures.
 
-        With `stream` it captures the server's own word of every message of that stream that a
-        consumer gives up, after its `max_deliver` or because a client terminated it: by itself, so
-        that no process need listen, and for workers of any language. Only the word is captured: the
-        message is looked up in its stream when the letter is read, and marked gone when it is not
-        there any more. `run(dead_letter=...)` stores the message itself.
+        With `stream` it captures the advisory of every message of that stream that a consumer gives
+        up: after `max_deliver`, or when a client terminates it. The server does this alone, for
+        workers in any language. An advisory does not carry the message: it is looked up in its
+        stream when the letter is read. `run(dead_letter=...)` stores the message itself.
 
         A full dead-letter stream refuses new letters (`discard="new"`), and their messages stay
-        with their consumers. A stream that was made otherwise is changed, and that is logged. The
-        server publishes its own word without an ack: a full stream misses it. The message is still
-        in its own stream then, but is no letter. Give no limit where you rely on it.
+        with their consumers. A stream with another `discard` is updated, and that is logged. The
+        server publishes advisories without an ack, so a full stream misses them. Set no limit where
+        you rely on advisories.
 
         Args:
             name: Name of the dead-letter stream.
-            stream: The stream, or streams, whose consumers are watched; None captures only what
-                `run(dead_letter=...)` stores.
+            stream: The stream, or streams, whose consumers are watched; None stores letters of
+                `run(dead_letter=...)` only.
             consumer: Watch only consumers of this name.
             replicas: Replicas of a new stream; None is as many as the watched one has, or 1.
             storage: "file" or "memory"; None is the server's default.
@@ -87,8 +86,8 @@ class DeadLetters:
             max_bytes: Most bytes that are kept; None is no limit.
 
         Raises:
-            ConfigError: The name belongs to a stream that is something else, that can not keep
-                letters, or that is also among those that are watched; nothing was changed.
+            ConfigError: The stream is no dead-letter stream, cannot keep letters, or is watched as
+                well; nothing was changed.
             PermissionDeniedError: This user may not make or change it, and it has to be.
             SubjectOverlapError: Another stream captures the same advisories.
             StreamNotFoundError: A watched stream does not exist and `replicas` is not given.
@@ -101,8 +100,8 @@ class DeadLetters:
         watched = _names(stream)
         if name in watched:
             raise ConfigError(
-                f"dead-letter stream {name} can not watch itself: each word of the server would be "
-                "a message that its consumers can fail on",
+                f"dead-letter stream {name} cannot watch itself: each advisory would be a "
+                "message that its consumers can fail on",
                 hint="watch it with another dead-letter stream",
             )
         if consumer is not None:
@@ -225,13 +224,13 @@ def _names(stream: object) -> list[str]:
 
 
 def _evicts(config: StreamConfig) -> bool:
-    """Tell whether a stream that is full drops its oldest messages for new ones."""
+    """Return True if a full stream drops its oldest messages for new ones."""
     limits = (config.max_msgs, config.max_bytes)
     return config.discard != _REFUSES_NEW and any(limit and limit > 0 for limit in limits)
 
 
 def _check_keeps(config: StreamConfig) -> None:
-    """Refuse a stream that was made by hand so that it can not keep letters, or not say so.
+    """Refuse a stream whose configuration cannot keep letters.
 
     Raises:
         ConfigError: It forgets messages when others come or are read, or acknowledges nothing.
@@ -246,8 +245,7 @@ def _check_keeps(config: StreamConfig) -> None:
         raise _refusal(
             config,
             f"keeps {config.max_msgs_per_subject} messages of each subject",
-            "the server tells of all dead messages of a consumer on one subject: raise "
-            "max_msgs_per_subject to -1",
+            "all advisories of a consumer have one subject: raise max_msgs_per_subject to -1",
         )
     if config.no_ack:
         raise _refusal(

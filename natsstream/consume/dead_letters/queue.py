@@ -70,8 +70,8 @@ class DeadLetterQueue:
     ) -> AsyncGenerator[DeadLetter]:
         """Yield the letters that are there now.
 
-        Those that our workers have stored come first, then those that the server told of; each
-        oldest first. A message is one letter, however often it is told of.
+        Letters that workers stored come first, then those made of advisories; each oldest first. A
+        message is one letter, however many advisories name it.
 
         Args:
             stream: Only messages of this stream.
@@ -152,14 +152,14 @@ class DeadLetterQueue:
         keep_effects: bool = False,
         timeout: float | None = None,
     ) -> PubAck:
-        """Send a letter's message again, then drop the letter.
+        """Republish a letter's message, then drop the letter.
 
-        The message has its payload and its headers, with a message id of its own in place of the
-        old one. Where this was interrupted and is called again, also after the duplicate window,
-        the message is looked for where it was sent to, and is sent once; only what was deleted
-        there meanwhile, such as handled work, is sent again after the window. In a queue with
-        `max_msgs` or `max_bytes` that discards the oldest, the duplicate window alone sees to it.
-        What was expected when the message was first published is not expected again.
+        The message keeps its payload and headers, and gets a new message id. A replay that was
+        interrupted can be repeated, also after the duplicate window: the message is looked up in
+        the stream that it was sent to, and is stored once. A message that was deleted there
+        meanwhile, such as handled work, is sent again after the window. If the queue has `max_msgs`
+        or `max_bytes` and discards the oldest, only the duplicate window prevents a second copy.
+        `Nats-Expected-*` conditions of the first publish are left out.
 
         Args:
             letter: The letter, or its number.
@@ -221,15 +221,15 @@ class DeadLetterQueue:
         consumer: str | None = None,
         keep_effects: bool = False,
     ) -> int:
-        """Send the messages of all letters again, oldest first; what is gone stays and is skipped.
+        """Replay all letters, oldest first; a letter without its message stays.
 
-        Arguments as in `replay` and `list`. It ends at the first that is refused, which stays.
+        Arguments as in `replay` and `list`. It ends at the first refusal; that letter stays.
 
         Returns:
             How many were sent.
 
         Raises:
-            NatsStreamError: As for `replay`; calling it again goes on with the rest.
+            NatsStreamError: As for `replay`; calling it again replays the rest.
 
         Cost: that of `list`, and of `replay` for each.
         """
@@ -238,17 +238,17 @@ class DeadLetterQueue:
             async for letter in letters:
                 if letter.message is None:
                     continue
-                with suppress(MessageNotFoundError):  # Somebody else has sent or dropped it.
+                with suppress(MessageNotFoundError):  # Another client has sent or dropped it.
                     await self.replay(letter, to=to, keep_effects=keep_effects)
                     sent += 1
         return sent
 
     async def drop(self, letter: DeadLetter | int) -> None:
-        """Give a letter up, and let go of its message where it is stuck in its stream.
+        """Delete a letter, and release its message where it is stuck in its stream.
 
-        A message that was delivered as often as its consumer allows waits in a work-queue or
-        interest stream for ever; it is acknowledged for that consumer, which deletes it there when
-        nobody else wants it.
+        A message that was delivered `max_deliver` times stays in a work-queue or interest stream
+        for ever. It is acked for that consumer, so the server deletes it once no other consumer
+        needs it.
 
         Args:
             letter: The letter, or its number.
@@ -263,7 +263,7 @@ class DeadLetterQueue:
         await self._remove(await self._letter(letter))
 
     async def drop_all(self, *, stream: str | None = None, consumer: str | None = None) -> int:
-        """Give up all letters, or those of a stream or consumer; returns how many.
+        """Drop all letters, or those of a stream or consumer; return how many.
 
         Cost: that of `list`, and of `drop` for each.
         """
@@ -273,13 +273,13 @@ class DeadLetterQueue:
             async for letter in letters:
                 await self._remove(letter)
                 dropped += 1
-        # What was told of a letter after it was dropped would fill the stream for ever.
+        # Advisories about letters that were dropped would fill the stream for ever.
         for captured, number in log.of_dropped():
             if wanted(captured.stream, captured.consumer):
                 await delete_message(self._api, self.name, number)
         return dropped
 
-    # What the stream holds.
+    # The contents of the stream.
 
     async def _read(self, filters: Sequence[str]) -> AsyncGenerator[Message]:
         """Read what is there now; letters that are dropped meanwhile are no loss."""
@@ -322,7 +322,7 @@ class DeadLetterQueue:
         )
 
     async def _told(self, captured: Captured, numbers: Sequence[int]) -> DeadLetter:
-        """Return the letter that the server told of, with its message while that exists."""
+        """Return the letter of an advisory, with its message while that exists."""
         message = await find_original(
             self._api, captured.stream, captured.sequence, captured.can_mean
         )
@@ -372,7 +372,7 @@ class DeadLetterQueue:
 
 
 class _Wanted:
-    """Tells whether a letter was asked for."""
+    """The stream and consumer that letters are wanted of."""
 
     def __init__(self, stream: str | None, consumer: str | None) -> None:
         for name, value in (("stream", stream), ("consumer", consumer)):

@@ -1,9 +1,8 @@
-"""Sending a dead message again, once: the note that it is under way, and finding what was sent.
+"""Replaying a dead message once: the note of a replay in flight, and finding what was sent.
 
-Law: the note is stored before the message is sent. Who finds one looks for the message in the
-stream that takes it, however long ago that was: the stream itself remembers a message id only
-within its duplicate window. What is gone there, because it was handled meanwhile, can not be told
-from what was never sent, and is sent: nothing is lost.
+Law: the note is stored before the message is sent. A replay that finds a note looks for the message
+in the stream that it was sent to, because that stream remembers a message id only within its
+duplicate window. A message that is gone there may never have been sent, and is sent again.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _STEPS_MAX = 2_000
 
 
 async def can_note(api: Api, queue: str) -> bool:
-    """Tell whether a dead-letter stream has room for notes without an end for its letters.
+    """Return True if a dead-letter stream can store notes without evicting letters.
 
     Raises:
         StreamNotFoundError: It was deleted.

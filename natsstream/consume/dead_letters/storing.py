@@ -1,7 +1,7 @@
 """Storing a letter: once, for certain, before its message is given up.
 
-Law: when it returns, the letter is in the stream, and when it raises, nobody may count on that. It
-is never there twice, whenever and by whoever it is stored again. The stream refuses a second one by
+Law: when it returns, the letter is in the stream; when it raises, it may not be. It is never there
+twice, however often and by whichever worker it is stored again. The stream refuses a second one by
 the sequence that it expects of the letter's own subject; a message id alone would be forgotten
 after the duplicate window.
 """
@@ -45,12 +45,12 @@ async def store_letter(
     *,
     timeout: float,
 ) -> bool:
-    """Store one letter, and wait until the stream has it.
+    """Store one letter, and wait for the ack of the stream.
 
     Args:
         api: The connection's API.
         queue: The dead-letter stream.
-        failure: What is told about the message.
+        failure: Why and where the message died.
         block: The message's header block.
         payload: The message's payload.
         timeout: Seconds in all.

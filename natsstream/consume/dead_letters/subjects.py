@@ -1,4 +1,4 @@
-"""Where dead letters stand: which subjects a dead-letter stream captures, and one for each letter.
+"""Subjects of dead letters: those that a dead-letter stream captures, and one for each letter.
 
 ```
 $DLQ.<dead-letter stream>.<stream>.<consumer>.<sequence>.<time ns>       written by our workers
@@ -104,7 +104,7 @@ def with_captured(held: Sequence[str], wanted: Sequence[str]) -> list[str]:
 
 
 def is_covered(subject: str, other: str) -> bool:
-    """Tell whether every subject that the one filter matches is matched by the other too."""
+    """Return True if the other filter matches every subject that the first one matches."""
     tokens, others = subject.split("."), other.split(".")
     for index, wide in enumerate(others):
         if wide == ">":

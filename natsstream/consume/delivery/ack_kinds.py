@@ -19,7 +19,7 @@ REASON_BYTES_MAX = 1_024
 
 
 class AckKind(Enum):
-    """What settles a message."""
+    """How a message was acked."""
 
     ACK = "acked"
     NAK = "given back"
@@ -53,7 +53,7 @@ class Retry(Exception):  # noqa: N818 - it is a verdict of the caller's, and no 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What follows from how a handler ended.
+    """How a message is acked after its handler ended.
 
     Attributes:
         verdict: How the message is settled.
@@ -69,10 +69,10 @@ class Outcome:
 
 
 def outcome_of(error: BaseException | None, *, delivered: int, backoff: Backoff) -> Outcome:
-    """Return what follows from how a handler ended.
+    """Return how a message is acked after its handler ended.
 
     Args:
-        error: What it raised; None when it returned.
+        error: The exception that it raised; None if it returned.
         delivered: How often the message was delivered, from 1.
         backoff: Delays after failures.
 

@@ -1,4 +1,4 @@
-"""How long to wait before a message is tried again; pure."""
+"""Delays before a failed message is redelivered; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Backoff:
     """Delays after failures.
 
     Attributes:
-        delays_s: Seconds after the first, second, ... delivery; the last one goes on.
+        delays_s: Seconds after the first, second, ... delivery; the last one repeats.
     """
 
     delays_s: tuple[float, ...]

@@ -29,7 +29,7 @@ _ATTEMPT_S = 0.25
 _ATTEMPT_FIRST_MAX_S = 1.0
 _ATTEMPT_MAX_S = 4.0
 _RETRY_WAIT_S = 0.1
-# What was on its way to readers when the server went away has been handled by then.
+# Messages in flight when the server went away have been handled by then.
 _DOUBT_S = 2.0
 
 

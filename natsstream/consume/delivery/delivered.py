@@ -1,7 +1,7 @@
 """A message that a consumer delivered, and how it is settled: acks, naks, keepalives.
 
-Law: no task and no future for an ack. The verdicts of one turn of the loop leave in one write, in
-the order of each message, and never later than `FLUSH_AT` acks; a failed write is logged.
+Law: no task and no future for an ack. The acks of one turn of the loop leave in one write, at the
+latest after `FLUSH_AT` of them; a failed write is logged.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ FLUSH_AT = 64
 class DeliveredMessage(Message):
     """One delivery of a message: settle it with `ack`, `nak` or `term`.
 
-    The first of these settles it here: another one raises `MessageSettledError`, because the server
-    would ignore it. What is not settled within the consumer's `ack_wait` is delivered again. With
-    ack policy "none" there is nothing to settle.
+    Only the first of these counts: another one raises `MessageSettledError`, because the server
+    would ignore it. A message not acked within the consumer's `ack_wait` is redelivered. With ack
+    policy "none" there is nothing to ack.
 
-    A verdict without `confirm` is written in the same turn of the loop, together with others, and
-    nobody waits for it: should the connection break just then, the message is delivered again. With
-    `confirm=True` the server answers, and then the message is not delivered again, with one
-    exception: a consumer with one replica answers up to a tenth of a second before it writes its
-    state, and a server that is killed (SIGKILL, power loss) in between forgets the verdict. A
-    consumer with replicas answers when most of them have it.
+    An ack without `confirm` is written in the same turn of the event loop, batched with others. If
+    the connection breaks at that moment, the message is redelivered. With `confirm=True` the server
+    confirms the ack, and the message is not redelivered. One exception: a consumer with one replica
+    confirms up to a tenth of a second before it stores its state, so a server that is killed
+    (SIGKILL, power loss) in between forgets the ack. A replicated consumer confirms once a majority
+    has the ack.
     """
 
     __slots__ = ("_ack_sender", "_verdict")
@@ -62,7 +62,7 @@ class DeliveredMessage(Message):
         self._ack_sender = ack_sender
         self._verdict: AckKind | None = None
 
-    # What it says.
+    # Properties.
 
     @property
     def meta(self) -> DeliveryMeta:
@@ -95,37 +95,36 @@ class DeliveredMessage(Message):
 
     @property
     def verdict(self) -> AckKind | None:
-        """How it was settled; None while it is not."""
+        """How it was acked; None while it is not."""
         return self._verdict
 
     @property
     def is_settled(self) -> bool:
-        """True once it was acked, given back or terminated."""
+        """True once it was acked, nak'ed or terminated."""
         return self._verdict is not None
 
     @property
     def lease_s(self) -> float:
-        """Seconds within which it must be settled or kept alive."""
+        """Seconds until the server redelivers it, unless it is acked or `in_progress` is sent."""
         return self._ack_sender.source.lease_s
 
-    # Verdicts.
+    # Acks.
 
     async def ack(self, *, confirm: bool = False, timeout: float | None = None) -> None:
-        """Say that it is done.
+        """Ack the message.
 
         Args:
-            confirm: Wait until the server has the ack ("double ack"); it is asked again while the
-                server is away. With one replica a server that is killed within the next tenth of
-                a second forgets it, and delivers the message again.
-            timeout: Seconds to wait for that; None is `request_timeout`.
+            confirm: Wait until the server confirms the ack ("double ack"); the request is retried
+                while the server is away.
+            timeout: Seconds to wait for the confirmation; None is `request_timeout`.
 
         Raises:
             MessageSettledError: It is settled already.
-            ConsumerDeletedError: With `confirm`: the consumer is gone.
+            ConsumerDeletedError: With `confirm`: the consumer was deleted.
             DeliveryForgottenError: With `confirm`: the server was killed or replaced, and does not
-                know of this delivery. It is not settled, and is delivered again.
-            TransportError: With `confirm`: no answer in time. It is not settled then, and can be
-                confirmed again.
+                know this delivery. The message is not settled, and is redelivered.
+            TransportError: With `confirm`: no answer in time. The message is not settled then, and
+                can be acked again.
             ConnectionClosedError: The connection was closed.
 
         Cost: without `confirm` less than a microsecond and no round trip; with it one, and on a
@@ -153,15 +152,15 @@ class DeliveredMessage(Message):
         confirm: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Give it back: it is delivered again, to anybody.
+        """Nak the message: the server redelivers it, to any reader of the consumer.
 
-        The consumer's `backoff` does not count for a message that was given back, and each delivery
-        counts for `max_deliver`: give a delay, or a failing message is used up in milliseconds.
+        The consumer's `backoff` does not apply to a nak, and each delivery counts for
+        `max_deliver`: without a delay a failing message uses up its deliveries in milliseconds.
 
         Args:
-            delay: Seconds until it is delivered again; None is at once.
-            confirm: Wait until the server has it, as for `ack`.
-            timeout: Seconds to wait for that; None is `request_timeout`.
+            delay: Seconds until it is redelivered; None is at once.
+            confirm: Wait until the server confirms the nak, as for `ack`.
+            timeout: Seconds to wait for the confirmation; None is `request_timeout`.
 
         Raises:
             ConfigError: The delay has no legal value; nothing was sent.
@@ -172,13 +171,13 @@ class DeliveredMessage(Message):
     async def term(
         self, *, reason: str = "", confirm: bool = False, timeout: float | None = None
     ) -> None:
-        """Say that it is never to be delivered again, though it was not done.
+        """Terminate the message: the server never redelivers it.
 
         Args:
             reason: Why, for the advisory `MSG_TERMINATED`: one line of at most 1,024 bytes. Servers
-                before 2.10.4 do not know it.
-            confirm: Wait until the server has it, as for `ack`.
-            timeout: Seconds to wait for that; None is `request_timeout`.
+                before 2.10.4 ignore it.
+            confirm: Wait until the server confirms it, as for `ack`.
+            timeout: Seconds to wait for the confirmation; None is `request_timeout`.
 
         Raises:
             ConfigError: The reason has a line end, or is too long; nothing was sent.
@@ -187,7 +186,7 @@ class DeliveredMessage(Message):
         await self._settle(AckKind.TERM, term_body(reason), timeout, confirm=confirm)
 
     async def in_progress(self) -> None:
-        """Say that it is being worked on: its `ack_wait` begins again.
+        """Reset the message's `ack_wait`, because it is still being handled.
 
         Raises:
             MessageSettledError: It is settled already.
@@ -198,7 +197,7 @@ class DeliveredMessage(Message):
         self._ack_sender.send(self._frame[1], IN_PROGRESS)
 
     async def ack_next(self, *, timeout: float = _NEXT_TIMEOUT_S) -> DeliveredMessage | None:
-        """Say that it is done and return the next message, in one round trip (`+NXT`).
+        """Ack the message and return the next one, in one round trip (`+NXT`).
 
         Args:
             timeout: Seconds to wait for the next message.
@@ -209,8 +208,8 @@ class DeliveredMessage(Message):
         Raises:
             MessageSettledError: It is settled already.
             UsageError: It came from a push consumer, or the ack policy is "none".
-            ConsumerDeletedError: The consumer is gone.
-            TransportError: The ack could not be sent, and it is not settled.
+            ConsumerDeletedError: The consumer was deleted.
+            TransportError: The ack could not be sent; the message is not settled.
         """
         if self._verdict is not None:
             raise self._settled_error()
@@ -223,26 +222,26 @@ class DeliveredMessage(Message):
     def processing(
         self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
     ) -> Processing:
-        """Return a block that settles it by how the block ends.
+        """Return a block that acks the message when it ends, or naks it on an exception.
 
-        Leaving it acks the message; an exception gives it back, with the delay that the backoff has
-        for this delivery, and goes on; `Reject` terminates it and `Retry` gives it back, and both
-        end there. A cancelled block gives it back at once. What the block has settled itself stays.
+        An exception naks the message with the backoff's delay, and is raised again. `Reject`
+        terminates the message and `Retry` naks it; neither is raised again. A cancelled block naks
+        the message at once. A message that the block has settled itself is left alone.
 
         Args:
-            keepalive: Tell the server twice in each `ack_wait` that it is being worked on; all
-                messages of a consumer share one timer.
+            keepalive: Send `in_progress` twice in each `ack_wait`; all messages of a consumer share
+                one timer.
             backoff: Delays after failures; None is the consumer's, or 1, 2, 4, ... 60 seconds.
-            confirm: Wait until the server has the ack; see `ack`.
+            confirm: Wait until the server confirms the ack; see `ack`.
         """
         return Processing(
             self, self._ack_sender, keepalive=keepalive, backoff=backoff, confirm=confirm
         )
 
-    # For who pulls.
+    # For pulls.
 
     def begin_verdict(self, verdict: AckKind) -> None:
-        """Count it as settled, before the verdict is sent.
+        """Mark it as settled, before the ack is sent.
 
         Raises:
             MessageSettledError: It is settled already.
@@ -252,7 +251,7 @@ class DeliveredMessage(Message):
         self._verdict = verdict
 
     def take_verdict_back(self) -> None:
-        """Count it as not settled: the verdict did not reach the server."""
+        """Mark it as not settled: the ack did not reach the server."""
         self._verdict = None
 
     async def _settle(
@@ -269,14 +268,14 @@ class DeliveredMessage(Message):
     async def _ask(self, verdict: AckKind, body: bytes, timeout: float | None) -> None:
         if self._ack_sender.source.ack_policy == "none":
             raise UsageError(
-                f"{self._ack_sender.source.what} has ack policy none: nothing confirms a verdict",
+                f"{self._ack_sender.source.what} has ack policy none: the server confirms no ack",
                 hint="leave confirm out, or create the consumer with ack_policy='explicit'",
             )
         self.begin_verdict(verdict)
         try:
             await self._ack_sender.request(self, body, timeout=timeout)
         except BaseException:
-            # Not known to be settled: it may be tried again, or comes again by itself.
+            # Not known to be settled: it can be acked again, or is redelivered.
             self.take_verdict_back()
             raise
 
@@ -284,7 +283,7 @@ class DeliveredMessage(Message):
         said = self._verdict.value if self._verdict is not None else "settled"
         return MessageSettledError(
             f"message {self.sequence} of {self._ack_sender.source.what} is {said} already",
-            hint="settle each delivery once: the server ignores all but the first verdict",
+            hint="settle each delivery once: the server ignores all but the first ack",
         )
 
     def __repr__(self) -> str:
@@ -337,7 +336,7 @@ class Processing:
 
 
 class AckSender:
-    """Sends the verdicts of one consumer's messages; a handle of a consumer has one.
+    """Sends the acks of one consumer's messages; a handle of a consumer has one.
 
     Attributes:
         source: The consumer.
@@ -355,10 +354,10 @@ class AckSender:
         self._timer: asyncio.TimerHandle | None = None
         self._confirming: Confirming | None = None
 
-    # Verdicts that nobody waits for.
+    # Acks without confirmation.
 
     def begin(self) -> None:
-        """See to it that what is added now leaves in this turn of the loop.
+        """Schedule a flush at the end of this turn of the loop.
 
         Raises:
             ConnectionClosedError: The connection was closed: nothing leaves any more.
@@ -372,7 +371,7 @@ class AckSender:
         asyncio.get_running_loop().call_soon(self._flush_soon)
 
     def send(self, reply: bytes, body: bytes) -> None:
-        """Send any verdict in this turn of the loop.
+        """Send an ack of any kind in this turn of the loop.
 
         Raises:
             ConnectionClosedError: The connection was closed.
@@ -383,7 +382,7 @@ class AckSender:
         self._others.append(command)
 
     def flush(self) -> None:
-        """Send what waits for the loop's turn."""
+        """Send the acks of this turn now."""
         acks, others = self.acks, self._others
         if not acks and not others:
             return
@@ -394,12 +393,12 @@ class AckSender:
         acks.clear()
         others.clear()
         if self.source.ack_policy == "none":
-            return  # Nobody listens for them.
+            return  # The server ignores them.
         try:
             self.source.api.client.write(commands)
         except NatsStreamError as error:
             _log.warning(
-                "%d verdicts on messages of %s could not be sent, these come again: %s",
+                "%d acks of messages of %s could not be sent, they are redelivered: %s",
                 count,
                 self.source.what,
                 error.message,
@@ -409,11 +408,11 @@ class AckSender:
         try:
             return ack_commands(acks)
         except SubjectError as error:
-            # The message said that it was acked: no caller is left to tell.
+            # The message counts as acked: no caller is left to raise to.
             sendable = [each for each in acks if is_word(each)]
             count = len(acks) - len(sendable)
             what = self.source.what
-            _log.warning("%d acks of messages of %s can not be sent: %s", count, what, error)
+            _log.warning("%d acks of messages of %s cannot be sent: %s", count, what, error)
             return ack_commands(sendable) if sendable else b""
 
     def _flush_soon(self) -> None:
@@ -423,22 +422,22 @@ class AckSender:
     async def request(
         self, message: DeliveredMessage, body: bytes, *, timeout: float | None
     ) -> None:
-        """Send a verdict and wait until the server confirms it; see `Confirming.ask`."""
+        """Send an ack and wait until the server confirms it; see `Confirming.ask`."""
         self.flush()
         if self._confirming is None:
             self._confirming = Confirming(self.source)
         await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
 
-    # Messages that are being worked on.
+    # Messages that are being handled.
 
     def keep_alive(self, message: DeliveredMessage) -> None:
-        """Tell the server twice in each lease that a message is being worked on, until `let_go`."""
+        """Send `in_progress` for a message twice in each lease, until `let_go`."""
         self._kept.add(message)
         if self._timer is None:
             self._arm()
 
     def let_go(self, message: DeliveredMessage) -> None:
-        """Tell the server no more."""
+        """Send `in_progress` for it no more."""
         self._kept.discard(message)
         if not self._kept and self._timer is not None:
             self._timer.cancel()
@@ -454,7 +453,7 @@ class AckSender:
             return
         for message in self._kept:
             if not message.is_settled:
-                with suppress(SubjectError):  # Its verdict will tell.
+                with suppress(SubjectError):  # Its ack raises it.
                     self.send(message.reply, IN_PROGRESS)
         self._arm()
 

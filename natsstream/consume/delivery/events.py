@@ -1,4 +1,4 @@
-"""What happens to those who read a consumer, as typed objects."""
+"""Events of the readers of a consumer."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconnected(ReadEvent):
-    """The connection was lost and is back; messages are asked for again."""
+    """The connection was lost and is back; pulling resumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderChanged(ReadEvent):
-    """The consumer's server gave it up, and another one has it or will have it.
+    """The consumer's leader stepped down; another server takes over.
 
     Attributes:
         reason: The server's words.
@@ -39,7 +39,7 @@ class LeaderChanged(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerDeleted(ReadEvent):
-    """The consumer is gone; the reader gets `ConsumerDeletedError`.
+    """The consumer was deleted; the reader raises `ConsumerDeletedError`.
 
     Attributes:
         consumer: Its name.
@@ -50,7 +50,7 @@ class ConsumerDeleted(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRecreated(ReadEvent):
-    """A consumer of the same name was made anew; what it delivers begins as it is configured.
+    """The consumer was deleted and created again; it delivers from its configured start.
 
     Attributes:
         consumer: Its name.
@@ -61,7 +61,7 @@ class ConsumerRecreated(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitExceeded(ReadEvent):
-    """The server refused a pull by a limit of the consumer; smaller ones are sent.
+    """A pull exceeded a limit of the consumer; smaller pulls follow.
 
     Attributes:
         limit: "max_batch", "max_expires", "max_bytes" or "max_waiting".
@@ -74,10 +74,10 @@ class LimitExceeded(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned(ReadEvent):
-    """The server has chosen this reader of the priority group: it alone gets messages.
+    """The server has pinned this reader of the priority group: only it gets messages.
 
     Attributes:
-        pin_id: What the server knows it by.
+        pin_id: The server's id of this reader.
     """
 
     pin_id: str
@@ -85,18 +85,18 @@ class Pinned(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpinned(ReadEvent):
-    """Another reader of the priority group is chosen; this one stands by."""
+    """Another reader of the priority group is pinned; this one stands by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveriesMissed(ReadEvent):
-    """The server sent messages that did not arrive, as while the connection was broken.
+    """Deliveries did not arrive, as while the connection was broken.
 
-    With acks they are delivered again after `ack_wait`; with `ack_policy="none"` they are not.
+    With acks they are redelivered after `ack_wait`; with `ack_policy="none"` they are lost.
 
     Attributes:
         count: How many deliveries.
-        next_stream_seq: Sequence in the stream of what arrived next; 0 where nothing has yet.
+        next_stream_seq: Stream sequence of the next message that arrived; 0 if none has yet.
     """
 
     count: int
@@ -105,7 +105,7 @@ class DeliveriesMissed(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverSubjectChanged(ReadEvent):
-    """Somebody has changed where the consumer delivers to; the reader listens there now.
+    """The consumer's deliver subject was changed; the reader has subscribed to the new one.
 
     Attributes:
         subject: The new deliver subject.

@@ -1,8 +1,8 @@
 """Which deliveries the server of a consumer knows of; pure rules.
 
-A server writes a consumer's state now and then: one that is killed forgets its last tenth of a
-second, and a new leader may lack what the old one had not replicated. A delivery that the server
-does not know of can not be settled: it answers no ack of it, and delivers the message again.
+A server stores a consumer's state every tenth of a second: one that is killed forgets the last
+one, and a new leader may lack what the old one had not replicated. A delivery that the server has
+forgotten cannot be acked: it confirms no ack of it, and redelivers the message.
 
 Law: a delivery is called forgotten only by what the server said after the message had come here.
 Source: nats-server's consumer.go, `processAckMsg` (an ack at or above the next message to deliver)
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from natsstream.fields import Fields
 
 SURE_AFTER_S = 0.5
-"""How long a replicated consumer may take until it tells of a delivery that it has made: it tells
-of those that its group has agreed on, some milliseconds later."""
+"""How long a replicated consumer may take until its info shows a delivery: it shows those that its
+group has agreed on, some milliseconds later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What the server of a consumer knew at a moment.
+    """The deliveries that a consumer's server knew at a moment.
 
     Attributes:
         last_seq: The highest sequence of the stream that it has delivered.
@@ -38,7 +38,7 @@ class Knowledge:
 
 
 def read_knowledge(info: Fields, at_s: float) -> Knowledge:
-    """Return what a consumer's info tells.
+    """Return the knowledge in a consumer's info.
 
     Args:
         info: The server's answer.
@@ -57,13 +57,12 @@ def read_knowledge(info: Fields, at_s: float) -> Knowledge:
 
 
 def is_forgotten(sequence: int, before: Knowledge | None, now: Knowledge) -> bool:
-    """Tell whether a delivery of a message is unknown to the server that has the consumer.
+    """Return True if the consumer's server has forgotten a delivery.
 
     Args:
         sequence: The message's.
-        before: What the server knew before it was asked for an answer that did not come; None where
-            it was not asked.
-        now: What it knows.
+        before: The server's knowledge before a request that it did not answer; None if not asked.
+        now: Its knowledge now.
     """
     if sequence <= now.last_seq:
         return False

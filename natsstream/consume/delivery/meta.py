@@ -1,4 +1,4 @@
-"""What a delivery says of itself, read from its ack subject; pure."""
+"""The metadata of a delivery, read from its ack subject; pure."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class ConsumerSource:
         consumer: Name of the consumer.
         ack_policy: "explicit", "all" or "none".
         ack_wait_ns: How long a message may be out before it comes again.
-        backoff_ns: What stands in place of `ack_wait_ns`, one for each delivery; may be empty.
+        backoff_ns: Replaces `ack_wait_ns`, one for each delivery; may be empty.
         max_deliver: Deliveries of one message; -1 is no limit.
         priority_group: The only priority group, empty for none.
         priority_policy: "none", "overflow", "pinned_client" or "prioritized".
@@ -66,7 +66,7 @@ class ConsumerSource:
 
     @property
     def what(self) -> str:
-        """What errors call it."""
+        """Its name in error texts."""
         return f"consumer {self.consumer} of stream {self.stream}"
 
     async def info(self, timeout: float | None = None) -> Fields:

@@ -1,9 +1,8 @@
 """Getting a bounded number of messages: `next`, `fetch` and `ack_next`.
 
-Law: a call returns what came, and says what went wrong behind it; it takes no longer than its
-timeout and the server's last word. That there is nothing is the server's own word, at the end of a
-pull; silence is an error. What changes the consumer's leader, or breaks the connection, is waited
-out within that time.
+Law: a call returns the messages that came, and the error behind them; it takes no longer than its
+timeout and the server's last status. The server says that there is no message, at the end of a
+pull; silence is an error. Leader changes and reconnects are waited out within that time.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ class FetchedMessages(list[DeliveredMessage]):
     """The messages of one fetch, in the order of delivery.
 
     Attributes:
-        error: What ended the fetch early, behind the messages; None when nothing went wrong. With
-            no message at all it is raised instead.
-        complete: True when all that was asked for came: `n` messages, or `max_bytes` are used up.
+        error: The error that ended the fetch early, behind the messages; None without one. A fetch
+            without messages raises it instead.
+        complete: True if `n` messages came, or `max_bytes` are used up.
     """
 
     def __init__(
@@ -133,7 +132,7 @@ class Fetcher:
 
     @property
     def pin_id(self) -> str:
-        """What the server knows this handle by in a pinned priority group."""
+        """The pin of this handle in a pinned priority group."""
         return self._pin_id
 
     @pin_id.setter
@@ -292,7 +291,7 @@ class _Call:
         info = await self._check_exists()
         if info is not None and is_crowded(info):
             raise crowded_error(self._source)
-        # An answer to this, and to the pull, may be on its way, or here and not read yet.
+        # An answer to this, and to the pull, may be in flight, or here and not read yet.
         if await inbox.wait(GRACE_S if info is not None else _LAST_LOOK_S):
             return
         raise RequestTimeoutError(

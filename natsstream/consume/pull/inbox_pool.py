@@ -1,9 +1,8 @@
-"""The inboxes of one handle: a spare one for the next fetch, and those that were left.
+"""The inboxes of one handle's fetches: a spare one, and those that a fetch has left.
 
-Law: nothing is delivered into the void. A fetch that ends before its pull, as by cancelling, leaves
-its inbox open for a moment: the next fetch of this handle goes on with it; otherwise the pull is
-withdrawn and what came is given back, so that others get it at once. A inbox that nobody uses is
-closed.
+Law: no delivery is lost. A fetch that ends before its pull, as by cancelling, leaves its inbox open
+for a moment. The next fetch of this handle takes it over; otherwise the pull is withdrawn and its
+messages are nak'ed, so that the server redelivers them at once. An unused inbox is closed.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ class FetchInbox:
 
     Attributes:
         subscription: The subscription and its pull.
-        messages: What came and was not taken.
+        messages: Buffered messages.
         statuses: How pulls ended, the first one first.
-        options: What the last pull was made for; None before the first.
+        options: Options of the last pull; None before the first.
         failure: Why nothing can come; None while something can.
         connection: Number of the connection that its pull went over.
     """
@@ -136,7 +135,7 @@ class InboxPool:
         """Return a inbox for a fetch: one that was left with a pull that suits, a spare, or new.
 
         Args:
-            options: What the fetch wants.
+            options: The fetch's.
             deadline: When its time is over, on the loop's clock.
 
         Raises:
@@ -161,7 +160,7 @@ class InboxPool:
         if inbox is None:
             inbox = FetchInbox(self._ack_sender)
             await inbox.subscription.open()
-        # What is said of the pulls of others is no answer to the next one.
+        # Statuses of earlier pulls do not answer the next one.
         inbox.statuses.clear()
         self._used.add(inbox)
         return inbox
@@ -202,7 +201,7 @@ class InboxPool:
         self._unwatch_if_idle()
 
     def _suits(self, inbox: FetchInbox, options: FetchOptions, deadline: float) -> bool:
-        """Tell whether a fetch may go on with what another one has asked for."""
+        """Return True if a fetch can take over the pull of another one."""
         asked = inbox.options
         if asked is None or inbox.is_broken or inbox.statuses:
             return False
@@ -231,7 +230,7 @@ class InboxPool:
         self._unwatch_if_idle()
 
     def _withdraw(self, inbox: FetchInbox) -> None:
-        """End its pulls on the server; what was on its way by then is given back."""
+        """Withdraw its pulls; messages in flight by then are nak'ed."""
         self._give_back(inbox)
         inbox.subscription.linger(lambda: self._drop(inbox))
 

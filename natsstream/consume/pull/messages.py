@@ -1,4 +1,4 @@
-"""A steady flow of messages from a pull consumer, as its readers see it."""
+"""The messages of `Consumer.consume`, as their readers see them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from natsstream.read.read_events import ReadEvent
 
 
 class ConsumerMessages:
-    """A flow of messages; made by `Consumer.consume`, used with `async with`.
+    """Messages of a pull consumer; made by `Consumer.consume`, used with `async with`.
 
-    Iterate it: each message is handed out once, to one of the tasks that iterate. It goes on over
-    reconnects, changes of the consumer's leader and restarts of servers. A loop that was left can
-    be taken up again.
+    Iterate it: each message goes to one of the tasks that iterate. It survives reconnects, leader
+    changes and server restarts. A loop that was left can be resumed.
 
-    Leaving the block withdraws what was asked for, and gives back what arrived and was not handed
-    out, so that others get it at once. Each of these was delivered, and counts for `max_deliver`:
-    where few deliveries are allowed, use a small `max_messages`.
+    Leaving the block withdraws the open pulls and naks buffered messages, so that the server
+    redelivers them at once. Each of these counts for `max_deliver`: where that is low, use a small
+    `max_messages`.
     """
 
     def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
@@ -33,7 +32,7 @@ class ConsumerMessages:
         self._rest: list[DeliveredMessage] = []
 
     async def __aenter__(self) -> Self:
-        """Ask for the first messages; waits for no answer.
+        """Send the first pulls; waits for no answer.
 
         Raises:
             UsageError: It was open already.
@@ -71,12 +70,12 @@ class ConsumerMessages:
             StopAsyncIteration: It was stopped or drained, or has handed out `stop_after` messages.
             ConsumerDeletedError: The consumer, or its stream, was deleted.
             ConnectionLostError: The consumer was away for longer than `reconnect_timeout`;
-                iterating again goes on trying.
+                iterating again retries.
             PermissionDeniedError: This user may not pull from the consumer.
             UsageError: It is a push consumer.
             ServerError: The server refuses the pulls.
 
-        Cost: what has arrived is taken without waiting.
+        Cost: a buffered message is returned without waiting.
         """
         rest = self._rest
         if not rest and not await self._opened().fill_rest():
@@ -84,36 +83,36 @@ class ConsumerMessages:
         return rest.pop()
 
     def take_ready(self) -> DeliveredMessage | None:
-        """Return the next message if it came together with the last one; None if it did not."""
+        """Return the next message if it arrived together with the last one, else None."""
         return self._rest.pop() if self._rest else None
 
     async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield what happens: the classes in `natsstream.consume.delivery.events`.
+        """Yield events: the classes in `natsstream.consume.delivery.events`.
 
-        Events happen while somebody reads messages. The newest 256 are kept; `events_dropped`
-        counts the others. Two loops share the events.
+        Events occur while a task reads messages. The newest 256 are kept; `events_dropped` counts
+        the rest. Two loops share the events.
         """
         async for event in self._opened().events.events():
             yield event
 
     def resize(self, max_messages: int) -> None:
-        """Ask for more or fewer messages at once from now on; for those who measure."""
+        """Change `max_messages` from now on."""
         self._opened().resize(max_messages)
 
     # State.
 
     @property
     def waiting(self) -> int:
-        """Messages that arrived and were not handed out."""
+        """Buffered messages."""
         return self._session.waiting if self._session is not None else 0
 
     def buffered(self) -> list[DeliveredMessage]:
-        """Return what arrived and was not handed out, such as to keep it alive."""
+        """Return the buffered messages, such as to send `in_progress` for them."""
         return list(self._session.buffered()) if self._session is not None else []
 
     @property
     def events_dropped(self) -> int:
-        """Events that nobody took in time."""
+        """Events dropped because they were not read in time."""
         return self._session.events.dropped if self._session is not None else 0
 
     @property
@@ -124,20 +123,19 @@ class ConsumerMessages:
     # Ends.
 
     async def drain(self) -> None:
-        """Ask for no more; loops go on to the end of what has arrived, then end.
+        """Withdraw the open pulls; loops get the buffered messages, then end.
 
         Returns when the server sends no more. Draining twice is fine.
 
-        Cost: one round trip; while messages are arriving, until the open pulls are filled, a
-        quarter of a second at most.
+        Cost: one round trip; while messages are arriving, up to a quarter of a second more.
         """
         await self._opened().drain()
 
     async def stop(self) -> None:
-        """End it: loops end now, and what was not handed out is given back to the server.
+        """End now: loops end, and buffered messages are nak'ed.
 
-        With ack policy "none" nothing can be given back: what had arrived is not delivered again.
-        Stopping twice is fine.
+        With ack policy "none" buffered messages are lost: they are not redelivered. Stopping twice
+        is fine.
 
         Cost: as for `drain`.
         """

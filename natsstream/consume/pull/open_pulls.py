@@ -25,8 +25,8 @@ class PullTimes:
 
     Attributes:
         expires_s: The server ends it after this time.
-        heartbeat_s: How often an idle server speaks of it; 0 for never.
-        grace_s: How long its last word may be on its way.
+        heartbeat_s: Idle heartbeat; 0 for none.
+        grace_s: How long its last status may be in flight.
     """
 
     expires_s: float
@@ -67,8 +67,8 @@ class OpenPulls:
     """The open pulls of one subscription, by the subject that the server answers each to.
 
     Attributes:
-        believed: What `left` would have said at the last look, less what has come since; for those
-            who look in time, by `falls_silent`, and not for each message.
+        believed: The result of `left` at the last call, less the messages since; for callers that
+            check in time, by `falls_silent`, and not for each message.
         delivered_at: When messages last came.
     """
 
@@ -79,7 +79,7 @@ class OpenPulls:
         # Nothing has to be given up before; later than it could be never, earlier at times.
         self._doubt_at = inf
 
-    # What is believed.
+    # Beliefs.
 
     def left(self, now: float) -> int:
         """Return how many messages the open pulls may still bring."""
@@ -133,7 +133,7 @@ class OpenPulls:
         pull = self._pulls.get(reply)
         return pull.max_bytes if pull is not None else None
 
-    # What happens.
+    # Events.
 
     def add(
         self, reply: bytes, count: int, now: float, *, times: PullTimes, max_bytes: int = 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PullOutcome(Enum):
-    """What a status means for the pull that it is about."""
+    """The meaning of a status for its pull."""
 
     HEARTBEAT = auto()
     """The pull is open, and there is nothing at the moment."""
@@ -35,7 +35,7 @@ class PullOutcome(Enum):
     LEADER_CHANGED = auto()
     """The consumer moves to another server: ask again."""
     NO_RESPONDERS = auto()
-    """Nobody listens: the consumer has no leader at the moment, or is gone."""
+    """No responders: the consumer has no leader at the moment, or was deleted."""
     CONSUMER_DELETED = auto()
     """The consumer is gone."""
     LIMIT = auto()
@@ -45,7 +45,7 @@ class PullOutcome(Enum):
     WRONG_PIN = auto()
     """Another client of the priority group is pinned: ask again without the id."""
     REFUSED = auto()
-    """It can not work; see `refusal`."""
+    """The pull is invalid; see `refusal`."""
 
 
 _CONFLICTS: dict[PullEnd, PullOutcome] = {
@@ -74,17 +74,17 @@ _LIMITS: dict[PullEnd, str] = {
 }
 
 
-_CROWDED_HINT = "as many pulls wait as the consumer allows: use fewer readers, or raise max_waiting"
+_CROWDED_HINT = "use fewer readers, or raise the consumer's max_waiting"
 
 
 @dataclass(frozen=True, slots=True)
 class PullStatus:
-    """What the server said of a pull.
+    """A status about a pull.
 
     Attributes:
-        end: What it means.
-        words: The server's words.
-        limit: The consumer's field for LIMIT and CROWDED.
+        end: Its meaning.
+        words: The server's description.
+        limit: The consumer's field for LIMIT and TOO_MANY_PULLS.
         is_oversized: True for TOO_LARGE when all of the pull's bytes are left: the message never
             fits.
         status: The status itself.
@@ -128,9 +128,9 @@ def limit_error(said: PullStatus, source: ConsumerSource) -> PullLimitError:
 
 
 def is_crowded(info: Fields) -> bool:
-    """Tell from a consumer's info whether as many pulls are open as it allows.
+    """Return True if the consumer has `max_waiting` open pulls already.
 
-    The server refuses pulls with heartbeats by silence, so that nobody asks too often.
+    The server ignores further pulls that have heartbeats.
     """
     return info.count("num_waiting") >= info.part("config", {}).integer("max_waiting", 0) > 0
 
@@ -138,7 +138,7 @@ def is_crowded(info: Fields) -> bool:
 def crowded_error(source: ConsumerSource) -> PullLimitError:
     """Return the error for a pull that finds as many open as the consumer allows."""
     error = PullLimitError(
-        f"pull from {source.what}: no place among the pulls that wait",
+        f"pull from {source.what}: max_waiting pulls are open already",
         code=StatusCode.CONFLICT,
         hint=_CROWDED_HINT,
         retryable=True,
@@ -159,7 +159,7 @@ def oversized_error(source: ConsumerSource, max_bytes: int) -> PullLimitError:
 
 
 def refusal(said: PullStatus, source: ConsumerSource) -> NatsStreamError:
-    """Return the error for a pull that can not work."""
+    """Return the error for an invalid pull."""
     if said.status.pull_end is PullEnd.PUSH_CONSUMER:
         return push_error(source)
     return ServerError(
@@ -179,7 +179,7 @@ def push_error(source: ConsumerSource) -> UsageError:
 
 
 def missing_error(source: ConsumerSource) -> ConsumerNotFoundError:
-    """Return the error for a consumer that nobody answers for."""
+    """Return the error for a consumer without responders."""
     return ConsumerNotFoundError(
-        f"{source.what}: nobody answers for it", hint="create it with consumers.ensure()"
+        f"{source.what} has no responders", hint="create it with consumers.ensure()"
     )

@@ -1,4 +1,4 @@
-"""What a pull asks for, checked before anything is sent; pure rules."""
+"""Options and bodies of pulls, checked before anything is sent; pure rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PRIORITIES = Feature("pulls with a priority", (2, 12))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """What a pull says to a consumer with a priority group.
+    """The priority group of a pull.
 
     Attributes:
         group: The group's name; empty for a consumer without one.
@@ -65,7 +65,7 @@ class GroupOptions:
     min_ack_pending: int | None = None
 
     def features(self) -> tuple[Feature, ...]:
-        """Return what the servers must have for this."""
+        """Return the features that the servers must have."""
         if self.priority is not None:
             return (PRIORITY_GROUPS, PRIORITIES)
         return (PRIORITY_GROUPS,) if self.group else ()
@@ -135,7 +135,7 @@ def group_options(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchOptions:
-    """What one call of `fetch` wants.
+    """Options of one call of `fetch`.
 
     Attributes:
         count: Messages at most.
@@ -226,13 +226,13 @@ def fetch_options(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumeOptions:
-    """How a steady flow is kept up.
+    """Options of `consume`.
 
     Attributes:
-        max_messages: Messages under way, or here and not handed out.
+        max_messages: Messages in flight or buffered, at most.
         max_bytes: Their bytes, 0 for any.
         threshold: Share of these from which downwards more is asked for.
-        expires_s: Seconds that a pull waits at the server.
+        expires_s: Seconds after which the server ends a pull.
         heartbeat_s: Seconds of an idle heartbeat.
         stop_after: Messages after which the flow ends; 0 for never.
         group: For priority groups.
@@ -333,7 +333,7 @@ class PullRequests:
 
     Attributes:
         is_pinning: True when the server delivers to one reader of the group alone.
-        pin_id: What it knows this reader by; empty while it stands by.
+        pin_id: The server's id of this reader; empty while it stands by.
         times: How long its pulls wait at the server.
     """
 

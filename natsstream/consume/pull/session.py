@@ -1,9 +1,8 @@
-"""The engine of a steady flow: keeps pulls open, takes what comes, and goes on after breaks.
+"""The session behind `Consumer.consume`: keeps pulls open, buffers messages, recovers from breaks.
 
-Law: the sinks never wait; what needs an answer of the server is done by the reader that waits, so
-there is no task. What was asked for is counted by pull and forgotten with it. Whoever waits is
-woken by every message, break and end. Readers are let go at the end only when the server sends no
-more: what is still on its way is handed out, or given back.
+Law: the sinks never wait; a waiting reader does what needs an answer of the server, so there is no
+task. Every message, break and close wakes all waiting readers. It closes only when the server sends
+no more: messages in flight are handed out, or nak'ed.
 """
 
 from __future__ import annotations
@@ -54,8 +53,8 @@ if TYPE_CHECKING:
     from natsstream.events import PermissionDenied
     from natsstream.fields import Fields
 
-# Pulls that are just being filled are not withdrawn: in a cluster, what is on its way when the
-# interest ends is lost until ack_wait.
+# Pulls that are just being filled are not withdrawn: in a cluster, messages in flight when the
+# interest ends are redelivered only after ack_wait.
 _BUSY_S = 0.02
 _BUSY_MAX_S = 0.25
 _FLUSH_TIMEOUT_S = 1.0
@@ -64,7 +63,7 @@ _LOOK_TIMEOUT_S = 2.0
 
 
 class Cause(Enum):
-    """What broke, the worst last."""
+    """Causes of a break, the worst last."""
 
     LEADER_CHANGED = "the consumer's leader gave it up"
     LIMITS_CHANGED = "the consumer's limits have changed"
@@ -78,7 +77,7 @@ class ConsumeSession:
 
     Attributes:
         ack_sender: Settles its messages.
-        events: What happened to it.
+        events: Its events.
         is_ended: True once it asks for nothing more.
         rest: Of the run that is being handed out, the last one first.
     """
@@ -159,11 +158,11 @@ class ConsumeSession:
     async def drain(self) -> None:
         """Withdraw the open pulls; what arrived stays for the readers."""
         if self.is_ended:
-            await self._closed.wait()  # Whoever is ending it has a limit in time.
+            await self._closed.wait()  # The task that ends it has a time limit.
             return
         self.is_ended = True
         self._end_recovery()
-        # An end that is cancelled waits for nothing; what is on its way is given back.
+        # A cancelled end waits for nothing; messages in flight are nak'ed.
         lingers = True
         try:
             lingers = not await self._withdraw()
@@ -202,7 +201,7 @@ class ConsumeSession:
             await self.ack_sender.source.api.client.flush(_FLUSH_TIMEOUT_S)
         except RequestTimeoutError:
             return False
-        except NatsStreamError:  # Without a server there is nothing under way.
+        except NatsStreamError:  # Without a server nothing is in flight.
             pass
         return True
 
@@ -347,7 +346,7 @@ class ConsumeSession:
             if self._retry is None:
                 self._retry = self._loop.call_later(_CROWDED_WAIT_S, self._try_again)
         elif end is PullOutcome.LIMIT and said.limit not in self._refused_limits:
-            # Somebody has changed the consumer since it was looked at.
+            # The consumer was updated since its info was read.
             self._tell_limit(said)
             self._break(Cause.LIMITS_CHANGED)
         elif end is PullOutcome.LIMIT:
@@ -366,7 +365,7 @@ class ConsumeSession:
         self._retry = None
         self.refill()
 
-    # What goes wrong.
+    # Failures.
 
     def fail(self, error: NatsStreamError) -> None:
         """End it with an error, which readers get after what has arrived."""

@@ -1,7 +1,7 @@
-"""The subscription that pulls are answered to: it sends them, and takes what comes.
+"""The subscription of pulls: it sends them and receives their messages and statuses.
 
-Law: one subscription, because two would lose the order of what the server sends. How much is still
-to come is counted in `open_pulls.py`, when to send a pull is decided in `flow.py`.
+Law: one subscription, because two would lose the order of what the server sends. `open_pulls.py`
+counts how much is still to come, `window.py` decides when to pull.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PullSubscription:
         on_failed: Called when the user may not pull or listen.
 
     Attributes:
-        pulls: What the server is believed to hold; its clock is the loop's.
+        pulls: The pulls that the server is believed to hold; its clock is the loop's.
     """
 
     def __init__(
@@ -124,16 +124,16 @@ class PullSubscription:
         return is_pull or subject.startswith(f"{self._inbox}.")
 
     def stop(self) -> None:
-        """Withdraw the open pulls: the server sends no more; what is under way is still taken."""
+        """Withdraw the open pulls: the server sends no more; messages in flight still arrive."""
         self.pulls.forget()
         if self._subscription is not None:
             self._subscription.stop()
 
     def linger(self, on_end: Callable[[], None] | None = None) -> None:
-        """Withdraw the open pulls, and close when the server has no more on its way.
+        """Withdraw the open pulls, and close once nothing is in flight any more.
 
-        Its PONG tells, however long it or this process stands still; nobody waits for it. When the
-        connection breaks first, there is nothing on its way any more.
+        The server's PONG says so, however late it comes; no caller waits for it. After a disconnect
+        nothing is in flight.
 
         Args:
             on_end: Called then, once; without it the subscription is closed.

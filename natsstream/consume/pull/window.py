@@ -1,8 +1,8 @@
-"""When a steady flow asks for more, and for how much; pure rules.
+"""When to send the next pull, and for how many messages; pure rules.
 
-Law: what is under way and what waits here is never more than the window, in messages; in bytes by
-one pull's share at most. As soon as the reader has taken enough that a share of the window is free,
-the next pull is due, so that the server has one while the reader works on what is there.
+Law: messages in flight and buffered are never more than the window; in bytes it may be exceeded by
+one pull's share. The next pull is due once a share of the window is free, so that the server has
+one while the reader works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PullWindow:
         max_bytes: The same in bytes, 0 for any.
         threshold: Share of the window down to which it is let run empty, from 0 to below 1.
         stop_after: Messages that are wanted in all, 0 for any number.
-        max_batch: What one pull may ask for, 0 for any number.
+        max_batch: Messages that one pull may ask for, 0 for any number.
         bytes_limit: Bytes that one pull may ask for, 0 for any.
 
     Attributes:
@@ -102,17 +102,17 @@ class PullWindow:
         if max_bytes > 0:
             self.share_bytes = min(self.share_bytes, max_bytes)
 
-    def want(self, under_way: int, bytes_under_way: int = 0) -> int:
+    def want(self, in_flight: int, bytes_in_flight: int = 0) -> int:
         """Return how many messages the next pull asks for; 0 when none is due.
 
         Args:
-            under_way: What the open pulls may still bring.
-            bytes_under_way: The same in bytes.
+            in_flight: Messages that the open pulls may still bring.
+            bytes_in_flight: The same in bytes.
         """
         window = 1 if self.is_single else self._max_messages
         held = self.waiting + self.reading
-        room = window - under_way - held
-        wanted = self._stop_after - self.handed - self.waiting - under_way
+        room = window - in_flight - held
+        wanted = self._stop_after - self.handed - self.waiting - in_flight
         if room <= 0 or (self._stop_after and wanted <= 0):
             return 0
         share = min(self.share, window)
@@ -123,8 +123,8 @@ class PullWindow:
         if self._max_bytes and not self.is_single:
             held_bytes = self._waiting_bytes + self._reading_bytes
             # A message larger than all of it waits here alone.
-            is_empty = not held and not under_way
-            if self._max_bytes - held_bytes - bytes_under_way < self.share_bytes and not is_empty:
+            is_empty = not held and not in_flight
+            if self._max_bytes - held_bytes - bytes_in_flight < self.share_bytes and not is_empty:
                 return 0
         count = min(room, max(share, ceil(window / self.pulls)))
         if self._stop_after:
@@ -132,6 +132,6 @@ class PullWindow:
         if self._max_batch > 0:
             count = min(count, self._max_batch)
             # With small pulls alone the window is not filled.
-            if under_way > (PULLS_MAX - 1) * count:
+            if in_flight > (PULLS_MAX - 1) * count:
                 return 0
         return count

@@ -1,8 +1,8 @@
-"""What a push consumer has sent and its reader has not taken; pure.
+"""The buffered messages of a push consumer; pure.
 
-Law: a request for flow control is answered when the reader has taken all messages that came before
-it, not when it arrives; so the server's window is what the reader holds. What does not fit is
-dropped, counted, and told.
+Law: a flow-control request is answered when the reader has taken all messages before it, not when
+it arrives; so the server's window is what the reader holds. A message without room is dropped and
+counted.
 """
 
 from __future__ import annotations

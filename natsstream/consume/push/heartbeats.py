@@ -1,7 +1,7 @@
-"""When a push consumer is looked for, and that it is done once and to the end.
+"""When to check that a push consumer still exists.
 
-Law: one look at a time; one that its reader no longer waits for goes on, else a reader with little
-patience would never learn that the consumer is gone; `stop` and `close` end it.
+Law: one check at a time. It continues when its reader stops waiting, else a reader with short
+timeouts would never learn that the consumer was deleted; `stop` and `close` end it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-# What came while the loop was busy with something else is read first: it was not silent then.
+# Frames that came while the loop was busy are read first: that was no silence.
 _GRACE_S = 0.01
 
 
 class HeartbeatMonitor:
-    """Watches the silence of one push consumer.
+    """Watches the heartbeats of one push consumer.
 
     Args:
         silence_s: Seconds in which nothing may come until it is looked for.
@@ -28,27 +28,26 @@ class HeartbeatMonitor:
         self._task: asyncio.Task[None] | None = None
 
     def hear(self) -> None:
-        """Take note that something came."""
+        """Note that a frame came."""
         self._heard_at = time.monotonic()
 
     def want(self) -> None:
-        """Look with the next chance, whatever was heard."""
+        """Check at the next chance, whatever was heard."""
         self._is_wanted = True
 
     @property
     def wait_s(self) -> float | None:
-        """Seconds until it is to be looked for, 0 for now; None while that is under way."""
+        """Seconds until the next check, 0 for now; None while one runs."""
         if self._task is not None:
             return None
         left_s = self._heard_at + self.silence_s - time.monotonic()
         return 0.0 if self._is_wanted else max(left_s, 0.0)
 
     def begin(self, look: Callable[[bool], Awaitable[None]], done: Callable[[], None]) -> None:
-        """Look now, unless that is under way.
+        """Start a check, unless one runs.
 
         Args:
-            look: Looks, and deals with what it finds; it must not raise. It is told whether there
-                was a silence.
+            look: Checks the consumer, and must not raise. Its argument is True after a silence.
             done: Called at the end, also when it was closed.
         """
         if self._task is not None:
@@ -71,12 +70,12 @@ class HeartbeatMonitor:
         self.hear()
 
     def stop(self) -> None:
-        """End a look that is under way, in the loop's next turns."""
+        """Cancel a running check."""
         if self._task is not None:
             self._task.cancel()
 
     async def close(self) -> None:
-        """End a look that is under way, and wait until it has ended."""
+        """Cancel a running check, and wait until it has ended."""
         self.stop()
         if self._task is not None:
             await asyncio.wait([self._task])

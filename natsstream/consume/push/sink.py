@@ -1,4 +1,4 @@
-"""From the frames of a push consumer to messages in the buffer, and answers to the server.
+"""From the frames of a push consumer to buffered messages, and the answers to the server.
 
 Law: requests for flow control keep their place between the messages; what does not arrive, or
 finds no room, is counted and told.
@@ -24,10 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class PushSink:
-    """What a push consumer has sent and its reader has not taken.
+    """Receives the frames of a push consumer.
 
     Attributes:
-        buffer: The buffer.
+        buffer: The buffered messages.
         count: Which deliveries are missing; it stands still in a deliver group, whose members can
             not know of each other's.
     """

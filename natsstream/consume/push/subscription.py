@@ -59,10 +59,10 @@ _CLOSE_TIMEOUT_S = 1.0
 
 
 class PushMessages:
-    """What a push consumer sends while the block is open; made by `Consumer.subscribe`.
+    """The messages of a push consumer; made by `Consumer.subscribe`.
 
-    `async with` subscribes, `async for` gives the messages in the order in which they arrived.
-    Leaving the block gives back what nobody has taken. One task reads at a time.
+    `async with` subscribes, `async for` yields the messages in order of arrival. Leaving the block
+    naks buffered messages. One task reads at a time.
 
     """
 
@@ -95,14 +95,14 @@ class PushMessages:
 
     @property
     def pending_count(self) -> int:
-        """Messages that have arrived and are not taken yet."""
+        """Buffered messages."""
         return self._sink.buffer.count
 
     @property
     def dropped(self) -> int:
-        """Messages that found no room: the reader was too slow for a consumer without flow control.
+        """Messages dropped: the reader was too slow for a consumer without flow control.
 
-        With acks they are delivered again after `ack_wait`.
+        With acks they are redelivered after `ack_wait`.
         """
         return self._sink.buffer.dropped
 
@@ -110,7 +110,7 @@ class PushMessages:
     def missed(self) -> int:
         """Deliveries that did not arrive, as while the connection was broken.
 
-        They are not counted in a deliver group, whose members can not know of each other's.
+        They are not counted in a deliver group, whose members do not see each other's.
         """
         return self._sink.count.missed
 
@@ -121,7 +121,7 @@ class PushMessages:
 
         Raises:
             UsageError: It is no push consumer, or was opened before.
-            ConflictError: Somebody else reads it, still after a second, and it has no group.
+            ConflictError: Another client reads it, still after a second, and it has no group.
             ConsumerNotFoundError: It does not exist.
             PermissionDeniedError: The user may not subscribe to the deliver subject.
             TransportError: The server did not answer in time.
@@ -155,7 +155,7 @@ class PushMessages:
             deadline = deadline or now() + _FREE_WAIT_S
             if now() >= deadline:
                 raise ConflictError(
-                    f"{self._source.consumer.what} is read by somebody else already",
+                    f"{self._source.consumer.what} is read by another client already",
                     hint="readers share a consumer that has a deliver_group; one that has just "
                     "crashed counts until the server notices",
                 )
@@ -163,7 +163,7 @@ class PushMessages:
         return held
 
     async def drain(self) -> None:
-        """Ask the server for no more; the loop gets what has arrived, and then ends.
+        """Unsubscribe; the loop gets the buffered messages, then ends.
 
         Raises:
             TransportError: The server did not confirm in time; it is ended still.
@@ -173,16 +173,16 @@ class PushMessages:
             return
         subscription.stop()
         try:
-            # What the server sent before it knew comes before the answer to the ping.
+            # Messages sent before the server knew come before its PONG.
             await self._client.flush(self._client.options.request_timeout)
         finally:
             self._free()
 
     async def close(self) -> None:
-        """End it and give back what nobody has taken; closing twice is fine.
+        """End it and nak buffered messages; closing twice is fine.
 
-        Waits for one round trip, a second at most: what was on its way is given back as well. What
-        the server had queued and not sent yet comes again after `ack_wait`.
+        Waits for one round trip, a second at most, to nak messages in flight as well. Messages that
+        the server had queued and not sent yet are redelivered after `ack_wait`.
         """
         await self._client.endings.run(self._end())
 
@@ -226,7 +226,7 @@ class PushMessages:
         Raises:
             StopAsyncIteration: It was closed or drained.
             ConsumerDeletedError: The consumer, or its stream, was deleted.
-            SlowReaderError: Messages were dropped before this one; the next call goes on.
+            SlowReaderError: Messages were dropped before this one; the next call continues.
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
             ConnectionClosedError: The connection was closed.
         """
@@ -267,7 +267,7 @@ class PushMessages:
             return None
 
     async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield what happens: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,
+        """Yield events: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,
         `DeliverSubjectChanged`, `ConsumerDeleted`; ends when the block is left.
 
         The newest 256 are kept. Two loops share the events.
@@ -275,10 +275,10 @@ class PushMessages:
         async for event in self._events.events():
             yield event
 
-    # What the reader does while nothing comes.
+    # Waiting.
 
     async def _wait(self) -> None:
-        """Wait until something comes, or is found out while nothing does."""
+        """Wait for a message; look for the consumer while none comes."""
         if self._is_read:
             raise UsageError("another task reads this push consumer", hint="one task reads")
         self._is_read = True

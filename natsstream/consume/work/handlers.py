@@ -1,6 +1,6 @@
-"""What may be a handler; pure.
+"""Checks of handlers; pure.
 
-Law: what can not be one is refused before the first message, not once for each message.
+Law: an invalid handler is refused before the first message, not once for each message.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.errors import ConfigError, UsageError
 
 Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
-"""Handles one message: returning acks it, raising gives it back."""
+"""Handles one message: returning acks it, raising naks it."""
 
 ErrorSink: TypeAlias = Callable[[BaseException, DeliveredMessage], Awaitable[object] | object]
-"""Is told what went wrong with a message; a coroutine function is awaited."""
+"""Called with the error of a message; a coroutine function is awaited."""
 
 _EXAMPLE = "async def handle(message): ..."
 
@@ -54,7 +54,7 @@ def check_handler(handler: object) -> Handler:
 
 
 def check_result(result: object, handler: object) -> None:
-    """Refuse what a handler has forgotten to await: nothing was done, and it looks like success.
+    """Refuse a coroutine that a handler has not awaited: it would look like success.
 
     Raises:
         UsageError: The handler has returned a coroutine.
@@ -63,7 +63,7 @@ def check_result(result: object, handler: object) -> None:
         result.close()
         name = getattr(handler, "__qualname__", type(handler).__name__)
         raise UsageError(
-            f"handler {name} returned a coroutine that nobody awaits: nothing was done",
+            f"handler {name} returned a coroutine without awaiting it: nothing was done",
             hint="write `return await other(message)`",
         )
 

@@ -1,7 +1,7 @@
-"""The leases of messages that are being handled: kept up, and told of when one was lost.
+"""The in-progress timer: extends the leases of messages that are being handled.
 
-Law: as long as a handler works and the server is there, its message is nobody else's. When the
-server could not be told for longer than `ack_wait`, that is said.
+Law: while a handler runs and the server is there, its message is not redelivered. A lease that may
+have expired is counted and reported.
 """
 
 from __future__ import annotations

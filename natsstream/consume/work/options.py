@@ -33,19 +33,19 @@ class WorkOptions:
     """How a worker works.
 
     Attributes:
-        concurrency: Handlers under way at the same time.
-        dead_letter: The dead-letter stream for messages that can not be handled; None for none.
+        concurrency: Handlers that run at the same time.
+        dead_letter: The dead-letter stream for messages that fail for good; None for none.
         backoff: Seconds until a failed message is delivered again, after its first, second, ...
             delivery; None is the consumer's own, or 1, 2, 4, ... 60.
         max_attempts: Deliveries after which a failing message is dead; None is the consumer's
             `max_deliver`, or 5 with `dead_letter`, else no limit.
-        on_error: Told of each failure with its message; it may be a coroutine function.
-        keepalive: Tell the server that handlers still work, so that `ack_wait` bounds the silence
-            of a worker and not the time of a handler.
+        on_error: Called with each failure and its message; it may be a coroutine function.
+        keepalive: Send `in_progress` while handlers run, so that `ack_wait` bounds the silence of a
+            worker and not the time of a handler.
         prefetch: Messages asked for before a handler is free; None is as many as are handled in
             a tenth of a second, from `concurrency` to 512.
         confirm: Wait until the server has each ack; `DeliveredMessage.ack` says what it promises.
-        stop_timeout: Seconds that handlers under way get when the worker is stopped.
+        stop_timeout: Seconds that running handlers get when the worker is stopped.
     """
 
     concurrency: int = CONCURRENCY
@@ -88,14 +88,14 @@ def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
     what = source.what
     if options.dead_letter == source.stream:
         raise ConfigError(
-            f"{what} can not have its dead letters in the stream that it reads: each would come "
+            f"{what} cannot have its dead letters in the stream that it reads: each would come "
             "back as a new message",
             hint=f"name another stream, such as {source.stream}_DLQ",
         )
     if source.deliver_subject:
         raise ConfigError(
-            f"{what} is a push consumer: it sends as fast as it can, not as fast as we work",
-            hint="make a pull consumer: one without deliver_subject",
+            f"{what} is a push consumer: it delivers at its own pace, not at the worker's",
+            hint="create a pull consumer: one without deliver_subject",
         )
     if source.ack_policy != "explicit":
         raise ConfigError(

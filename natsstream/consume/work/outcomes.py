@@ -1,7 +1,7 @@
-"""Does with a message what follows from how its handler ended.
+"""Acks messages by how their handlers ended, and stores dead letters.
 
-Law: a dead message is terminated only when its letter is stored. What can not be done is told, and
-the message comes again.
+Law: a dead message is terminated only when its letter is stored. A failure is reported, and the
+message is redelivered.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from natsstream.errors import ConnectionClosedError, LeaseLostError, NatsStreamE
 
 _log = logging.getLogger(__name__)
 
-# A letter that can not be stored now, such as in a full stream, is not tried again at once.
+# A letter that cannot be stored now, such as in a full stream, is not tried again at once.
 _UNSTORED_DELAY_S = 1.0
 _UNSTORED_DELAY_MAX_S = 10.0
 
@@ -59,7 +59,7 @@ class Outcomes:
         if self._in_progress.is_lost(message):
             await self._tell(self._lease_lost(message), message)
         if error is None and not message.is_settled and not self._options.confirm:
-            # What happens to nearly every message goes the short way.
+            # The short way of nearly every message.
             await message.ack()
             report.acked += 1
             return
@@ -84,7 +84,7 @@ class Outcomes:
         await self._try(message, decision, delivered)
 
     async def give_back(self, message: DeliveredMessage) -> None:
-        """Give back a message that nothing is said against, at once."""
+        """Nak a message at once, without a failure."""
         if not message.is_settled:
             self._report.returned += 1
             with suppress(NatsStreamError):
@@ -96,7 +96,7 @@ class Outcomes:
         except ConnectionClosedError:
             raise
         except NatsStreamError as failure:
-            # Not known to have reached the server; the message comes again if it has not.
+            # It may not have reached the server; then the message is redelivered.
             self._report.unconfirmed += 1
             await self._tell(failure, message)
 
@@ -144,7 +144,7 @@ class Outcomes:
         await message.term(reason=reason, confirm=self._options.confirm)
 
     async def _store(self, message: DeliveredMessage, failure: FailureRecord) -> bool | None:
-        """Store a letter, and tell whether it is new; None when it could not be, which is told."""
+        """Store a letter; True if it is new, None if it could not be stored, which is reported."""
         api, queue = self._source.api, self._options.dead_letter or ""
         timeout = api.client.options.request_timeout
         try:
@@ -160,7 +160,7 @@ class Outcomes:
             return None
 
     async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
-        """Tell whoever wants to know; their own failure ends nothing."""
+        """Report an error to `on_error`; a failure of that is logged."""
         sink = self._options.on_error
         if sink is None:
             if not isinstance(error, Reject | Retry):
@@ -177,8 +177,8 @@ class Outcomes:
 
     def _lease_lost(self, message: DeliveredMessage) -> LeaseLostError:
         return LeaseLostError(
-            f"message {message.sequence} of {self._source.what}: the server heard nothing of it "
-            f"for {self._source.lease_s:g} s and may have given it to somebody else",
+            f"message {message.sequence} of {self._source.what}: no in_progress reached the "
+            f"server for {self._source.lease_s:g} s, and it may be redelivered",
             hint="expect it to be handled twice; raise ack_wait, or shorten the handler where "
             "keepalive is off",
         )

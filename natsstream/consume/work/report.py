@@ -1,4 +1,4 @@
-"""What a worker has done so far, in numbers; pure."""
+"""Counts of a worker; pure."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ class WorkReport:
     """Counts of one worker.
 
     Attributes:
-        received: Messages that a handler began, or that were dead on arrival.
-        running: Handlers under way now.
+        received: Messages that a handler began, or that had used up their attempts.
+        running: Handlers running now.
         acked: Messages that were handled.
-        retried: Messages given back after a failure or `Retry`.
-        returned: Messages given back because the worker ended, with nothing said against them.
+        retried: Messages nak'ed after a failure or `Retry`.
+        returned: Messages nak'ed because the worker ended.
         dead_lettered: Letters that were stored, and whose messages were then terminated.
         letters_found: Messages that were terminated because their letter was there already: they
             had been delivered again, or the letter's ack was lost.
         terminated: Messages terminated without a letter.
         settled_by_handler: Messages that the handler has settled itself.
         failures: Handlers that raised something other than `Reject` and `Retry`.
-        lost_leases: Messages that the server may have given to somebody else while their handler
-            ran, because it heard nothing of them for `ack_wait`.
-        unstored: Times that a dead letter could not be stored; its message came again, or was held.
-        unconfirmed: Verdicts that were not known to have reached the server.
+        lost_leases: Messages that the server may have redelivered while their handler ran, because
+            no `in_progress` reached it for `ack_wait`.
+        unstored: Dead letters that could not be stored; the message was redelivered, or held.
+        unconfirmed: Acks that may not have reached the server.
     """
 
     received: int = 0

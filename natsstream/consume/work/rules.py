@@ -1,7 +1,7 @@
-"""What becomes of a message when its handler has ended; pure rules.
+"""The fate of a message after its handler ended; pure rules.
 
-Law: a message is never given up unless it is done, somebody has rejected it, or it was tried as
-often as the caller said; and with dead letters it is kept even then.
+Law: a message is given up only when it was handled, rejected, or tried as often as the caller said;
+with dead letters it is kept even then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Action: TypeAlias = Literal["ack", "dead", "nak", "term"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a worker does with failures.
+    """How a worker treats failures.
 
     Attributes:
         backoff: Delays after failures.
@@ -33,7 +33,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What becomes of a message.
+    """The fate of a message.
 
     Attributes:
         action: "ack", "nak" with `delay_s`, "dead": store it and terminate, or "term".
@@ -49,20 +49,20 @@ class Decision:
 
 
 def is_abandoned(delivered: int, policy: Policy) -> bool:
-    """Tell whether a message was delivered more often than it may be tried.
+    """Return True if a message was delivered more often than it may be tried.
 
-    Whoever had it the last time did not live to say what became of it.
+    The worker that had it last died before it could ack it.
     """
     return policy.max_attempts is not None and delivered > policy.max_attempts
 
 
 def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> Decision:
-    """Return what becomes of a message.
+    """Return the fate of a message.
 
     Args:
-        error: What its handler raised; None when it returned.
+        error: The exception of its handler; None if it returned.
         delivered: How often the message was delivered, from 1.
-        policy: What the worker does with failures.
+        policy: How the worker treats failures.
     """
     if error is None:
         return Decision(action="ack")
@@ -78,8 +78,10 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
 
 
 def abandoned(delivered: int, policy: Policy) -> Decision:
-    """Return what becomes of a message that was delivered more often than it may be tried."""
-    text = f"delivered {delivered} times, more than {policy.max_attempts}; no worker told why"
+    """Return the fate of a message that was delivered more often than it may be tried."""
+    text = (
+        f"delivered {delivered} times, more than {policy.max_attempts}; its workers gave no reason"
+    )
     return _dead("abandoned", text, policy)
 
 

@@ -75,7 +75,7 @@ class Worker:
     `async with` begins, and ends with `stop`; `wait` waits until it has ended by itself.
 
     Attributes:
-        report: What it has done so far.
+        report: Its counts so far.
         options: How it works.
     """
 
@@ -139,31 +139,31 @@ class Worker:
         return self
 
     async def wait(self) -> None:
-        """Wait until it has ended: it was stopped or drained, or can not go on.
+        """Wait until it has ended: it was stopped or drained, or has failed.
 
-        Where nobody has waited, leaving the block raises the same.
+        Without a call, leaving the block raises the same.
 
         Raises:
             ConsumerDeletedError: The consumer was deleted.
-            NatsStreamError: Something else makes it impossible to go on.
+            NatsStreamError: Another failure ended it.
         """
         if self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         self._raise_failure()
 
     async def stop(self, *, timeout: float | None = None) -> None:
-        """Take no more messages, let handlers under way finish, give the rest back.
+        """Take no more messages, let running handlers finish, nak the rest.
 
         Args:
-            timeout: Seconds that handlers get; then they are cancelled, and their messages are
-                given back. None is `stop_timeout`.
+            timeout: Seconds until handlers are cancelled and their messages nak'ed; None is
+                `stop_timeout`.
 
         A call that is cancelled cancels the handlers at once. Calling it again is fine.
         """
         await self._end(timeout, is_drain=False)
 
     async def drain(self, *, timeout: float | None = None) -> None:
-        """Take no more from the server, handle what is here, then end.
+        """Stop pulling, handle the buffered messages, then end.
 
         Args:
             timeout: As in `stop`.
@@ -197,8 +197,8 @@ class Worker:
         try:
             await letters.ensure(name, stream=source.stream, consumer=source.consumer)
         except (SubjectOverlapError, PermissionDeniedError) as error:
-            # Another stream captures it, or this user may not change the one that is there. What
-            # we handle is stored all the same; what no worker lives to tell of is elsewhere.
+            # Another stream captures the advisories, or this user may not change this one. Workers
+            # store their letters all the same.
             _log.warning("%s; %s stores only what its workers give up", error.message, name)
             await letters.ensure(name)
 

@@ -23,7 +23,7 @@ from natsstream.errors import (
 )
 from natsstream.units import parse_rfc3339
 
-# What a server puts behind the headers that a message was stored with begins with this.
+# The server's own headers stand behind those of the message, and begin with this.
 _ADDED = b"\r\n" + HeaderName.STREAM.value.encode() + b": "
 _VERSION_LINE = b"NATS/1.0"
 
@@ -112,7 +112,7 @@ class Run:
     """Puts the frames of one answer together, and refuses a hole in it.
 
     Args:
-        what: What is read, for errors.
+        what: The read's name in error texts.
     """
 
     def __init__(self, what: str) -> None:

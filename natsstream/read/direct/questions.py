@@ -1,4 +1,4 @@
-"""What a read of single messages asks for, of a replica or of the leader; pure rules."""
+"""Requests for single messages, from a replica or the leader; pure rules."""
 
 from __future__ import annotations
 

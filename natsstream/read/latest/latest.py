@@ -25,12 +25,12 @@ _LOOK_WAIT_S = 0.2
 class Latest(OrderedConsumer):
     """Follows the newest message of each subject; made by `Stream.latest`.
 
-    Iterate it in `async with`. `initial()` ends when every subject that had a message when the
-    block was entered has come, also one that was written meanwhile, and at once when there is none.
-    `next_seq` is where another one goes on: `stream.latest(first=tail.next_seq)`.
+    Iterate it in `async with`. `initial()` ends once it has yielded a message of every subject that
+    had one when the block was entered; at once when there is none.
+    Another one resumes at `next_seq`: `stream.latest(first=tail.next_seq)`.
 
     Attributes:
-        report: What was done so far: messages, and why consumers were made again.
+        report: Counts so far: messages, and why consumers were recreated.
     """
 
     def __init__(self, api: Api, wanted: LatestRequest) -> None:
@@ -67,7 +67,7 @@ class Latest(OrderedConsumer):
 
         Raises:
             StreamNotFoundError: The stream was deleted.
-            StreamRecreatedError: It was deleted and made again.
+            StreamRecreatedError: It was deleted and created again.
             TransportError: There was no answer in time.
 
         Cost: one round trip for each filter; one in all where there are many and nothing is new.

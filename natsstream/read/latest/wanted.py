@@ -1,4 +1,4 @@
-"""What a read of the newest messages asks for; pure rules.
+"""The request of a read of the newest messages; pure rules.
 
 Law: filters may repeat or cover each other here: what a wider one covers is left out, and each
 message comes once.
@@ -21,10 +21,10 @@ EVERYTHING = ">"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestRequest:
-    """What is read; see `Stream.latest` for the meaning of each field.
+    """The request; see `Stream.latest` for the meaning of each field.
 
     Raises:
-        ConfigError: Two starts, too many filters, or a value that can not work.
+        ConfigError: Two starts, too many filters, or an illegal value.
         SubjectError: A filter is not a legal subject.
     """
 
@@ -52,7 +52,7 @@ class LatestRequest:
         starts = {
             "include_history": self.include_history,
             "updates_only": self.updates_only,
-            "a place to go on at": self.first is not None,
+            "first": self.first is not None,
         }
         given = [name for name, is_given in starts.items() if is_given]
         if len(given) > 1:
