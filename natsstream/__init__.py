@@ -67,10 +67,6 @@ if TYPE_CHECKING:
     from natsstream.core.message import CoreMessage
     from natsstream.core.subscription import CoreSubscription
     from natsstream.jetstream import JetStream
-    from natsstream.kv.bucket import KeyValue
-    from natsstream.kv.buckets.bucket_listing import BucketListing
-    from natsstream.kv.buckets.config import BucketConfig
-    from natsstream.kv.buckets.status import BucketStatus
     from natsstream.kv.cache.cached import CachedKeyValue
     from natsstream.kv.codecs import (
         Base64Keys,
@@ -82,15 +78,14 @@ if TYPE_CHECKING:
         PathKeys,
         ValueCodec,
     )
+    from natsstream.kv.config import BucketConfig
     from natsstream.kv.entry import Entry
+    from natsstream.kv.formats import JSON, MSGPACK, RAW, TEXT, ValueFormat
+    from natsstream.kv.key_value import KeyValue
     from natsstream.kv.locks.elections import Election, Leader
     from natsstream.kv.locks.locks import Lock
-    from natsstream.kv.manager import KeyValueManager
-    from natsstream.kv.typed.formats import JSON, MSGPACK, RAW, TEXT, ValueFormat
-    from natsstream.kv.typed.typed import TypedKeyValue
-    from natsstream.kv.typed.typed_cache import TypedCachedKeyValue
-    from natsstream.kv.typed.typed_entry import TypedEntry
-    from natsstream.kv.typed.typed_watch import TypedWatch
+    from natsstream.kv.manager import BucketListing, KeyValueManager
+    from natsstream.kv.status import BucketStatus
     from natsstream.kv.watch import Watch
     from natsstream.objects.config import ObjectBucketConfig
     from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
@@ -272,10 +267,6 @@ __all__ = [
     "SubjectTransform",
     "SweepReport",
     "TransportError",
-    "TypedCachedKeyValue",
-    "TypedEntry",
-    "TypedKeyValue",
-    "TypedWatch",
     "Unpinned",
     "UsageError",
     "ValueCodec",
@@ -296,17 +287,13 @@ _LAZY = {
     "Watch": "kv.watch",
     "CachedKeyValue": "kv.cache.cached",
     "Election": "kv.locks.elections",
-    "JSON": "kv.typed.formats",
+    "JSON": "kv.formats",
     "Leader": "kv.locks.elections",
     "Lock": "kv.locks.locks",
-    "MSGPACK": "kv.typed.formats",
-    "RAW": "kv.typed.formats",
-    "TEXT": "kv.typed.formats",
-    "TypedEntry": "kv.typed.typed_entry",
-    "TypedCachedKeyValue": "kv.typed.typed_cache",
-    "TypedKeyValue": "kv.typed.typed",
-    "TypedWatch": "kv.typed.typed_watch",
-    "ValueFormat": "kv.typed.formats",
+    "MSGPACK": "kv.formats",
+    "RAW": "kv.formats",
+    "TEXT": "kv.formats",
+    "ValueFormat": "kv.formats",
     "AccountInfo": "api.account",
     "Advisories": "core.advisories.reader",
     "Alternate": "api.cluster_info",
@@ -318,9 +305,9 @@ _LAZY = {
     "Base64Values": "kv.codecs",
     "BatchAck": "publish.batches.atomic_rules",
     "BrokenLink": "streams.chain.verify",
-    "BucketConfig": "kv.buckets.config",
-    "BucketListing": "kv.buckets.bucket_listing",
-    "BucketStatus": "kv.buckets.status",
+    "BucketConfig": "kv.config",
+    "BucketListing": "kv.manager",
+    "BucketStatus": "kv.status",
     "ChainHead": "streams.chain.links",
     "ChainReport": "streams.chain.verify",
     "ChainedKeys": "kv.codecs",
@@ -375,7 +362,7 @@ _LAZY = {
     "IngestReport": "publish.batches.fast_state",
     "IngestSpan": "publish.batches.fast_state",
     "JetStream": "jetstream",
-    "KeyValue": "kv.bucket",
+    "KeyValue": "kv.key_value",
     "KeyValueManager": "kv.manager",
     "LeaderChanged": "consume.delivery.events",
     "LimitExceeded": "consume.delivery.events",

@@ -76,10 +76,10 @@ NatsStreamError
 │   └── ProtocolError                    an answer that is not NATS or not JetStream
 └── IntegrityError                       stored data is not as promised
     ├── MessagesLostError
-    ├── ValueDecodeError                 a value does not have the format it is read with
     ├── CacheFullError                   a local cache would exceed its limit
     ├── ChunksDamagedError               chunks of a value are missing, surplus or wrong
-    ├── CodecError                       a stored key or value does not fit the codec
+    ├── CodecError                       a stored key or value cannot be decoded
+    │   └── ValueDecodeError             a typed bucket's format cannot read a value
     ├── ObjectChangedError               replaced or deleted while it was being read
     ├── ObjectMetaError                  an object's description cannot be read
     ├── BackupError                      a backup is incomplete or damaged
@@ -698,29 +698,14 @@ class CodecError(IntegrityError):
         self.revision = revision
 
 
-class ValueDecodeError(IntegrityError):
-    """The value of a key does not have the format it is read with.
+class ValueDecodeError(CodecError):
+    """The format of a typed bucket cannot read a value.
 
     Attributes:
         bucket: The bucket's name.
         key: The key.
         revision: Revision of the value.
     """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        bucket: str,
-        key: str,
-        revision: int,
-        detail: str = "",
-        hint: str = "",
-    ) -> None:
-        super().__init__(message, detail=detail, hint=hint)
-        self.bucket = bucket
-        self.key = key
-        self.revision = revision
 
 
 class CacheFullError(IntegrityError):

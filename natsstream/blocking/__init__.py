@@ -33,7 +33,7 @@ from natsstream.errors import UsageError
 # Those without a place in `natsstream` itself need one here.
 _HOMES = {
     "Advisories": "natsstream.core.advisories.reader",
-    "BucketListing": "natsstream.kv.buckets.bucket_listing",
+    "BucketListing": "natsstream.kv.manager",
     "CachedKeyValue": "natsstream.kv.cache.cached",
     "ChainedPublisher": "natsstream.streams.chain.writer",
     "ChunkReader": "natsstream.streams.chunks.getting",
@@ -53,7 +53,7 @@ _HOMES = {
     "Election": "natsstream.kv.locks.elections",
     "FetchedMessages": "natsstream.consume.pull.fetching",
     "JetStream": "natsstream.jetstream",
-    "KeyValue": "natsstream.kv.bucket",
+    "KeyValue": "natsstream.kv.key_value",
     "KeyValueManager": "natsstream.kv.manager",
     "Latest": "natsstream.read.latest.latest",
     "Lock": "natsstream.kv.locks.locks",
@@ -65,7 +65,6 @@ _HOMES = {
     "ObjectStoreManager": "natsstream.objects.manager",
     "ObjectWatch": "natsstream.objects.watch",
     "OrderedConsumer": "natsstream.read.ordered",
-    "PlainBucket": "natsstream.kv.plain",
     "Processing": "natsstream.consume.delivery.delivered",
     "Publisher": "natsstream.publish.publisher",
     "PushMessages": "natsstream.consume.push.subscription",
@@ -74,9 +73,6 @@ _HOMES = {
     "StreamManager": "natsstream.streams.manager",
     "StreamRange": "natsstream.read.ranges",
     "StreamSchedules": "natsstream.streams.doors.schedules",
-    "TypedCachedKeyValue": "natsstream.kv.typed.typed_cache",
-    "TypedKeyValue": "natsstream.kv.typed.typed",
-    "TypedWatch": "natsstream.kv.typed.typed_watch",
     "Watch": "natsstream.kv.watch",
     "Worker": "natsstream.consume.work.worker",
 }

@@ -71,8 +71,6 @@ from natsstream.errors import ServerError as ServerError
 from natsstream.errors import TransportError as TransportError
 from natsstream.errors import UsageError as UsageError
 from natsstream.events import ConnectionEvent
-from natsstream.kv.buckets.config import BucketConfig as BucketConfig
-from natsstream.kv.buckets.status import BucketStatus as BucketStatus
 from natsstream.kv.codecs import Base64Keys as Base64Keys
 from natsstream.kv.codecs import Base64Values as Base64Values
 from natsstream.kv.codecs import ChainedKeys as ChainedKeys
@@ -80,16 +78,18 @@ from natsstream.kv.codecs import ChainedValues as ChainedValues
 from natsstream.kv.codecs import FilterKeyCodec as FilterKeyCodec
 from natsstream.kv.codecs import KeyCodec as KeyCodec
 from natsstream.kv.codecs import PathKeys as PathKeys
+from natsstream.kv.codecs import T
 from natsstream.kv.codecs import ValueCodec as ValueCodec
+from natsstream.kv.config import BucketConfig as BucketConfig
 from natsstream.kv.entry import Entry as Entry
+from natsstream.kv.formats import JSON as JSON
+from natsstream.kv.formats import MSGPACK as MSGPACK
+from natsstream.kv.formats import RAW as RAW
+from natsstream.kv.formats import TEXT as TEXT
+from natsstream.kv.formats import U
+from natsstream.kv.formats import ValueFormat as ValueFormat
 from natsstream.kv.locks.elections import Leader as Leader
-from natsstream.kv.typed.formats import JSON as JSON
-from natsstream.kv.typed.formats import MSGPACK as MSGPACK
-from natsstream.kv.typed.formats import RAW as RAW
-from natsstream.kv.typed.formats import TEXT as TEXT
-from natsstream.kv.typed.formats import T
-from natsstream.kv.typed.formats import ValueFormat as ValueFormat
-from natsstream.kv.typed.typed_entry import TypedEntry as TypedEntry
+from natsstream.kv.status import BucketStatus as BucketStatus
 from natsstream.objects.config import ObjectBucketConfig as ObjectBucketConfig
 from natsstream.objects.describing import ObjectHeaders
 from natsstream.objects.info import ObjectInfo as ObjectInfo
@@ -234,7 +234,7 @@ class AtomicBatch:
         """Give the batch up: nothing of it is stored. Giving up twice is fine."""
 
 class BucketListing:
-    """The status of each bucket, to be read with `for`; made by `js.kv.list`."""
+    """The status of each bucket, for `for`; made by `js.kv.list`."""
 
     def __iter__(self) -> Iterator[BucketStatus]: ...
     @property
@@ -245,19 +245,15 @@ class BucketListing:
     def offline(self) -> Mapping[str, str]:
         """Names that no server can run now, with the reason."""
 
-class CachedKeyValue:
+class CachedKeyValue(Generic[T]):
     """A bucket that is read from memory; made by `KeyValue.cached`, used with `with`."""
 
     @property
-    def plain(self) -> PlainBucket:
-        """The bucket itself."""
-
-    @property
     def name(self) -> str:
-        """Its name."""
+        """The bucket's name."""
 
     def __enter__(self) -> Self:
-        """Fill the mirror; returns when it has all that the bucket held."""
+        """Fill the mirror; returns when it has all that the bucket holds."""
 
     def __exit__(
         self,
@@ -266,37 +262,31 @@ class CachedKeyValue:
         traceback: TracebackType | None,
     ) -> None: ...
     def close(self) -> None:
-        """Follow no more and free everything; closing twice is fine."""
+        """Stop following the bucket and free everything; closing twice is fine."""
 
-    def get(self, key: str) -> Entry | None:
-        """Return the entry of a key, or None where it has no value."""
+    def get(self, key: str) -> Entry[T] | None:
+        """Return the entry of a key, or None if the key has no value."""
 
     def keys(self) -> list[str]:
-        """Return the keys that have a value, the one that was written longest ago first."""
+        """Return the keys that have a value, in the order of their revisions."""
 
-    def items(self) -> list[tuple[str, Entry]]:
-        """Return the keys with their entries, the one that was written longest ago first."""
-
-    def all_items(self) -> list[tuple[str, Entry]]:
-        """Return what `items` returns; what can not be decoded comes as an `UnreadableEntry`."""
+    def items(self) -> list[tuple[str, Entry[T]]]:
+        """Return the keys with their entries, in the order of their revisions."""
 
     @property
     def unreadable(self) -> tuple[CodecError, ...]:
-        """Why entries of the mirror can not be read, with keys; empty while everything can."""
-
-    def find(self, key: str) -> Entry | None:
-        """Return what is mirrored of a key, an `UnreadableEntry` where it can not be decoded."""
+        """The errors of keys and values that cannot be decoded; empty while all can."""
 
     def __contains__(self, key: object) -> bool: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[str]: ...
     @property
     def is_caught_up(self) -> bool:
-        """True when everything came that the bucket held when the block was entered."""
+        """True when the mirror has all that the bucket held on entering the block."""
 
     @property
     def revision(self) -> int:
-        """The newest revision that came; everything up to it is in the mirror."""
+        """The newest revision received; everything up to it is in the mirror."""
 
     @property
     def is_connected(self) -> bool:
@@ -304,38 +294,35 @@ class CachedKeyValue:
 
     @property
     def staleness(self) -> float:
-        """How many seconds old what is answered may be."""
+        """How many seconds old the answers may be."""
 
     @property
     def size_bytes(self) -> int:
-        """What the mirror takes in memory, about."""
+        """The memory of the mirror, about."""
 
     def wait_for(self, revision: int, *, timeout: float = 5.0) -> None:
-        """Wait until the mirror has a revision: `rev = await kv.put(...)`, then it is read here."""
+        """Wait until the mirror has a revision, such as the result of `kv.put`."""
 
     def resync(self) -> int:
-        """List the server's keys and drop what it has no more; return how many keys went."""
+        """List the server's keys, drop all others, and return how many were dropped."""
 
-    def changes(self) -> Iterator[Entry]:
-        """Return what changes from this call on: the newest entry of each key, deletions too."""
+    def changes(self) -> Iterator[Entry[T]]:
+        """Return the changes from this call on: the newest entry of each key, deletions too."""
 
-    def all_changes(self) -> Iterator[Entry]:
-        """Return what `changes` returns; what can not be decoded comes as an `UnreadableEntry`."""
+    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value, wait until the mirror has it, and return its revision."""
 
-    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value, wait until it is here, and return its revision; see `KeyValue.put`."""
+    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value if the key has none, and wait until the mirror has it."""
 
-    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and wait until it is here."""
-
-    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value over the expected revision, and wait until it is here."""
+    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value if the newest revision is the expected one; wait until the mirror has it."""
 
     def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted, and wait until that is here; raises as `put`."""
+        """Mark a key as deleted, and wait until the mirror has the marker; raises as `put`."""
 
     def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted, remove its history, and wait until that is here; as `put`."""
+        """Mark a key as deleted, remove its history, and wait until the mirror has the marker."""
 
 class ChainedPublisher:
     """Publishes the links of one writer; made by `Stream.chained`, used with `with`."""
@@ -1000,7 +987,7 @@ class DirectReads:
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream."""
 
-class Election:
+class Election(Generic[T]):
     """An election on a key; made by `KeyValue.election`."""
 
     @property
@@ -1015,10 +1002,10 @@ class Election:
     def is_leader(self) -> bool:
         """Whether this candidate leads, for all that can be known here."""
 
-    def lead(self, *, timeout: float | None = None) -> Lock:
+    def lead(self, *, timeout: float | None = None) -> Lock[T]:
         """Describe one term: `with election.lead() as term` waits until elected, and leads."""
 
-    def run(self, work: Callable[[Lock], object]) -> None:
+    def run(self, work: Callable[[Lock[T]], object]) -> None:
         """Campaign, and work whenever elected, until the work returns by itself."""
 
     def resign(self) -> None:
@@ -1178,19 +1165,103 @@ class JetStream:
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
 
-class KeyValue:
-    """A key-value bucket; made by `js.kv`."""
+class KeyValue(Generic[T]):
+    """A key-value bucket; `js.kv` returns it with values of bytes, `typed` with values of any type."""
+
+    @property
+    def name(self) -> str:
+        """The bucket's name."""
+
+    @property
+    def config(self) -> BucketConfig:
+        """The configuration when the bucket was opened; `status()` returns the present one."""
+
+    @property
+    def change(self) -> ConfigChange:
+        """The change that `create`, `update` or `ensure` has made: created, updated, or none."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that holds the bucket, for backups, step-downs and reads of messages."""
+
+    def status(self) -> BucketStatus:
+        """Return what the bucket holds now, and its configuration."""
+
+    def get(
+        self, key: str, *, revision: int | None = None, consistent: bool = False
+    ) -> Entry[T] | None:
+        """Return the entry of a key, or None if the key has no value."""
+
+    def keys(
+        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
+    ) -> Iterator[str]:
+        """Yield the keys that have a value, each once, in the order of their newest revisions."""
+
+    def entries(
+        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
+    ) -> Iterator[Entry[T]]:
+        """Yield the newest entry of each key that has a value, in the order of their revisions."""
+
+    def history(
+        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
+    ) -> Iterator[Entry[T]]:
+        """Yield all revisions that the bucket keeps of a key, oldest first, with markers."""
+
+    def watch(
+        self,
+        *filters: str,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> Watch[T]:
+        """Describe a watch: the newest entry of each key, then every change."""
+
+    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value and return its revision."""
+
+    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value if the key has none, and return its revision."""
+
+    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value if the key's newest revision is the expected one; return the new revision."""
+
+    def put_guarded(self, key: str, value: T, *, guard: str, revision: int) -> int:
+        """Store a value if another key is still at a revision; return the new revision."""
+
+    def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Mark a key as deleted and return the marker's revision; its history stays."""
+
+    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Mark a key as deleted, remove its history, and return the marker's revision."""
+
+    def revert(self, key: str, revision: int) -> int:
+        """Store an older value of a key as its newest one, and return the new revision."""
+
+    def purge_deletes(self, *, older_than: float | timedelta = 1800.0) -> int:
+        """Remove old markers, and the history before every marker; return how many revisions."""
+
+    def purge_matching(self, *filters: str, ttl: Ttl | None = None) -> int:
+        """Purge every key that has a value and matches a filter; return how many keys."""
 
     def typed(
         self,
-        encode: ValueFormat[T] | Callable[[T], bytes],
-        decode: Callable[[bytes], T] | None = None,
-    ) -> TypedKeyValue[T]:
-        """Return this bucket with objects for values."""
+        encode: ValueCodec[U] | Callable[[U], bytes],
+        decode: Callable[[bytes], U] | None = None,
+    ) -> KeyValue[U]:
+        """Return this bucket with values of a type, instead of its present values."""
+
+    def with_codec(
+        self, *, keys: KeyCodec | None = None, values: ValueCodec | None = None
+    ) -> KeyValue[T]:
+        """Return this bucket with encoded keys or values; this object stays as it is."""
 
     def cached(
         self, *filters: str, max_bytes: int = 268435456, timeout: float = 30.0
-    ) -> CachedKeyValue:
+    ) -> CachedKeyValue[T]:
         """Describe a local mirror of this bucket, to be used with `with`."""
 
     def lock(
@@ -1202,7 +1273,7 @@ class KeyValue:
         holder: str | None = None,
         on_loss: Literal["cancel", "tell"] = "cancel",
         margin: float | None = None,
-    ) -> Lock:
+    ) -> Lock[T]:
         """Describe a lock, to be used as `with kv.lock("jobs.nightly") as lock`."""
 
     def election(
@@ -1212,108 +1283,25 @@ class KeyValue:
         candidate: str | None = None,
         ttl: float = 10.0,
         margin: float | None = None,
-    ) -> Election:
+    ) -> Election[T]:
         """Describe an election: `with election.lead() as term` waits until elected."""
-
-    @property
-    def is_connected(self) -> bool:
-        """True while a server is connected."""
-
-    def is_among(self, key: str, *filters: str) -> bool:
-        """Tell whether one of the filters matches a key; none matches all."""
-
-    def put_guarded(self, key: str, value: Payload, *, guard: str, revision: int) -> int:
-        """Store a value if another key of the bucket is still at a revision; return the new one."""
-
-    def with_codec(self, *, keys: KeyCodec | None = None, values: ValueCodec | None = None) -> Self:
-        """Return this bucket with keys and values in another form; it stays as it is itself."""
-
-    def get(
-        self, key: str, *, revision: int | None = None, consistent: bool = False
-    ) -> Entry | None:
-        """Return the entry of a key."""
-
-    def purge_deletes(self, *, older_than: float | timedelta = 1800.0) -> int:
-        """Remove what deleted keys still take: old markers, and the history before every marker."""
-
-    def purge_matching(self, *filters: str, ttl: Ttl | None = None) -> int:
-        """Purge every key that has a value and that one of the filters matches."""
-
-    @property
-    def config(self) -> BucketConfig:
-        """Its configuration when it was opened; `status()` asks for a fresh one."""
-
-    @property
-    def change(self) -> ConfigChange:
-        """What the call that gave the bucket has done: made it, changed fields, or nothing."""
-
-    @property
-    def stream(self) -> Stream:
-        """The stream that holds it, for what buckets do not offer: backup, step-down, reading."""
-
-    def status(self) -> BucketStatus:
-        """Return what the bucket holds now, and its configuration."""
-
-    def watch(
-        self,
-        *filters: str,
-        include_history: bool = False,
-        ignore_deletes: bool = False,
-        meta_only: bool = False,
-        updates_only: bool = False,
-        resume_after: int | None = None,
-        created_ns: int | None = None,
-    ) -> Watch:
-        """Describe a watch: the newest entry of each key, then every change."""
-
-    def keys(
-        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
-    ) -> Iterator[str]:
-        """Yield the keys that have a value, each once, in the order of their newest revisions."""
-
-    def entries(self, *filters: str) -> Iterator[Entry]:
-        """Yield the newest entry of each key that has a value, in the order of their revisions."""
-
-    def history(self, *filters: str) -> Iterator[Entry]:
-        """Yield all revisions that the bucket keeps of a key, oldest first, markers too."""
-
-    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value and return its revision."""
-
-    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and return its revision."""
-
-    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value where the key's newest revision is the expected one; return the new one."""
-
-    def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted and return the marker's revision; its history stays."""
-
-    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted, remove its history, and return the marker's revision."""
-
-    def revert(self, key: str, revision: int) -> int:
-        """Store an older value of a key again, as its newest one, and return the new revision."""
-
-    @property
-    def name(self) -> str: ...
 
 class KeyValueManager:
     """The key-value buckets of an account; `js.kv`."""
 
-    def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Create a bucket; one that is there with this configuration already is returned."""
 
-    def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Change the fields that are given and leave all others as the server has them."""
 
-    def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Return the bucket with at least this configuration: create, update or leave it."""
 
     def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
         """Return what `ensure` would do, and do nothing."""
 
-    def get(self, name: str) -> KeyValue:
+    def get(self, name: str) -> KeyValue[bytes]:
         """Return a bucket that exists."""
 
     def delete(self, name: str) -> None:
@@ -1384,7 +1372,7 @@ class Latest:
     def events(self) -> Iterator[ReadEvent]:
         """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
 
-class Lock:
+class Lock(Generic[T]):
     """A lock on a key that expires; made by `KeyValue.lock`, held in its `with` block."""
 
     @property
@@ -1435,7 +1423,7 @@ class Lock:
     def lost(self) -> LockLostError:
         """Wait until the lock is lost, and return how."""
 
-    def put(self, key: str, value: Payload) -> int:
+    def put(self, key: str, value: T) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision."""
 
 class ObjectListing:
@@ -1743,83 +1731,6 @@ class OrderedConsumer:
 
     def events(self) -> Iterator[ReadEvent]:
         """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
-
-class PlainBucket:
-    """A bucket's reads, writes and watches."""
-
-    @property
-    def is_connected(self) -> bool:
-        """True while a server is connected."""
-
-    def is_among(self, key: str, *filters: str) -> bool:
-        """Tell whether one of the filters matches a key; none matches all."""
-
-    def put_guarded(self, key: str, value: Payload, *, guard: str, revision: int) -> int:
-        """Store a value if another key of the bucket is still at a revision; return the new one."""
-
-    def get(
-        self, key: str, *, revision: int | None = None, consistent: bool = False
-    ) -> Entry | None:
-        """Return the entry of a key."""
-
-    @property
-    def config(self) -> BucketConfig:
-        """Its configuration when it was opened; `status()` asks for a fresh one."""
-
-    @property
-    def change(self) -> ConfigChange:
-        """What the call that gave the bucket has done: made it, changed fields, or nothing."""
-
-    @property
-    def stream(self) -> Stream:
-        """The stream that holds it, for what buckets do not offer: backup, step-down, reading."""
-
-    def status(self) -> BucketStatus:
-        """Return what the bucket holds now, and its configuration."""
-
-    def watch(
-        self,
-        *filters: str,
-        include_history: bool = False,
-        ignore_deletes: bool = False,
-        meta_only: bool = False,
-        updates_only: bool = False,
-        resume_after: int | None = None,
-        created_ns: int | None = None,
-    ) -> Watch:
-        """Describe a watch: the newest entry of each key, then every change."""
-
-    def keys(
-        self, *filters: str, on_unreadable: Literal["raise", "leave_out"] = "raise"
-    ) -> Iterator[str]:
-        """Yield the keys that have a value, each once, in the order of their newest revisions."""
-
-    def entries(self, *filters: str) -> Iterator[Entry]:
-        """Yield the newest entry of each key that has a value, in the order of their revisions."""
-
-    def history(self, *filters: str) -> Iterator[Entry]:
-        """Yield all revisions that the bucket keeps of a key, oldest first, markers too."""
-
-    def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value and return its revision."""
-
-    def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and return its revision."""
-
-    def update(self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value where the key's newest revision is the expected one; return the new one."""
-
-    def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted and return the marker's revision; its history stays."""
-
-    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted, remove its history, and return the marker's revision."""
-
-    def revert(self, key: str, revision: int) -> int:
-        """Store an older value of a key again, as its newest one, and return the new revision."""
-
-    @property
-    def name(self) -> str: ...
 
 class Processing:
     """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
@@ -2218,191 +2129,7 @@ class StreamSchedules:
     ) -> PubAck:
         """Publish a message that ends a schedule: both are done, or none is."""
 
-class TypedCachedKeyValue(Generic[T]):
-    """A bucket of objects that is read from memory; made by `TypedKeyValue.cached`."""
-
-    @property
-    def plain(self) -> CachedKeyValue:
-        """The mirror below, which gives bytes and says how fresh it is."""
-
-    @property
-    def format(self) -> ValueFormat[T]:
-        """How objects become bytes and back."""
-
-    @property
-    def name(self) -> str:
-        """The bucket's name."""
-
-    def __enter__(self) -> Self:
-        """Fill the mirror; see `CachedKeyValue`."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-    def close(self) -> None:
-        """Follow no more and free everything; closing twice is fine."""
-
-    def get(self, key: str) -> TypedEntry[T] | None:
-        """Return the entry of a key, or None where it has no value."""
-
-    def keys(self) -> list[str]:
-        """Return the keys that have a value, the one that was written longest ago first."""
-
-    def items(self) -> list[tuple[str, TypedEntry[T]]]:
-        """Return the keys with their entries; one that can not be read has its `error` set."""
-
-    def __contains__(self, key: object) -> bool: ...
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[str]: ...
-    @property
-    def revision(self) -> int:
-        """The newest revision that came; everything up to it is in the mirror."""
-
-    @property
-    def staleness(self) -> float:
-        """How many seconds old what is answered may be; see `CachedKeyValue.staleness`."""
-
-    def wait_for(self, revision: int, *, timeout: float = 5.0) -> None:
-        """Wait until the mirror has a revision; see `CachedKeyValue.wait_for`."""
-
-    def changes(self) -> Iterator[TypedEntry[T]]:
-        """Return what changes from this call on; see `CachedKeyValue.changes`."""
-
-    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
-        """Store a value, wait until it is here, and return its revision."""
-
-    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and wait until it is here; raises as `put`."""
-
-    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value over the expected revision, and wait until it is here; raises as `put`."""
-
-    def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted, and wait until that is here."""
-
-    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted, remove its history, and wait until that is here."""
-
-class TypedKeyValue(Generic[T]):
-    """A bucket with objects for values; made by `KeyValue.typed`."""
-
-    @property
-    def plain(self) -> PlainBucket:
-        """The bucket with bytes."""
-
-    @property
-    def format(self) -> ValueFormat[T]:
-        """How objects become bytes and back."""
-
-    @property
-    def name(self) -> str:
-        """The bucket's name."""
-
-    def get(
-        self, key: str, *, revision: int | None = None, consistent: bool = False
-    ) -> TypedEntry[T] | None:
-        """Return the entry of a key, or None where it has no value; see `KeyValue.get`."""
-
-    def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
-        """Store a value and return its revision; see `KeyValue.put`."""
-
-    def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and return its revision; see `KeyValue.create`."""
-
-    def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
-        """Store a value over the expected revision, and return the new one; see `KeyValue.update`."""
-
-    def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted and return the marker's revision; see `KeyValue.delete`."""
-
-    def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted and remove its history; see `KeyValue.purge`."""
-
-    def revert(self, key: str, revision: int) -> int:
-        """Store the value of an older revision anew; see `KeyValue.revert`."""
-
-    def watch(
-        self,
-        *filters: str,
-        include_history: bool = False,
-        ignore_deletes: bool = False,
-        updates_only: bool = False,
-        resume_after: int | None = None,
-        created_ns: int | None = None,
-        on_unreadable: Literal["raise", "hand_out"] = "raise",
-    ) -> TypedWatch[T]:
-        """Describe a watch of keys, to be used with `with`; see `KeyValue.watch`."""
-
-    def entries(
-        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
-    ) -> Iterator[TypedEntry[T]]:
-        """Yield the newest entry of each key that has a value; see `KeyValue.entries`."""
-
-    def history(
-        self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
-    ) -> Iterator[TypedEntry[T]]:
-        """Yield the revisions of a key, the oldest first, markers too; see `KeyValue.history`."""
-
-    def keys(self, *filters: str) -> Iterator[str]:
-        """Yield the keys that have a value; see `KeyValue.keys`."""
-
-    def cached(
-        self, *filters: str, max_bytes: int = 268435456, timeout: float = 30.0
-    ) -> TypedCachedKeyValue[T]:
-        """Describe a local mirror with objects for values; see `KeyValue.cached`."""
-
-class TypedWatch(Generic[T]):
-    """A watch whose entries have objects; made by `TypedKeyValue.watch`, used as a `Watch`."""
-
-    @property
-    def plain(self) -> Watch:
-        """The watch below, which gives the bytes."""
-
-    def __enter__(self) -> Self:
-        """Begin to follow the bucket."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
-    def close(self) -> None:
-        """Follow no more; closing twice is fine."""
-
-    def __iter__(self) -> Self: ...
-    def __next__(self) -> TypedEntry[T]:
-        """Return the next entry, and wait for it."""
-
-    def take_ready(self) -> TypedEntry[T] | None:
-        """Return the next entry if it came together with the last one; None if it did not."""
-
-    def initial(self) -> Iterator[TypedEntry[T]]:
-        """Yield the entries that were there when the block was entered; ends behind the last."""
-
-    @property
-    def revision(self) -> int:
-        """The last revision that was handed out: `resume_after` of another watch."""
-
-    @property
-    def is_caught_up(self) -> bool:
-        """True when everything that was there at the beginning was handed out."""
-
-    @property
-    def created_ns(self) -> int:
-        """The bucket's identity; with `revision` it is a place that only this bucket has."""
-
-    @property
-    def report(self) -> OrderedReport:
-        """What was done so far: revisions received, and why consumers were made again."""
-
-    def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens to the watch, as `Watch.events` does."""
-
-class Watch:
+class Watch(Generic[T]):
     """Follows keys of a bucket; made by `KeyValue.watch`."""
 
     def __enter__(self) -> Self:
@@ -2415,49 +2142,44 @@ class Watch:
         traceback: TracebackType | None,
     ) -> None: ...
     def close(self) -> None:
-        """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
+        """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
 
     @property
     def revision(self) -> int:
-        """Where to go on: `resume_after` for another watch behind all that has been taken."""
+        """The last revision taken: `resume_after` of a watch that continues this one."""
 
     @property
     def created_ns(self) -> int:
-        """The bucket's identity; with `revision` it is a place that only this bucket has."""
+        """The bucket's identity; with `revision` it is a position in this bucket alone."""
 
     @property
     def is_caught_up(self) -> bool:
-        """True when everything that was in the bucket when the block was entered has been taken."""
+        """True when every entry that the bucket held on entering the block has been taken."""
 
     @property
     def report(self) -> OrderedReport:
-        """What was done so far: revisions received, and why consumers were made again."""
+        """Counts so far: revisions received, and why consumers were made again."""
 
     def is_current(self) -> bool:
         """Ask the bucket's leader whether every entry that it holds now has been taken."""
 
     def __iter__(self) -> Self:
-        """Iterate entries: of what the loop before has left, then what comes."""
+        """Iterate entries: those that the last loop has left, then new ones."""
 
-    def __next__(self) -> Entry:
-        """Return the next entry, and wait for it."""
+    def __next__(self) -> Entry[T]:
+        """Wait for the next entry and return it."""
 
-    def take_ready(self) -> Entry | None:
-        """Return the next entry if it came together with the last one; None if it did not."""
+    def take_ready(self) -> Entry[T] | None:
+        """Return the next entry if it arrived together with the last one, else None."""
 
-    def initial(self) -> Iterator[Entry]:
-        """Yield what was in the bucket when the block was entered, then end."""
+    def initial(self) -> Iterator[Entry[T]]:
+        """Yield the entries that the bucket held on entering the block, then end."""
 
-    def batches(
-        self,
-        *,
-        until_caught_up: bool = False,
-        on_unreadable: Literal["raise", "hand_out"] = "raise",
-    ) -> Iterator[list[Entry]]:
-        """Yield lists of entries, as they arrive together; none is empty."""
+    def batches(self, *, until_caught_up: bool = False) -> Iterator[list[Entry[T]]]:
+        """Yield lists of entries as they arrive together; no list is empty."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens to the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
+        """Yield events of the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
 
 class Worker:
     """Handlers that run side by side; made by `Consumer.worker`."""

@@ -1,24 +1,351 @@
-"""One bucket: the parts of its surface, put together."""
+"""One bucket's records by key, with values as bytes: what `KeyValue`, mirrors and locks stand on.
+
+Law: a refused write has changed nothing, and its error has the revision that is there. A write
+whose ack was lost may be stored or not, and is not sent again.
+"""
 
 from __future__ import annotations
 
-from natsstream.kv.doors.codecs import Codecs
-from natsstream.kv.doors.locking import Locking
-from natsstream.kv.doors.reads import Reads
-from natsstream.kv.doors.removals import Removals
-from natsstream.kv.doors.upkeep import Upkeep
-from natsstream.kv.doors.values import Values
-from natsstream.kv.doors.watching import Watching
-from natsstream.kv.doors.writes import Writes
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+
+from natsstream.api.message import Message
+from natsstream.api.names import covers
+from natsstream.api.stream_config import StreamConfig
+from natsstream.arguments import check_bool, check_int
+from natsstream.errors import (
+    CodecError,
+    ConfigError,
+    NoRespondersError,
+    WrongRevisionError,
+)
+from natsstream.kv.bucket_subjects import BucketSubjects
+from natsstream.kv.codecs import T
+from natsstream.kv.conventions import BUCKET
+from natsstream.kv.entry import Entry, any_entry_of, entry_of, operation_of
+from natsstream.kv.formats import RAW, ValueFormat
+from natsstream.kv.listing import KeysOnce
+from natsstream.kv.status import BucketStatus
+from natsstream.kv.storing import (
+    DELETE_HEADERS,
+    PURGE_HEADERS,
+    Record,
+    check_ttl,
+    key_exists,
+    store,
+)
+from natsstream.kv.watch import Watch, WatchOptions
+from natsstream.publish.outgoing import Rollup
+from natsstream.publish.schedule import Ttl
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+
+_REVISION_MAX = 2**64 - 1
+# `create` over a marker that changes while it looks: after 5 ms, 10 ms, ... 200 ms.
+_FIRST_WAIT_S = 0.005
+_WAIT_MAX_S = 0.2
+_CREATE_S = 5.0
 
 
-# Values and Locking come first: they stand on some of the others.
-class KeyValue(Values, Locking, Codecs, Reads, Removals, Upkeep, Watching, Writes):
-    """A key-value bucket; made by `js.kv`.
+class Bucket:
+    """The records of a bucket.
 
     Attributes:
-        name: Its name.
+        name: The bucket's name.
+        stream: The stream that holds it.
+        subjects: The subjects of its keys, and its codecs.
     """
 
-    def __repr__(self) -> str:
-        return f"<KeyValue {self.name}>"
+    def __init__(self, js: JetStreamContext, stream: Stream, subjects: BucketSubjects) -> None:
+        self.name: str = subjects.bucket
+        self.stream: Stream = stream
+        self.subjects: BucketSubjects = subjects
+        self._js = js
+
+    @property
+    def config(self) -> StreamConfig:
+        """The stream's configuration, as far as this connection knows it."""
+        return self.stream.cached.config
+
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+        return self._js.is_connected
+
+    def with_subjects(self, subjects: BucketSubjects) -> Bucket:
+        """Return the same bucket with other codecs."""
+        return Bucket(self._js, self.stream, subjects)
+
+    async def status(self) -> BucketStatus:
+        """Return what the bucket holds now, and its configuration."""
+        with BUCKET.translate_errors(self.name):
+            return BucketStatus.from_stream(await self.stream.info())
+
+    # Reads.
+
+    async def get(
+        self, key: str, *, revision: int | None = None, consistent: bool = False
+    ) -> Entry[bytes] | None:
+        """Return the entry of a key; None if it has no value."""
+        subject = self.subjects.read_subject(key)
+        if revision is not None:
+            check_int(revision, "revision", minimum=1, maximum=_REVISION_MAX)
+        if check_bool(consistent, "consistent") and self.config.mirror is not None:
+            raise ConfigError(
+                f"bucket {self.name} is a mirror: its leader may lag behind its origin",
+                hint="read the origin: js.kv.get(...) of its name, where it lives",
+            )
+        if revision is None:
+            found = await self._newest_of(subject, consistent=consistent)
+        else:
+            found = await self._at_revision(revision, consistent=consistent)
+        if found is None or found.subject != subject:
+            return None
+        entry = entry_of(self.subjects, found, RAW)
+        return None if entry.is_deleted else entry
+
+    async def _newest_of(self, subject: str, *, consistent: bool) -> Message | None:
+        """Return the last message of a key, markers included; None if there is none.
+
+        Decisions rest on the leader: another replica may lag behind.
+        """
+        if not consistent and self.config.allow_direct:
+            try:
+                return await self.stream.direct.get(last_by_subject=subject)
+            except (NoRespondersError, ConfigError):
+                pass  # The stream has no direct reads any more, or is away: its leader knows.
+        with BUCKET.translate_errors(self.name):
+            return await self.stream.get(last_by_subject=subject)
+
+    async def _at_revision(self, revision: int, *, consistent: bool) -> Message | None:
+        """Return the message at a revision, of any key; None if there is none.
+
+        A replica may not have it yet, so the leader is asked where a replica has nothing.
+        """
+        if not consistent and self.config.allow_direct:
+            try:
+                found = await self.stream.direct.get(revision)
+            except (NoRespondersError, ConfigError):
+                found = None
+            if found is not None:
+                return found
+        with BUCKET.translate_errors(self.name):
+            return await self.stream.get(revision)
+
+    # Writes.
+
+    async def put(self, key: str, value: bytes, *, ttl: Ttl | None = None) -> int:
+        """Store a value and return its revision."""
+        check_ttl(self.config, self.name, ttl, is_over_a_value=True)
+        return await self._store(key, value, ttl=ttl)
+
+    async def update(self, key: str, value: bytes, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value if the key's newest revision is the expected one."""
+        check_int(revision, "revision", minimum=0, maximum=_REVISION_MAX)
+        check_ttl(self.config, self.name, ttl, is_over_a_value=True)
+        return await self._store(key, value, revision=revision, ttl=ttl)
+
+    async def create(self, key: str, value: bytes, *, ttl: Ttl | None = None) -> int:
+        """Store a value if the key has none."""
+        check_ttl(self.config, self.name, ttl, is_over_a_value=False)
+        try:
+            return await self._store(key, value, revision=0, ttl=ttl)
+        except WrongRevisionError as error:
+            return await self._create_over(key, value, ttl, error)
+
+    async def _create_over(
+        self, key: str, value: bytes, ttl: Ttl | None, refusal: WrongRevisionError
+    ) -> int:
+        """Create a key that had a record, which others may change meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline, wait_s = loop.time() + _CREATE_S, _FIRST_WAIT_S
+        subject = self.subjects.read_subject(key)
+        while True:
+            found = await self._newest_of(subject, consistent=True)
+            revision = 0 if found is None else found.sequence
+            is_value = found is not None and operation_of(found) == "PUT"
+            # A mirror, or a newly elected replica, may not have what refused the write.
+            is_current = refusal.revision is None or revision >= refusal.revision
+            if (is_value and is_current) or loop.time() > deadline:
+                raise key_exists(self.name, key, revision if is_value else None, refusal)
+            if not is_value:
+                try:
+                    return await self._store(key, value, revision=revision, ttl=ttl)
+                except WrongRevisionError as error:
+                    refusal = error
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, _WAIT_MAX_S)
+
+    async def put_guarded(self, key: str, value: bytes, *, guard: str, revision: int) -> int:
+        """Store a value if another key is at the expected revision."""
+        check_int(revision, "revision", minimum=0, maximum=_REVISION_MAX)
+        if self.config.mirror is not None:
+            raise ConfigError(
+                f"bucket {self.name} is a mirror: the guard is in the origin",
+                hint="call put_guarded of its origin",
+            )
+        record = Record(
+            key=key,
+            subject=self.subjects.write_subject(key),
+            payload=self.subjects.stored_value(value),
+            revision=revision,
+            guard=guard,
+            guard_subject=self.subjects.read_subject(guard),
+        )
+        return await store(self._js, self.stream, record)
+
+    async def delete(self, key: str, *, revision: int | None = None) -> int:
+        """Write a delete marker and return its revision."""
+        return await self._mark(key, DELETE_HEADERS, revision)
+
+    async def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
+        """Write a purge marker, remove the key's history, and return the marker's revision."""
+        check_ttl(self.config, self.name, ttl, is_over_a_value=False)
+        return await self._mark(key, PURGE_HEADERS, revision, ttl=ttl, rollup="subject")
+
+    async def purge_message(self, message: Message, ttl: Ttl | None) -> bool:
+        """Write a purge marker over a message; False if it is not its key's newest any more."""
+        # The key as it is stored: another codec may have written it.
+        key = message.subject[len(self.subjects.read_prefix) :]
+        record = Record(
+            key=key,
+            subject=self.subjects.write_prefix + key,
+            headers=PURGE_HEADERS,
+            revision=message.sequence,
+            ttl=ttl,
+            rollup="subject",
+        )
+        try:
+            await store(self._js, self.stream, record)
+        except WrongRevisionError:
+            return False
+        return True
+
+    async def revert(self, key: str, revision: int) -> int:
+        """Store an older value of a key as its newest one, and return the new revision."""
+        check_int(revision, "revision", minimum=1, maximum=_REVISION_MAX)
+        subject = self.subjects.read_subject(key)
+        last = await self._newest_of(subject, consistent=True)
+        old = await self._at_revision(revision, consistent=True)
+        if last is None or old is None or old.subject != subject:
+            raise ConfigError(
+                f"key {key!r} of bucket {self.name} has no revision {revision}",
+                hint="kv.history(key) yields those that the bucket still has",
+            )
+        if operation_of(old) != "PUT":
+            raise ConfigError(
+                f"revision {revision} of key {key!r} is a deletion", hint="kv.delete(key)"
+            )
+        record = Record(
+            key=key,
+            subject=self.subjects.write_subject(key),
+            payload=old.data,
+            revision=last.sequence,
+        )
+        return await store(self._js, self.stream, record)
+
+    async def _store(
+        self, key: str, value: bytes, *, revision: int | None = None, ttl: Ttl | None = None
+    ) -> int:
+        record = Record(
+            key=key,
+            subject=self.subjects.write_subject(key),
+            payload=self.subjects.stored_value(value),
+            revision=revision,
+            ttl=ttl,
+        )
+        return await store(self._js, self.stream, record)
+
+    async def _mark(
+        self,
+        key: str,
+        headers: Mapping[str, str],
+        revision: int | None,
+        *,
+        ttl: Ttl | None = None,
+        rollup: Rollup | None = None,
+    ) -> int:
+        if revision is not None:
+            check_int(revision, "revision", minimum=1, maximum=_REVISION_MAX)
+        record = Record(
+            key=key,
+            subject=self.subjects.write_subject(key),
+            headers=headers,
+            revision=revision,
+            ttl=ttl,
+            rollup=rollup,
+        )
+        return await store(self._js, self.stream, record)
+
+    # Watches and listings.
+
+    def watch(
+        self, filters: Sequence[str], form: ValueFormat[T], options: WatchOptions
+    ) -> Watch[T]:
+        """Describe a watch of keys; no filters are all keys."""
+        latest = self.stream.latest(
+            filters=self._subjects_of(filters),
+            include_history=options.include_history,
+            updates_only=options.updates_only,
+            headers_only=options.meta_only,
+            first=None if options.resume_after is None else options.resume_after + 1,
+            created_ns=options.created_ns,
+        )
+        return Watch(latest, self.subjects, form, options)
+
+    async def entries(
+        self, filters: Sequence[str], form: ValueFormat[T], *, raises: bool
+    ) -> AsyncGenerator[Entry[T]]:
+        """Yield the newest entry of each key that has a value; see `KeyValue.entries`."""
+        make = entry_of if raises else any_entry_of
+        async with aclosing(self._newest(filters)) as batches:
+            async for batch in batches:
+                for message in batch:
+                    yield make(self.subjects, message, form, delta=message.pending)
+
+    async def keys(self, filters: Sequence[str], *, raises: bool) -> AsyncGenerator[str]:
+        """Yield the keys that have a value; see `KeyValue.keys`."""
+        async with aclosing(self._newest(filters, headers_only=True)) as batches:
+            async for batch in batches:
+                for message in batch:
+                    try:
+                        key = self.subjects.key_of(message.subject)
+                    except CodecError:
+                        if raises:
+                            raise
+                    else:
+                        yield key
+
+    def is_among(self, key: str, filters: Sequence[str]) -> bool:
+        """Return True if one of the filters matches a key; no filters match all keys."""
+        subject = self.subjects.read_subject(key)
+        return not filters or any(
+            covers(self.subjects.read_filter(each), subject) for each in filters
+        )
+
+    async def _newest(
+        self, filters: Sequence[str], *, headers_only: bool = False
+    ) -> AsyncGenerator[list[Message]]:
+        """Yield the newest values of keys in batches as they arrive, each key once.
+
+        The newest value is that of the beginning, or one written meanwhile.
+        """
+        latest = self.stream.latest(
+            filters=self._subjects_of(filters), headers_only=headers_only, consistent=True
+        )
+        with BUCKET.translate_errors(self.name):
+            async with latest, aclosing(latest.batches(until_caught_up=True)) as batches:
+                once = KeysOnce(latest.horizon)
+                async for batch in batches:
+                    values = [each for each in batch if operation_of(each) == "PUT"]
+                    if values:
+                        names = [each.subject for each in values]
+                        chosen = once.choose(names, first=values[0].sequence)
+                        yield [values[index] for index in chosen]
+
+    def _subjects_of(self, filters: Sequence[str]) -> list[str]:
+        if not filters:
+            # Not through the codec, which may take no wildcards.
+            return [f"{self.subjects.read_prefix}>"]
+        return [self.subjects.read_filter(each) for each in filters]

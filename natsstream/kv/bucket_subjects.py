@@ -11,10 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natsstream.api.names import SUBJECT_BYTES_MAX
+from natsstream.api.settings.source import StreamSource
+from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_text
 from natsstream.errors import CodecError, KeyNameError
 from natsstream.kv.codecs import KeyCodec, ValueCodec, encoded_filter
+from natsstream.kv.conventions import STREAM_PREFIX, SUBJECT_PREFIX
 from natsstream.kv.keys import check_key, check_key_filter, shown
+
+_API = "$JS.API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +140,46 @@ class BucketSubjects:
                 hint="the server closes the connection on longer subjects; shorten it, or hash it",
             )
         return prefix + stored
+
+
+def subjects_of(
+    config: StreamConfig, api_prefix: str, origin: BucketSubjects | None = None
+) -> BucketSubjects:
+    """Return the subjects of a bucket.
+
+    A mirror keeps keys under the subjects of its origin: it is read here, and written to at the
+    origin (ADR-57). Where the connection reaches JetStream under a domain or an API prefix, writes
+    have that prefix too, for `$KV` is no part of JetStream's API (ADR-19).
+
+    Args:
+        config: Its stream's configuration.
+        api_prefix: The prefix of JetStream's API on this connection.
+        origin: The subjects of the mirrored bucket, if that is a mirror itself; None if it has its
+            own subjects.
+
+    Source: nats.go jetstream/kv.go mapStreamToKVS, which has no mirrors of mirrors.
+    """
+    bucket = config.name.removeprefix(STREAM_PREFIX)
+    own = f"{SUBJECT_PREFIX}{bucket}."
+    mirror = config.mirror
+    if mirror is None:
+        return BucketSubjects(bucket, config.name, own, _under(api_prefix, own))
+    theirs = f"{SUBJECT_PREFIX}{mirror.name.removeprefix(STREAM_PREFIX)}."
+    external = mirror.external.api if mirror.external is not None else ""
+    read, write = theirs, _under(external or api_prefix, theirs)
+    if origin is not None:
+        read, write = origin.read_prefix, origin.write_prefix
+    return BucketSubjects(bucket, config.name, _mapped(mirror, read), write)
+
+
+def _under(api_prefix: str, subject: str) -> str:
+    """Return the subject that reaches a bucket's stream under a domain or an API prefix."""
+    return subject if api_prefix in ("", _API) else f"{api_prefix}.{subject}"
+
+
+def _mapped(mirror: StreamSource, prefix: str) -> str:
+    """Return the prefix of the keys that a mirror stores, which may map the subjects."""
+    for each in mirror.transforms or ():
+        if each.source == f"{prefix}>" and each.destination.endswith(".>"):
+            return each.destination.removesuffix(">")
+    return prefix

@@ -12,10 +12,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
 
 from natsstream.arguments import check_choice
 from natsstream.errors import ConfigError, KeyNameError
+
+if TYPE_CHECKING:  # Python 3.11 has no defaults of type variables at run time.
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=bytes)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 _WILDCARDS = ("*", ">")
 _ROOT = "_root_"
@@ -56,18 +65,22 @@ class FilterKeyCodec(KeyCodec, Protocol):
 
 
 @runtime_checkable
-class ValueCodec(Protocol):
-    """Makes values into what is stored and back, such as compressed or encrypted ones."""
+class ValueCodec(Protocol[T]):
+    """Encodes values and decodes stored bytes.
 
-    def encode(self, value: bytes) -> bytes:
-        """Return the bytes that are stored."""
+    `with_codec` takes one from bytes to bytes, which compresses or encrypts. `typed` takes one from
+    any type to bytes.
+    """
+
+    def encode(self, value: T, /) -> bytes:
+        """Return the bytes to store."""
         ...
 
-    def decode(self, stored: bytes) -> bytes:
-        """Return the application's bytes.
+    def decode(self, stored: bytes, /) -> T:
+        """Return the value of stored bytes.
 
         Raises:
-            ValueError: The stored bytes are not of this codec's form.
+            ValueError: The codec did not write these bytes.
         """
         ...
 
@@ -282,8 +295,8 @@ def checked_value_codec(codec: object) -> ValueCodec:
     Raises:
         ConfigError: It is none.
     """
-    if isinstance(codec, ValueCodec) and _is_object(codec):
-        return codec
+    if _is_object(codec) and isinstance(codec, ValueCodec):
+        return cast("ValueCodec[bytes]", codec)
     raise _no_codec(codec, "value", "Base64Values()")
 
 

@@ -1,19 +1,22 @@
-"""One revision of a key, as reads and watches hand it out.
+"""One revision of a key, as reads and watches return it.
 
-Law: what a server's delete marker says (`Nats-Marker-Reason`, ADR-43) is as good as a client's own
-`KV-Operation` (ADR-8): a key that has expired is deleted.
+Law: a server's delete marker (`Nats-Marker-Reason`, ADR-43) counts as much as a client's own
+`KV-Operation` (ADR-8): an expired key is deleted. A value that cannot be decoded is never taken for
+another one: its `value` raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Generic, Literal, cast
 
 from natsstream.api.message import Message
-from natsstream.errors import CodecError
+from natsstream.errors import CodecError, UsageError
 from natsstream.kv.bucket_subjects import BucketSubjects
+from natsstream.kv.codecs import T
+from natsstream.kv.formats import RAW, ValueFormat
 from natsstream.units import time_from_ns
 
 Operation = Literal["PUT", "DEL", "PURGE"]
@@ -25,29 +28,31 @@ OPERATION_HEADER = "KV-Operation"
 _OPERATIONS: Mapping[str, Operation] = {"DEL": "DEL", "PURGE": "PURGE"}
 _REASONS: Mapping[str, Operation] = {"MaxAge": "PURGE", "Purge": "PURGE", "Remove": "DEL"}
 _OPERATION, _REASON = OPERATION_HEADER.encode(), b"Nats-Marker-Reason"
+_NO_VALUE: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Generic[T]):
     """One revision of a key.
 
     Attributes:
         bucket: The bucket's name.
-        key: The key.
-        value: The bytes as stored, or as the bucket's codec decodes them; empty for a marker.
+        key: The key; as it is stored where the bucket's codec cannot decode it.
+        data: The bytes of the value, as the bucket's codec decodes them; empty for a marker. Where
+            the codec cannot decode them, as they are stored.
         revision: The stream's sequence of this revision.
-        created_ns: When it was stored, in Unix nanoseconds.
-        operation: "PUT" for a value, "DEL" for a deletion, "PURGE" where the history went too,
-            also where the server has let the key expire.
+        created_ns: When the server stored it, in Unix nanoseconds.
+        operation: "PUT" for a value, "DEL" for a deletion, "PURGE" if the history is removed too or
+            the key has expired.
         delta: How many revisions a watch or history still had to deliver behind this one; 0 for
             other reads.
-        ttl: Whole seconds after which the server lets this revision go, as its writer wished; -1
-            is never, None is the bucket's own rule.
+        ttl: Whole seconds after which the server removes this revision, as its writer set it; -1
+            is never, None is the bucket's own `ttl`.
     """
 
     bucket: str
     key: str
-    value: bytes
+    data: bytes
     revision: int
     created_ns: int
     operation: Operation
@@ -55,8 +60,30 @@ class Entry:
     ttl: int | None = None
 
     @property
+    def value(self) -> T:
+        """The value: the bytes, or the object of a typed bucket.
+
+        Markers have `b""`, and none at all in typed buckets.
+
+        Raises:
+            CodecError: The value or the key cannot be decoded; `error` is the same error.
+            UsageError: The entry is a marker of a typed bucket; look at `is_deleted` first.
+        """
+        return cast("T", self.data)  # Decoded entries are of the class below.
+
+    @property
+    def error(self) -> CodecError | None:
+        """Why the key or the value cannot be decoded; None if they can."""
+        return None
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the value has; 0 for a marker."""
+        return len(self.data)
+
+    @property
     def created(self) -> datetime:
-        """When it was stored, in UTC, cut to microseconds."""
+        """When the server stored it, in UTC, cut to microseconds."""
         return time_from_ns(self.created_ns)
 
     @property
@@ -66,22 +93,33 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class UnreadableEntry(Entry):
-    """A revision whose key or value is not of the form of the bucket's codecs.
+class _DecodedEntry(Entry[T]):
+    """An entry of a typed bucket, or one that cannot be decoded."""
 
-    Attributes:
-        error: Why it can not be read; `value` is what is stored.
-        has_key: False where `key` is the key as it is stored, since it is what can not be decoded.
-    """
+    decoded: T | object = _NO_VALUE
+    reason: CodecError | None = None
 
-    error: CodecError = field(kw_only=True)
-    has_key: bool = field(default=True, kw_only=True)
+    @property
+    def value(self) -> T:
+        if self.reason is not None:
+            raise self.reason.with_traceback(None)  # Else it would grow with each look.
+        if self.decoded is _NO_VALUE:
+            raise UsageError(
+                f"key {self.key!r} has no value at revision {self.revision}: "
+                f"{'it was deleted there' if self.is_deleted else 'only its headers were read'}",
+                hint="look at entry.is_deleted first, or watch with ignore_deletes=True",
+            )
+        return cast("T", self.decoded)
+
+    @property
+    def error(self) -> CodecError | None:
+        return self.reason
 
 
 def operation_of(message: Message) -> Operation:
-    """Return what a stored message did to its key: a client's word first, then the server's."""
+    """Return what a stored message did to its key: a client's header counts before the server's."""
     headers = message.headers
-    # Looked for before anything is parsed: a listing of 100,000 keys asks this of each.
+    # The bytes first, unparsed: a listing of 100,000 keys looks at each message.
     source = headers.source
     if not source or (_OPERATION not in source and _REASON not in source):
         return "PUT"
@@ -92,37 +130,53 @@ def operation_of(message: Message) -> Operation:
 
 
 def entry_of(
-    place: BucketSubjects, message: Message, *, delta: int = 0, has_value: bool = True
-) -> Entry:
-    """Return the revision that a stored message is.
+    subjects: BucketSubjects,
+    message: Message,
+    form: ValueFormat[T],
+    *,
+    delta: int = 0,
+    has_value: bool = True,
+) -> Entry[T]:
+    """Return the entry of a stored message.
 
     Args:
-        place: The bucket's place; its codecs are applied.
-        message: What the stream holds.
+        subjects: The bucket's subjects and codecs.
+        message: The message.
+        form: The format of the bucket's values.
         delta: How many revisions still come behind it.
-        has_value: False where only its headers were read.
+        has_value: False if only its headers were read.
 
     Raises:
-        CodecError: Key or value are not of the codec's form.
+        CodecError: The key or the value cannot be decoded.
     """
     operation = operation_of(message)
     sequence = message.sequence
-    key = place.key_of(message.subject)
-    value = message.data
+    key = subjects.key_of(message.subject)
+    data = message.data
     if has_value and operation == "PUT":
-        value = place.value_of(value, key, sequence)
-    return Entry(place.bucket, key, value, sequence, message.time_ns, operation, delta, message.ttl)
+        data = subjects.value_of(data, key, sequence)
+    entry: Entry[bytes] = Entry(
+        subjects.bucket, key, data, sequence, message.time_ns, operation, delta, message.ttl
+    )
+    if form is RAW:
+        return cast("Entry[T]", entry)
+    return readable(decoded(entry, form, has_value=has_value))
 
 
 def any_entry_of(
-    place: BucketSubjects, message: Message, *, delta: int = 0, has_value: bool = True
-) -> Entry:
-    """Return the revision that a stored message is, as `entry_of`; unreadable where it is that."""
+    subjects: BucketSubjects,
+    message: Message,
+    form: ValueFormat[T],
+    *,
+    delta: int = 0,
+    has_value: bool = True,
+) -> Entry[T]:
+    """Return the entry of a stored message, as `entry_of`; with its `error` if it has one."""
     try:
-        return entry_of(place, message, delta=delta, has_value=has_value)
+        entry = entry_of(subjects, message, RAW, delta=delta, has_value=has_value)
     except CodecError as error:
-        return UnreadableEntry(
-            place.bucket,
+        return _DecodedEntry(
+            subjects.bucket,
             error.key,
             message.data,
             message.sequence,
@@ -130,17 +184,50 @@ def any_entry_of(
             operation_of(message),
             delta,
             message.ttl,
-            error=error.with_traceback(None),
-            has_key=error.revision > 0,
+            reason=error.with_traceback(None),
         )
+    return decoded(entry, form, has_value=has_value)
 
 
-def readable(entry: Entry) -> Entry:
-    """Return an entry, or raise why it can not be read.
+def decoded(entry: Entry[bytes], form: ValueFormat[T], *, has_value: bool = True) -> Entry[T]:
+    """Return an entry with its value in a format, or with its `error`.
+
+    Args:
+        entry: The entry with the bytes.
+        form: The format.
+        has_value: False if only its headers were read.
+    """
+    if form is RAW or entry.error is not None:
+        return cast("Entry[T]", entry)  # A `value` that raises has any type.
+    value: object = _NO_VALUE
+    reason = None
+    if has_value and not entry.is_deleted:
+        try:
+            value = form.from_bytes(
+                entry.data, bucket=entry.bucket, key=entry.key, revision=entry.revision
+            )
+        except CodecError as error:
+            reason = error.with_traceback(None)
+    return _DecodedEntry(
+        entry.bucket,
+        entry.key,
+        entry.data,
+        entry.revision,
+        entry.created_ns,
+        entry.operation,
+        entry.delta,
+        entry.ttl,
+        value,
+        reason,
+    )
+
+
+def readable(entry: Entry[T]) -> Entry[T]:
+    """Return an entry.
 
     Raises:
-        CodecError: It is not of the form of the bucket's codecs.
+        CodecError: Its key or its value cannot be decoded.
     """
-    if isinstance(entry, UnreadableEntry):
+    if entry.error is not None:
         raise entry.error.with_traceback(None)  # Else it would grow with each look.
     return entry

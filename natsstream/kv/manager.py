@@ -17,28 +17,30 @@ from natsstream.errors import (
     PermissionDeniedError,
     StreamNotFoundError,
 )
-from natsstream.kv.bucket import KeyValue
-from natsstream.kv.bucket_subjects import BucketSubjects
-from natsstream.kv.buckets.bucket_listing import BucketListing
-from natsstream.kv.buckets.config import BucketConfig
-from natsstream.kv.buckets.conventions import BUCKET
-from natsstream.kv.buckets.mirror_rules import why_harmful
-from natsstream.kv.buckets.placing import place_of
+from natsstream.kv.bucket import Bucket
+from natsstream.kv.bucket_subjects import BucketSubjects, subjects_of
+from natsstream.kv.config import BucketConfig
+from natsstream.kv.conventions import BUCKET
+from natsstream.kv.formats import RAW
+from natsstream.kv.key_value import KeyValue
+from natsstream.kv.mirror_rules import why_harmful
+from natsstream.kv.status import BucketStatus
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+from natsstream.streams.views.listing import ViewListing
 from natsstream.streams.views.manager import ViewManager
 
 # Mirrors of mirrors of mirrors: nobody has more, and a circle ends.
 _MIRRORS_MAX = 8
 
 
-class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
+class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
     """The key-value buckets of an account; `js.kv`."""
 
     def __init__(self, js: JetStreamContext) -> None:
         super().__init__(js, BucketConfig)
 
-    async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Create a bucket; one that is there with this configuration already is returned.
 
         Args:
@@ -63,7 +65,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
         """
         return await self._create(config, fields)
 
-    async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Change the fields that are given and leave all others as the server has them.
 
         The bucket's `change` says what differed.
@@ -80,7 +82,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
         """
         return await self._update(config, fields)
 
-    async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue:
+    async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Return the bucket with at least this configuration: create, update or leave it.
 
         The bucket's `change` says which, and of what field.
@@ -114,7 +116,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
         """
         return await self._diff(config, fields)
 
-    async def get(self, name: str) -> KeyValue:
+    async def get(self, name: str) -> KeyValue[bytes]:
         """Return a bucket that exists.
 
         Raises:
@@ -172,19 +174,19 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue]):
         async for name in self._names():
             yield name
 
-    async def _open(self, stream: Stream) -> KeyValue:
-        return KeyValue(self._js, stream, await self._place(stream))
+    async def _open(self, stream: Stream) -> KeyValue[bytes]:
+        return KeyValue(Bucket(self._js, stream, await self._subjects(stream)), RAW)
 
-    async def _place(self, stream: Stream, depth: int = 0) -> BucketSubjects:
-        """Return where the keys of a bucket are, also of a mirror of a mirror."""
+    async def _subjects(self, stream: Stream, depth: int = 0) -> BucketSubjects:
+        """Return the subjects of a bucket, also of a mirror of a mirror."""
         config, origin = stream.cached.config, None
         mirror = config.mirror
         if mirror is not None and mirror.external is None and depth < _MIRRORS_MAX:
             try:
-                origin = await self._place(await self._js.streams.get(mirror.name), depth + 1)
+                origin = await self._subjects(await self._js.streams.get(mirror.name), depth + 1)
             except (NotFoundError, PermissionDeniedError):  # The mirror can be read still.
                 origin = None
-        return place_of(config, self._js.api_prefix, origin)
+        return subjects_of(config, self._js.api_prefix, origin)
 
     async def _check_new(self, wanted: BucketConfig) -> None:
         """Refuse a new mirror that would answer reads of another bucket, and wrongly."""
@@ -220,3 +222,20 @@ def _harmful(bucket: str, why: str) -> ConfigError:
         f"mirror {bucket} would make reads wrong: {why}",
         hint="give it the origin's ttl and all keys; or use sources=[...], which answer for nobody",
     )
+
+
+class BucketListing(ViewListing):
+    """The status of each bucket, for `async for`; made by `js.kv.list`.
+
+    Each loop asks the servers again.
+    """
+
+    def __init__(self, js: JetStreamContext, on_missing: Literal["raise", "report"]) -> None:
+        super().__init__(js, on_missing, BUCKET)
+
+    def __aiter__(self) -> AsyncIterator[BucketStatus]:
+        return self._statuses()
+
+    async def _statuses(self) -> AsyncIterator[BucketStatus]:
+        async for info in self._infos():
+            yield BucketStatus.from_stream(info)

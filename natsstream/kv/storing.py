@@ -1,7 +1,8 @@
-"""Stores one record of a key, and says in the bucket's words why it was not stored.
+"""Stores one record of a key, with the errors of a bucket.
 
-Law: a write is sent once; again only where nobody was there to take it (ADR-22). Whether one whose
-ack was lost is stored is not known, and is never guessed.
+Law: a write is sent once, and again only if there were no responders (ADR-22). A write whose ack
+was lost may be stored or not; that is never guessed. A record lives as long as its `ttl` says, and
+what has expired stays gone.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     BucketNotFoundError,
+    ConfigError,
     ConnectionLostError,
     KeyExistsError,
     MessageRuleError,
@@ -23,13 +26,13 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from natsstream.kv.bucket_subjects import BucketSubjects
-from natsstream.kv.buckets.conventions import BUCKET
+from natsstream.kv.conventions import BUCKET
 from natsstream.kv.entry import OPERATION_HEADER
 from natsstream.publish.outgoing import Expect, Rollup
-from natsstream.publish.schedule import Ttl
+from natsstream.publish.schedule import Ttl, ttl_text
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+from natsstream.units import NS_PER_SECOND, duration_ns
 
 PURGE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "PURGE"}
 DELETE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "DEL"}
@@ -37,18 +40,17 @@ DELETE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "DEL"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What is to be stored.
+    """One record of a key.
 
     Attributes:
         key: The key, for errors.
-        subject: Where it is published to.
+        subject: The subject to publish to.
         payload: The bytes as they are stored.
-        headers: What makes it a marker; None for a value.
-        revision: The newest revision of the key, or of its guard, as it is expected; None expects
-            nothing.
+        headers: The headers of a marker; None for a value.
+        revision: The expected newest revision of the key, or of its guard; None expects nothing.
         guard: Another key whose newest revision is expected instead; empty for none.
-        guard_subject: Where that one is stored.
-        ttl: Seconds that it lives.
+        guard_subject: The subject of the guard.
+        ttl: Seconds after which the server removes it.
         rollup: "subject" removes the key's history.
     """
 
@@ -63,7 +65,44 @@ class Record:
     rollup: Rollup | None = None
 
 
-async def store(js: JetStreamContext, stream: Stream, place: BucketSubjects, record: Record) -> int:
+def check_ttl(config: StreamConfig, bucket: str, ttl: Ttl | None, *, is_over_a_value: bool) -> None:
+    """Refuse a ttl that a bucket with a history would not keep.
+
+    Args:
+        config: The stream's configuration, as far as this connection knows it.
+        bucket: The bucket, for errors.
+        ttl: The ttl; None is none.
+        is_over_a_value: True if the record may replace a value, which would be the newest one again
+            when the record expires.
+
+    Raises:
+        ConfigError: It has no legal value, or the bucket's history would break it.
+
+    Source: ADR-48; nats-server's stream.go, which raises a ttl to `subject_delete_marker_ttl`
+    where `max_msgs_per_subject` is not 1, and says nothing.
+    """
+    if ttl is None:
+        return
+    text = ttl_text(ttl)
+    history = config.max_msgs_per_subject
+    if history == 1 or config.mirror is not None:  # A mirror's history is not its origin's.
+        return
+    if is_over_a_value:
+        raise ConfigError(
+            f"bucket {bucket} keeps {history} revisions of a key: when a value of put() or "
+            "update() expires, the one before it would be there again",
+            hint="use create(key, value, ttl=...), or a bucket with history=1",
+        )
+    shortest_s = duration_ns(config.subject_delete_marker_ttl or 0) // NS_PER_SECOND
+    if text != "never" and int(text) < shortest_s:
+        raise ConfigError(
+            f"bucket {bucket} keeps {history} revisions of a key: the server would make a ttl of "
+            f"{text} s the {shortest_s} s of its limit_marker_ttl",
+            hint=f"give at least {shortest_s}, lower limit_marker_ttl, or use history=1",
+        )
+
+
+async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:
     """Store a record and return its revision.
 
     Raises:
@@ -71,7 +110,7 @@ async def store(js: JetStreamContext, stream: Stream, place: BucketSubjects, rec
         BucketNotFoundError: The bucket is gone.
         NatsStreamError: What `JetStream.publish` raises.
     """
-    expect = None
+    bucket, expect = BUCKET.name_of(stream.name), None
     if record.revision is not None:
         subject = record.guard_subject or None
         expect = Expect(last_subject_seq=record.revision, subject=subject)
@@ -85,17 +124,17 @@ async def store(js: JetStreamContext, stream: Stream, place: BucketSubjects, rec
             rollup=record.rollup,
         )
     except WrongLastSequenceError as error:
-        raise _wrong_revision(place.bucket, record, error) from error
+        raise _wrong_revision(bucket, record, error) from error
     except NoRespondersError as error:
-        raise await _why_nobody(stream, place.bucket, error) from error
+        raise await _why_no_responders(stream, bucket, error) from error
     except (RequestTimeoutError, ConnectionLostError) as error:
         error.hint = (
-            f"get({record.key!r}, consistent=True) tells what is stored; a create or update may be "
-            "repeated, for a second copy is refused"
+            f"get({record.key!r}, consistent=True) returns what is stored; a create or update may "
+            "be repeated, for a second copy is refused"
         )
         raise
     except (MessageRuleError, MessageTooLargeError, StreamFullError) as error:
-        error.hint = _what_to_change(place.bucket, record, error)
+        error.hint = _what_to_change(bucket, record, error)
         raise
     return ack.sequence
 
@@ -108,18 +147,18 @@ def key_exists(
     Args:
         bucket: The bucket.
         key: The key.
-        revision: The value's revision; None where others write and remove the key all the time.
-        error: What the server said.
+        revision: The value's revision; None if others write and remove the key all the time.
+        error: The server's refusal.
     """
-    told = f"exists, its revision is {revision}", f"update(key, value, revision={revision})"
+    state, hint = f"exists, its revision is {revision}", f"update(key, value, revision={revision})"
     if revision is None:
-        told = "is written and removed by others all the time", "create it again later"
+        state, hint = "is written and removed by others all the time", "create it again later"
     failure = KeyExistsError(
-        f"bucket {bucket}: key {key!r} {told[0]}",
+        f"bucket {bucket}: key {key!r} {state}",
         code=error.code,
         err_code=error.err_code,
         description=error.description,
-        hint=f"{told[1]}, or put() to write over it",
+        hint=f"{hint}, or put() to write over it",
         retryable=revision is None,
     )
     failure.bucket, failure.key = bucket, key
@@ -131,16 +170,16 @@ def _wrong_revision(
     bucket: str, record: Record, error: WrongLastSequenceError
 ) -> WrongRevisionError:
     is_now = "" if error.last_seq is None else f", it is {error.last_seq}"
-    told = f"the newest revision of key {record.key!r} is not {record.revision}{is_now}"
-    hint = "somebody wrote it in between: get(key, consistent=True), decide again, update"
+    problem = f"the newest revision of key {record.key!r} is not {record.revision}{is_now}"
+    hint = "another write came between: get(key, consistent=True), decide again, update"
     if record.guard:
-        told = (
+        problem = (
             f"key {record.key!r} was not written: the newest revision of its guard "
             f"{record.guard!r} is not {record.revision}{is_now}"
         )
-        hint = "somebody else may hold the guard by now"
+        hint = "another client may hold the guard by now"
     failure = WrongRevisionError(
-        f"bucket {bucket}: {told}",
+        f"bucket {bucket}: {problem}",
         code=error.code,
         err_code=error.err_code,
         description=error.description,
@@ -153,7 +192,7 @@ def _wrong_revision(
 
 
 def _what_to_change(bucket: str, record: Record, error: NatsStreamError) -> str:
-    """Return what makes room for a record that a bucket's configuration refuses."""
+    """Return the change of configuration that makes room for a refused record."""
     change = f"js.kv.update({bucket!r}, "
     if isinstance(error, MessageTooLargeError):
         return f"{change}max_value_size=...), or js.objects for large values"
@@ -165,10 +204,10 @@ def _what_to_change(bucket: str, record: Record, error: NatsStreamError) -> str:
     return error.hint if record.ttl is None else f"a ttl needs {change}limit_marker_ttl=60)"
 
 
-async def _why_nobody(
+async def _why_no_responders(
     stream: Stream, bucket: str, error: NoRespondersError
 ) -> NoRespondersError | BucketNotFoundError:
-    """Return what it means that no stream takes a key: the bucket is gone, or its leader."""
+    """Return why a key's subject has no responders: the bucket is gone, or has no leader."""
     try:
         await stream.info()
     except StreamNotFoundError as gone:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.bucket import Bucket
+    from natsstream.kv.key_value import KeyValue
     from natsstream.testing import NatsCluster, NatsNode
 
 
@@ -45,3 +46,8 @@ async def bucket_on(
             wait_for_leaders(js, monkeypatch)
         yield await js.kv.ensure(name, storage="memory", replicas=replicas, **fields)
         await js.kv.delete(name)
+
+
+def bucket_of(kv: KeyValue) -> Bucket:
+    """Return what a bucket's locks and mirrors stand on."""
+    return kv._bucket  # pyright: ignore[reportPrivateUsage]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from natsstream import Entry
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.kv.watch import Watch
 
 

@@ -1,8 +1,7 @@
-"""A local mirror of a bucket, as its users see it: reads from memory, writes through to the server.
+"""A local mirror of a bucket: reads from memory, writes through to the server.
 
-Law: nothing is cached that nobody asked for, and nothing is answered from a mirror that is not
-filled or has ended: what has ended it is raised. A deleted or expired key is not answered; of a key
-that is not mirrored nothing is said.
+Law: a mirror that is not filled, or has ended, answers nothing: it raises the error that ended it.
+A deleted or expired key has no entry, and a key that the filters leave out is an error.
 """
 
 from __future__ import annotations
@@ -11,58 +10,65 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Iterator
 from types import TracebackType
-from typing import Self, TypeGuard
+from typing import Generic, Self, TypeGuard
 
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import CodecError, RequestTimeoutError, UsageError
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.changes import ChangeReader
-from natsstream.kv.cache.feed import ChangeFeed
 from natsstream.kv.cache.sync import CacheOptions, CacheSync
-from natsstream.kv.entry import Entry, readable
+from natsstream.kv.codecs import T
+from natsstream.kv.entry import Entry, decoded, readable
+from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.leases import now_ns
-from natsstream.kv.plain import PlainBucket
-from natsstream.publish.outgoing import Payload
 from natsstream.publish.schedule import Ttl
 from natsstream.units import NS_PER_SECOND
 
 _SEEN_TIMEOUT_S = 5.0
 
 
-class CachedKeyValue:
+class CachedKeyValue(Generic[T]):
     """A bucket that is read from memory; made by `KeyValue.cached`, used with `async with`.
 
+    Every method raises the error that has ended the mirror, such as `CacheFullError` or
+    `BucketNotFoundError`, and `UsageError` outside of the block.
+
     Attributes:
-        plain: The bucket itself.
-        name: Its name.
+        name: The bucket's name.
     """
 
     def __init__(
-        self, bucket: PlainBucket, filters: tuple[str, ...], options: CacheOptions
+        self,
+        bucket: Bucket,
+        form: ValueFormat[T],
+        filters: tuple[str, ...],
+        options: CacheOptions,
     ) -> None:
-        self.plain: PlainBucket = bucket
         self.name: str = bucket.name
+        self._bucket = bucket
+        self._form = form
         self._filters = filters
         self._timeout_s = options.timeout_s
-        self._keeper = CacheSync(bucket, filters, options)
-        self._contents = self._keeper.contents
+        self._sync = CacheSync(bucket, filters, options)
+        self._contents = self._sync.contents
         self._is_entered = False
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        """Fill the mirror; returns when it has all that the bucket held.
+        """Fill the mirror; returns when it has all that the bucket holds.
 
         Raises:
             CacheFullError: The bucket does not fit into `max_bytes`.
-            BucketNotFoundError: There is no such bucket.
+            BucketNotFoundError: The bucket does not exist.
             RequestTimeoutError: It was not filled within `timeout`.
-            NatsStreamError: What a watch raises.
+            NatsStreamError: As for a watch.
         """
         if self._is_entered or self._is_closed:
             raise UsageError("a mirror is entered once", hint="call kv.cached() again")
         self._is_entered = True
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._keeper.fill()
+                await self._sync.fill()
             self._check()
         except TimeoutError:
             await self.close()
@@ -86,91 +92,65 @@ class CachedKeyValue:
         await self.close()
 
     async def close(self) -> None:
-        """Follow no more and free everything; closing twice is fine."""
+        """Stop following the bucket and free everything; closing twice is fine."""
         self._is_closed = True
-        await self._keeper.close()
+        await self._sync.close()
 
     # Reading, from memory.
 
-    def get(self, key: str) -> Entry | None:
-        """Return the entry of a key, or None where it has no value.
+    def get(self, key: str) -> Entry[T] | None:
+        """Return the entry of a key, or None if the key has no value.
 
         Raises:
-            KeyNameError: It is no legal key.
+            KeyNameError: The key is not legal.
             UsageError: The filters leave the key out; or the block was left, or not entered yet.
-            CodecError: The value is not of the bucket's codec's form, as `KeyValue.get` raises.
-            NatsStreamError: What has ended the mirror, such as CacheFullError.
+            CodecError: The value cannot be decoded.
 
-        Cost: a look into a dictionary.
+        Cost: a look into a dictionary; in a typed bucket, decoding the value.
         """
-        self._check()
-        entry = self.find(key) if _is_text(key) else None
-        if entry is None and not self.plain.is_among(key, *self._filters):
+        entry = self._find(key) if _is_text(key) else None
+        if entry is None and not self._bucket.is_among(key, self._filters):
             raise UsageError(
                 f"key {key!r} is not mirrored: the filters are {', '.join(self._filters)}",
-                hint="ask the bucket itself, or give a filter to cached() that has the key",
+                hint="read the bucket itself, or give a filter to cached() that has the key",
             )
-        return None if entry is None else readable(entry)
+        return None if entry is None else readable(decoded(entry, self._form))
 
     def keys(self) -> list[str]:
-        """Return the keys that have a value, the one that was written longest ago first.
+        """Return the keys that have a value, in the order of their revisions.
 
-        A key whose value can not be decoded is among them; one that can not be decoded itself is
-        not. `unreadable` tells of both.
+        A key whose value cannot be decoded is among them. A key that cannot be decoded itself is
+        not. `unreadable` has the errors of both.
 
-        Raises:
-            NatsStreamError: What has ended the mirror.
-
-        Cost: the list, and a look at each key with a life time of its own.
+        Cost: the list, and a look at each key with a ttl of its own.
         """
         return list(self._live())
 
-    def items(self) -> list[tuple[str, Entry]]:
-        """Return the keys with their entries, the one that was written longest ago first.
+    def items(self) -> list[tuple[str, Entry[T]]]:
+        """Return the keys with their entries, in the order of their revisions.
 
-        Raises:
-            CodecError: A value is not of the bucket's codec's form, as `KeyValue.entries` raises;
-                `get` answers for each of the others.
-            NatsStreamError: What has ended the mirror.
+        An entry whose value cannot be decoded has its `error` set.
 
-        Cost: as for `keys`.
+        Cost: as for `keys`; in a typed bucket, decoding all values.
         """
-        return [(key, readable(entry)) for key, entry in self._live().items()]
-
-    def all_items(self) -> list[tuple[str, Entry]]:
-        """Return what `items` returns; what can not be decoded comes as an `UnreadableEntry`.
-
-        Raises:
-            NatsStreamError: What has ended the mirror.
-
-        Cost: as for `keys`.
-        """
-        return list(self._live().items())
+        return [(key, decoded(entry, self._form)) for key, entry in self._live().items()]
 
     @property
     def unreadable(self) -> tuple[CodecError, ...]:
-        """Why entries of the mirror can not be read, with keys; empty while everything can.
+        """The errors of keys and values that cannot be decoded; empty while all can.
 
-        Somebody wrote them without the bucket's codec. They end nothing: each is gone from here
-        when its key is written anew, deleted or expires.
+        Another program wrote them without the bucket's codec or format. An error goes when its key
+        is written again, is deleted or expires.
 
-        Cost: a look at each entry.
+        Cost: a look at each entry; in a typed bucket, decoding all values.
         """
         self._check()
-        return self._contents.unreadable(now_ns())
-
-    def find(self, key: str) -> Entry | None:
-        """Return what is mirrored of a key, an `UnreadableEntry` where it can not be decoded.
-
-        Raises:
-            NatsStreamError: What has ended the mirror.
-        """
-        self._check()
-        return self._contents.get(key, now_ns())
+        entries = self._contents.with_foreign(now_ns())
+        errors = (decoded(each, self._form).error for each in entries)
+        return tuple(each for each in errors if each is not None)
 
     def __contains__(self, key: object) -> bool:
-        self._check()
-        return _is_text(key) and self.find(key) is not None
+        return _is_text(key) and self._find(key) is not None
 
     def __len__(self) -> int:
         return len(self._live())
@@ -182,47 +162,46 @@ class CachedKeyValue:
 
     @property
     def is_caught_up(self) -> bool:
-        """True when everything came that the bucket held when the block was entered."""
-        return self._keeper.is_filled
+        """True when the mirror has all that the bucket held on entering the block."""
+        return self._sync.is_filled
 
     @property
     def revision(self) -> int:
-        """The newest revision that came; everything up to it is in the mirror."""
+        """The newest revision received; everything up to it is in the mirror."""
         return self._contents.revision
 
     @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
-        return self.plain.is_connected
+        return self._bucket.is_connected
 
     @property
     def staleness(self) -> float:
-        """How many seconds old what is answered may be.
+        """How many seconds old the answers may be.
 
-        The server is looked at every 5 seconds. A look counts when all that the bucket held then
-        has come, and after a break when its keys were listed; so it goes up to 5 while all is well,
-        and on and on while the server is away or the mirror is behind. Before it is filled it is
-        infinite.
+        The mirror asks the server every 5 seconds what the bucket holds. When all of that has
+        arrived, the mirror is as new as that question; after a break, when the keys were listed
+        too. So staleness stays below about 5, and grows while the server is away or the mirror is
+        behind. It is infinite until the mirror is filled.
         """
         if not self.is_caught_up:
             return math.inf
-        return (now_ns() - self._keeper.freshness.known_ns) / NS_PER_SECOND
+        return (now_ns() - self._sync.freshness.known_ns) / NS_PER_SECOND
 
     @property
     def size_bytes(self) -> int:
-        """What the mirror takes in memory, about."""
+        """The memory of the mirror, about."""
         return self._contents.size_bytes
 
     async def wait_for(self, revision: int, *, timeout: float = _SEEN_TIMEOUT_S) -> None:
-        """Wait until the mirror has a revision: `rev = await kv.put(...)`, then it is read here.
+        """Wait until the mirror has a revision, such as the result of `kv.put`.
 
         Args:
-            revision: What a write returned, of a key that is mirrored.
+            revision: The revision of a mirrored key.
             timeout: Seconds to wait.
 
         Raises:
-            RequestTimeoutError: It did not come in time; its key may not be among the filters.
-            NatsStreamError: What has ended the mirror.
+            RequestTimeoutError: It did not arrive in time; the filters may leave its key out.
         """
         check_int(revision, "revision", minimum=0)
         check_seconds(timeout, "timeout")
@@ -231,100 +210,94 @@ class CachedKeyValue:
             raise RequestTimeoutError(
                 f"the mirror of bucket {self.name} has not seen revision {revision} within "
                 f"{timeout:g} s; it is at {self.revision}",
-                hint="a write of a key that the filters leave out never comes",
+                hint="writes of keys that the filters leave out do not arrive",
                 retryable=True,
             )
 
     async def resync(self) -> int:
-        """List the server's keys and drop what it has no more; return how many keys went.
+        """List the server's keys, drop all others, and return how many were dropped.
 
-        It is done by itself after a break. Call it where keys are removed without markers, as by a
-        purge of the stream.
+        The mirror does this itself after a break. Call it after keys were removed without markers,
+        as by a purge of the stream.
 
         Raises:
-            NatsStreamError: What `KeyValue.keys` raises.
+            NatsStreamError: As for `KeyValue.keys`.
 
         Cost: one listing of the mirrored keys.
         """
         self._check()
-        return await self._keeper.drop_missing()
+        return await self._sync.drop_missing()
 
-    def changes(self) -> AsyncGenerator[Entry]:
-        """Return what changes from this call on: the newest entry of each key, deletions too.
+    def changes(self) -> AsyncGenerator[Entry[T]]:
+        """Return the changes from this call on: the newest entry of each key, deletions too.
 
-        Use it as `async for entry in mirror.changes()`. Who is slow gets the newest entry of a key
-        and not those between, and nothing of a key that came and went meanwhile. So what waits is
-        never more than the mirror's keys. It ends with the mirror's block.
-
-        Raises:
-            CodecError: The entry is not of the bucket's codec's form; iterating again goes on
-                behind it.
-            NatsStreamError: What has ended the mirror.
-        """
-        return ChangeFeed(self.all_changes())
-
-    def all_changes(self) -> AsyncGenerator[Entry]:
-        """Return what `changes` returns; what can not be decoded comes as an `UnreadableEntry`.
-
-        Raises:
-            NatsStreamError: What has ended the mirror.
+        Use it as `async for entry in mirror.changes()`. A slow reader gets the newest entry of a
+        key, not those between, and no entry of a key that was created and deleted meanwhile. So the
+        backlog is never more than the mirror's keys. An entry that cannot be decoded has its
+        `error` set. The iteration ends with the mirror's block.
         """
         self._check()
-        return self._changes(self._keeper.changes.add())
+        return self._changes(self._sync.changes.add())
 
     # Writing, through to the server.
 
-    async def put(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value, wait until it is here, and return its revision; see `KeyValue.put`.
+    async def put(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value, wait until the mirror has it, and return its revision.
 
         Raises:
-            RequestTimeoutError: It was stored but has not come here in time (not retryable, the
+            RequestTimeoutError: It is stored but did not arrive here in time (not retryable, the
                 message has the revision), or the server did not answer.
-            NatsStreamError: What `KeyValue.put` raises, or what has ended the mirror.
+            NatsStreamError: As for `KeyValue.put`.
         """
-        self._check()
-        return await self._seen(key, await self.plain.put(key, value, ttl=ttl))
+        return await self._seen(key, await self._bucket.put(key, self._bytes(key, value), ttl=ttl))
 
-    async def create(self, key: str, value: Payload, *, ttl: Ttl | None = None) -> int:
-        """Store a value where the key has none, and wait until it is here.
+    async def create(self, key: str, value: T, *, ttl: Ttl | None = None) -> int:
+        """Store a value if the key has none, and wait until the mirror has it.
 
         Raises:
             KeyExistsError: The key has a value.
             NatsStreamError: As for `put`.
         """
-        self._check()
-        return await self._seen(key, await self.plain.create(key, value, ttl=ttl))
+        return await self._seen(
+            key, await self._bucket.create(key, self._bytes(key, value), ttl=ttl)
+        )
 
-    async def update(
-        self, key: str, value: Payload, *, revision: int, ttl: Ttl | None = None
-    ) -> int:
-        """Store a value over the expected revision, and wait until it is here.
+    async def update(self, key: str, value: T, *, revision: int, ttl: Ttl | None = None) -> int:
+        """Store a value if the newest revision is the expected one; wait until the mirror has it.
 
         Raises:
-            WrongRevisionError: Another revision is the newest.
+            WrongRevisionError: The newest revision is another one.
             NatsStreamError: As for `put`.
         """
-        self._check()
+        data = self._bytes(key, value)
         return await self._seen(
-            key, await self.plain.update(key, value, revision=revision, ttl=ttl)
+            key, await self._bucket.update(key, data, revision=revision, ttl=ttl)
         )
 
     async def delete(self, key: str, *, revision: int | None = None) -> int:
-        """Mark a key as deleted, and wait until that is here; raises as `put`."""
+        """Mark a key as deleted, and wait until the mirror has the marker; raises as `put`."""
         self._check()
-        return await self._seen(key, await self.plain.delete(key, revision=revision))
+        return await self._seen(key, await self._bucket.delete(key, revision=revision))
 
     async def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
-        """Mark a key as deleted, remove its history, and wait until that is here; as `put`."""
-        self._check()
-        return await self._seen(key, await self.plain.purge(key, revision=revision, ttl=ttl))
+        """Mark a key as deleted, remove its history, and wait until the mirror has the marker.
 
-    # How it is done.
+        Raises:
+            NatsStreamError: As for `put`.
+        """
+        self._check()
+        return await self._seen(key, await self._bucket.purge(key, revision=revision, ttl=ttl))
+
+    # Internals.
+
+    def _bytes(self, key: str, value: T) -> bytes:
+        self._check()
+        return self._form.to_bytes(value, bucket=self.name, key=key)
 
     async def _seen(self, key: str, revision: int) -> int:
-        if self.plain.is_among(key, *self._filters) and not await self._comes(
-            revision, _SEEN_TIMEOUT_S
-        ):
+        """Wait until the mirror has a written revision, and return that."""
+        is_mirrored = self._bucket.is_among(key, self._filters)
+        if is_mirrored and not await self._comes(revision, _SEEN_TIMEOUT_S):
             raise RequestTimeoutError(
                 f"key {key!r} of bucket {self.name} is written as revision {revision}, which the "
                 f"mirror has not seen within {_SEEN_TIMEOUT_S:g} s; it is at {self.revision}",
@@ -336,31 +309,35 @@ class CachedKeyValue:
         try:
             async with asyncio.timeout(timeout_s):
                 while self.revision < revision:
-                    await self._keeper.arrivals.wait(revision)
+                    await self._sync.arrivals.wait(revision)
                     self._check()
         except TimeoutError:
             return self.revision >= revision
         return True
 
-    async def _changes(self, reader: ChangeReader) -> AsyncGenerator[Entry]:
+    async def _changes(self, reader: ChangeReader) -> AsyncGenerator[Entry[T]]:
         while True:
             while (entry := reader.take()) is not None:
-                yield entry
-            if self._is_closed and self._keeper.error is None:
+                yield decoded(entry, self._form)
+            if self._is_closed and self._sync.error is None:
                 return
             self._check()
             reader.wake.clear()
             await reader.wake.wait()
 
+    def _find(self, key: str) -> Entry | None:
+        self._check()
+        return self._contents.get(key, now_ns())
+
     def _live(self) -> dict[str, Entry]:
         self._check()
-        self._keeper.forget_expired()
+        self._sync.forget_expired()
         return self._contents.all()
 
     def _check(self) -> None:
-        if self._keeper.error is not None:
-            raise self._keeper.error.with_traceback(None)  # Else it would grow with each call.
-        if self._is_closed or not self._keeper.is_filled:
+        if self._sync.error is not None:
+            raise self._sync.error.with_traceback(None)  # Else it would grow with each call.
+        if self._is_closed or not self._sync.is_filled:
             state = "was left" if self._is_closed else "is not entered yet, or not filled"
             raise UsageError(
                 f"the mirror of bucket {self.name} {state}", hint="use it inside of `async with`"

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from natsstream.errors import CacheFullError, CodecError
-from natsstream.kv.entry import Entry, UnreadableEntry
+from natsstream.errors import CacheFullError
+from natsstream.kv.entry import Entry
 from natsstream.units import NS_PER_SECOND
 
 # What an entry takes besides its key and value, about.
@@ -55,7 +55,7 @@ class CacheContents:
         # Those with a life of their own.
         self._mortal: dict[str, None] = {}
         # Those whose keys can not be decoded, by what is stored: no key of the application's.
-        self._foreign: dict[str, UnreadableEntry] = {}
+        self._foreign: dict[str, Entry] = {}
         self._max_age_ns = 0
         self._clock: ServerClock | None = None
 
@@ -70,7 +70,7 @@ class CacheContents:
         Raises:
             CacheFullError: It would grow beyond its limit.
         """
-        if isinstance(entry, UnreadableEntry) and not entry.has_key:
+        if entry.error is not None and not entry.error.revision:
             self._take_foreign(entry)
             return False
         held = self._entries.get(entry.key)
@@ -94,13 +94,10 @@ class CacheContents:
         self._mortal.pop(key, None)
         return entry
 
-    def unreadable(self, now_ns: int) -> tuple[CodecError, ...]:
-        """Return why entries can not be read, those of foreign keys last."""
-        return tuple(
-            each.error
-            for each in (*self._entries.values(), *self._foreign.values())
-            if isinstance(each, UnreadableEntry) and not self._has_expired(each, now_ns)
-        )
+    def with_foreign(self, now_ns: int) -> list[Entry]:
+        """Return the entries that have not expired, those of foreign keys last."""
+        entries = (*self._entries.values(), *self._foreign.values())
+        return [each for each in entries if not self._has_expired(each, now_ns)]
 
     def get(self, key: str, now_ns: int) -> Entry | None:
         """Return a key's entry; None where it has none, or it has expired by now."""
@@ -143,7 +140,7 @@ class CacheContents:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _take_foreign(self, entry: UnreadableEntry) -> None:
+    def _take_foreign(self, entry: Entry) -> None:
         held = self._foreign.get(entry.key)
         if held is not None and held.revision >= entry.revision:
             return
@@ -182,4 +179,4 @@ class CacheContents:
 def _size_bytes(entry: Entry) -> int:
     # A foreign key may be no UTF-8.
     key_bytes = len(entry.key.encode(errors="surrogateescape"))
-    return key_bytes + len(entry.value) + _OVERHEAD_BYTES
+    return key_bytes + entry.nbytes + _OVERHEAD_BYTES

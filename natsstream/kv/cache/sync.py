@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.changes import Changes
 from natsstream.kv.cache.contents import CacheContents, ServerClock
 from natsstream.kv.cache.freshness import Freshness, LookAtServer
-from natsstream.kv.cache.revision_waiters import RevisionWaiters
 from natsstream.kv.entry import Entry
+from natsstream.kv.formats import RAW
 from natsstream.kv.locks.leases import now_ns
-from natsstream.kv.plain import PlainBucket
-from natsstream.kv.watch import Watch
+from natsstream.kv.watch import Watch, WatchOptions
 from natsstream.read.read_events import Recreated
 from natsstream.units import NS_PER_SECOND
 
@@ -51,6 +51,34 @@ class CacheOptions:
         check_seconds(self.look_every_s, "look_every")
 
 
+class RevisionWaiters:
+    """Those who wait for revisions."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[None], int] = {}
+
+    async def wait(self, revision: int) -> None:
+        """Return when the revision has come, or the mirror has ended."""
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[woken] = revision
+        try:
+            await woken
+        finally:
+            del self._waiting[woken]
+
+    def reach(self, revision: int) -> None:
+        """Wake those who wait for this revision or an older one."""
+        for woken, wanted in self._waiting.items():
+            if wanted <= revision and not woken.done():
+                woken.set_result(None)
+
+    def end(self) -> None:
+        """Wake all."""
+        for woken in self._waiting:
+            if not woken.done():
+                woken.set_result(None)
+
+
 class CacheSync:
     """Keeps one mirror.
 
@@ -68,9 +96,7 @@ class CacheSync:
         is_filled: True when all came that the bucket held at the beginning.
     """
 
-    def __init__(
-        self, bucket: PlainBucket, filters: tuple[str, ...], options: CacheOptions
-    ) -> None:
+    def __init__(self, bucket: Bucket, filters: tuple[str, ...], options: CacheOptions) -> None:
         self.contents: CacheContents = CacheContents(options.max_bytes)
         self.freshness: Freshness = Freshness(now_ns())
         self.changes: Changes = Changes()
@@ -80,7 +106,8 @@ class CacheSync:
         self._bucket = bucket
         self._filters = filters
         self._look_every_s = options.look_every_s
-        self._watch: Watch = bucket.watch(*filters)
+        # One value that cannot be decoded is no reason to lose all others.
+        self._watch: Watch = bucket.watch(filters, RAW, WatchOptions(on_unreadable="hand_out"))
         self._tasks: list[asyncio.Task[None]] = []
         self._must_look = asyncio.Event()
         self._last_look = LookAtServer(0, now_ns())
@@ -117,7 +144,7 @@ class CacheSync:
         """Drop the keys that the server has no more; return how many these are."""
         breaks = self._watch.report.resumes
         horizon = (await self._bucket.status()).revision
-        keys = self._bucket.keys(*self._filters, on_unreadable="leave_out")
+        keys = self._bucket.keys(self._filters, raises=False)
         there = [key async for key in keys]
         missing = self.contents.missing(there, horizon)
         for entry in missing:
@@ -131,10 +158,7 @@ class CacheSync:
         """Take in what comes, until the watch is closed."""
         while True:
             with suppress(ConnectionLostError):
-                # One write that can not be read is no reason to lose all others.
-                batches = self._watch.batches(
-                    until_caught_up=not self.is_filled, on_unreadable="hand_out"
-                )
+                batches = self._watch.batches(until_caught_up=not self.is_filled)
                 async for batch in batches:
                     self._take(batch)
                 if self.is_filled:
@@ -155,7 +179,9 @@ class CacheSync:
     def _tell_gone(self, gone: Sequence[Entry]) -> None:
         """Tell of what went without a marker."""
         for each in gone:
-            entry = Entry(each.bucket, each.key, b"", each.revision, each.created_ns, "PURGE")
+            entry: Entry = Entry(
+                each.bucket, each.key, b"", each.revision, each.created_ns, "PURGE"
+            )
             self.changes.tell(entry, had_value=True)
 
     def _note_progress(self) -> None:

@@ -10,14 +10,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic
 
 from natsstream.arguments import check_callable, check_seconds
 from natsstream.errors import LockLostError, UsageError
+from natsstream.kv.bucket import Bucket
+from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry
+from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.key_follower import KeyFollower
 from natsstream.kv.locks.leases import Claim, Terms
 from natsstream.kv.locks.locks import Lock, LockOptions
-from natsstream.kv.plain import PlainBucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Leader:
     since: datetime
 
 
-class Election:
+class Election(Generic[T]):
     """An election on a key; made by `KeyValue.election`.
 
     Attributes:
@@ -43,19 +46,22 @@ class Election:
         candidate: What this candidate calls itself.
     """
 
-    def __init__(self, bucket: PlainBucket, name: str, *, candidate: str, terms: Terms) -> None:
+    def __init__(
+        self, bucket: Bucket, form: ValueFormat[T], name: str, *, candidate: str, terms: Terms
+    ) -> None:
         self.name: str = name
         self.candidate: str = candidate
         self._bucket = bucket
+        self._form = form
         self._terms = terms
-        self._term: Lock | None = None
+        self._term: Lock[T] | None = None
 
     @property
     def is_leader(self) -> bool:
         """Whether this candidate leads, for all that can be known here."""
         return self._term is not None and self._term.is_held
 
-    def lead(self, *, timeout: float | None = None) -> Lock:
+    def lead(self, *, timeout: float | None = None) -> Lock[T]:
         """Describe one term: `async with election.lead() as term` waits until elected, and leads.
 
         The block is cancelled when the leadership is lost, and raises LockLostError then. Leaving
@@ -76,10 +82,10 @@ class Election:
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
         options = LockOptions(self._terms, timeout, self.candidate, "cancel")
-        self._term = Lock(self._bucket, self.name, options)
+        self._term = Lock(self._bucket, self._form, self.name, options)
         return self._term
 
-    async def run(self, work: Callable[[Lock], Awaitable[object]]) -> None:
+    async def run(self, work: Callable[[Lock[T]], Awaitable[object]]) -> None:
         """Campaign, and work whenever elected, until the work returns by itself.
 
         Work that is under way when the leadership is lost is cancelled, and begun anew with the

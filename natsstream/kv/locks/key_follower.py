@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Self
 
 from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.entry import Entry
-from natsstream.kv.plain import PlainBucket
-from natsstream.kv.watch import Watch
+from natsstream.kv.formats import RAW
+from natsstream.kv.watch import Watch, WatchOptions
 
 
 class KeyFollower:
@@ -24,10 +25,10 @@ class KeyFollower:
         count: How many came.
     """
 
-    def __init__(self, bucket: PlainBucket, key: str) -> None:
+    def __init__(self, bucket: Bucket, key: str) -> None:
         self.latest: Entry | None = None
         self.count: int = 0
-        self._watch: Watch = bucket.watch(key)
+        self._watch: Watch = bucket.watch((key,), RAW, WatchOptions())
         self._news = asyncio.Event()
         self._error: NatsStreamError | None = None
         self._task: asyncio.Task[None] | None = None

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from natsstream.arguments import check_seconds, check_text, described
 from natsstream.errors import ConfigError, ProtocolError
 from natsstream.fields import Fields
-from natsstream.kv.buckets.status import BucketStatus
+from natsstream.kv.status import BucketStatus
 from natsstream.units import NS_PER_SECOND
 
 TTL_S = 10.0

@@ -22,9 +22,9 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.entry import Entry
 from natsstream.kv.locks.leases import Claim, Lease, Terms, begun, now_ns
-from natsstream.kv.plain import PlainBucket
 from natsstream.streams.endings import Endings, endings_of
 
 _CLEAN_UP_S = 2.0
@@ -44,8 +44,8 @@ class LockKey:
         endings: Carries out what removes the key, also when its caller is cancelled meanwhile.
     """
 
-    def __init__(self, bucket: PlainBucket, name: str, claim: Claim, terms: Terms) -> None:
-        self.bucket: PlainBucket = bucket
+    def __init__(self, bucket: Bucket, name: str, claim: Claim, terms: Terms) -> None:
+        self.bucket: Bucket = bucket
         self.name: str = name
         self.terms: Terms = terms
         self.endings: Endings = endings_of(bucket.stream)

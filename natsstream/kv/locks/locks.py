@@ -12,16 +12,17 @@ import asyncio
 import uuid
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self
+from typing import Generic, Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
-from natsstream.kv.buckets.status import BucketStatus
+from natsstream.kv.bucket import Bucket
+from natsstream.kv.codecs import T
+from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.acquisition import Acquisition
 from natsstream.kv.locks.lease_renewer import LeaseRenewer
 from natsstream.kv.locks.leases import Claim, Lease, Terms, check_bucket, now_ns
 from natsstream.kv.locks.lock_key import LockKey
-from natsstream.kv.plain import PlainBucket
-from natsstream.publish.outgoing import Payload
+from natsstream.kv.status import BucketStatus
 
 _RETRY_S = 0.1
 
@@ -43,7 +44,7 @@ class LockOptions:
     on_loss: Literal["cancel", "tell"]
 
 
-class Lock:
+class Lock(Generic[T]):
     """A lock on a key that expires; made by `KeyValue.lock`, held in its `async with` block.
 
     Attributes:
@@ -51,11 +52,14 @@ class Lock:
         holder: What this holder calls itself; others see it.
     """
 
-    def __init__(self, bucket: PlainBucket, name: str, options: LockOptions) -> None:
+    def __init__(
+        self, bucket: Bucket, form: ValueFormat[T], name: str, options: LockOptions
+    ) -> None:
         self.name: str = name
         self.holder: str = options.holder
         self._options = options
         self._bucket = bucket
+        self._form = form
         terms = options.terms
         claim = Claim(options.holder, uuid.uuid4().hex, terms.ttl_s)
         self._key = LockKey(bucket, name, claim, terms)
@@ -204,7 +208,7 @@ class Lock:
             raise self._given_back()
         return keeper.loss
 
-    async def put(self, key: str, value: Payload) -> int:
+    async def put(self, key: str, value: T) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision.
 
         The server itself compares: a holder that has lost the lock, even one that does not know it
@@ -218,13 +222,14 @@ class Lock:
         Cost: one round trip; one after the other, and after a renewal that is under way.
         """
         keeper = self._held()
+        data = self._form.to_bytes(value, bucket=self._bucket.name, key=key)
         while True:
             async with keeper.turn:
                 self.check()
                 lease = keeper.lease
                 try:
                     return await self._bucket.put_guarded(
-                        key, value, guard=self.name, revision=lease.revision
+                        key, data, guard=self.name, revision=lease.revision
                     )
                 except WrongRevisionError as error:
                     if not error.retryable and not self._key.is_unsure and not keeper.is_left:

@@ -14,6 +14,7 @@ from natsstream.errors import CodecError, NatsStreamError, RequestTimeoutError, 
 from natsstream.kv.cache.cached import CachedKeyValue
 from natsstream.kv.cache.sync import CacheOptions
 from natsstream.testing import FaultProxy
+from tests.support.buckets import bucket_of
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
 
@@ -32,7 +33,7 @@ async def kv(js: JetStream, stream_name: str) -> KeyValue:
 
 def looking_often(kv: KeyValue, *filters: str) -> CachedKeyValue:
     """Make a mirror that looks at the server ten times a second."""
-    return CachedKeyValue(kv, filters, CacheOptions(look_every_s=0.1))
+    return CachedKeyValue(bucket_of(kv), ns.RAW, filters, CacheOptions(look_every_s=0.1))
 
 
 async def test_what_is_hidden_by_a_break_is_never_answered_as_fresh(

@@ -20,7 +20,7 @@ from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from natsstream import JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.testing import NatsNode
 
 pytestmark = pytest.mark.asyncio

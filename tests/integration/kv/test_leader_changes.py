@@ -18,7 +18,7 @@ from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from natsstream import Entry, JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.testing import NatsCluster
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]

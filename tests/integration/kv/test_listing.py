@@ -17,7 +17,7 @@ from tests.support.watches import names, no_consumers_stay, told
 
 if TYPE_CHECKING:
     from natsstream import JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio

@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from natsstream.errors import LockLostError
 from natsstream.kv.locks import lock_key
+from tests.support.buckets import bucket_of
 from tests.support.eventually import eventually_async
 from tests.support.locks import give_back_patiently
 
@@ -222,7 +223,8 @@ async def test_who_is_cancelled_again_while_the_claim_is_taken_back_leaves_no_lo
     kv: KeyValue, monkeypatch: pytest.MonkeyPatch, cancels: int
 ) -> None:
     """The claim is stored when nobody waits for it any more."""
-    create, may_go = kv.create, asyncio.Event()
+    bucket, may_go = bucket_of(kv), asyncio.Event()
+    create = bucket.create
 
     async def stored_late(name: str, value: bytes, *, ttl: int) -> int:
         revision = await create(name, value, ttl=ttl)
@@ -230,7 +232,7 @@ async def test_who_is_cancelled_again_while_the_claim_is_taken_back_leaves_no_lo
         return revision
 
     lock = kv.lock("l", ttl=60)
-    monkeypatch.setattr(lock._bucket, "create", stored_late)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(bucket, "create", stored_late)
     task = asyncio.ensure_future(lock.__aenter__())
     await eventually_async(lambda: kv.get("l", consistent=True))
     await cancel(task, cancels)
@@ -258,14 +260,15 @@ async def test_who_is_cancelled_again_and_again_while_leaving_leaves_no_lock_beh
 async def test_a_claim_that_is_answered_too_late_is_removed_though_its_caller_is_cancelled(
     kv: KeyValue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    purge, is_removed, may_go = kv.purge, asyncio.Event(), asyncio.Event()
+    bucket, is_removed, may_go = bucket_of(kv), asyncio.Event(), asyncio.Event()
+    purge = bucket.purge
 
     async def held_up(key: str, **options: Any) -> int:
         is_removed.set()
         await may_go.wait()
         return await purge(key, **options)
 
-    monkeypatch.setattr(kv, "purge", held_up)
+    monkeypatch.setattr(bucket, "purge", held_up)
 
     def too_late(*_: object, **__: object) -> None:
         return None

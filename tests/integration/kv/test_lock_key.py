@@ -13,6 +13,7 @@ import pytest_asyncio
 from natsstream.errors import LockLostError, WrongRevisionError
 from natsstream.kv.locks.leases import Claim, make_terms
 from natsstream.kv.locks.lock_key import LockKey
+from tests.support.buckets import bucket_of
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -31,7 +32,7 @@ async def kv(js: JetStream, stream_name: str) -> KeyValue:
 
 
 def key_of(kv: KeyValue, claim_id: str) -> LockKey:
-    return LockKey(kv, "l", Claim("me", claim_id, 60), make_terms(60))
+    return LockKey(bucket_of(kv), "l", Claim("me", claim_id, 60), make_terms(60))
 
 
 async def test_a_key_is_claimed_over_the_marker_that_is_known(kv: KeyValue) -> None:
@@ -98,13 +99,14 @@ async def test_a_claim_that_is_left_twice_lets_the_loop_complain_of_nothing(
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     await kv.put("l", b"another's")
-    create, are_gone = kv.create, asyncio.Event()
+    bucket, are_gone = bucket_of(kv), asyncio.Event()
+    create = bucket.create
 
     async def refused_late(name: str, value: bytes, *, ttl: int) -> int:
         await are_gone.wait()
         return await create(name, value, ttl=ttl)
 
-    monkeypatch.setattr(kv, "create", refused_late)
+    monkeypatch.setattr(bucket, "create", refused_late)
     key, before = key_of(kv, "a"), asyncio.all_tasks()
 
     await begin_and_leave(key.take(LIMIT_S))

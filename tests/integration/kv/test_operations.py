@@ -15,7 +15,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from natsstream.kv.doors import writes
+from natsstream.kv import bucket
 from tests.support.buckets import bucket_on
 from tests.support.eventually import eventually_async
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from natsstream import PubAck
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
 
 pytestmark = pytest.mark.asyncio
 
@@ -191,7 +191,7 @@ async def test_create_gives_up_on_a_key_that_others_remove_and_write_all_the_tim
         return await publish(self, subject, *args, **how)
 
     monkeypatch.setattr(JetStream, "publish", publish_behind_a_marker)
-    monkeypatch.setattr(writes, "_CREATE_S", 0.1)
+    monkeypatch.setattr(bucket, "_CREATE_S", 0.1)
     with pytest.raises(KeyExistsError, match="all the time") as caught:
         await kv.create("a", b"1")
 

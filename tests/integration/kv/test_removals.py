@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from natsstream import PubAck
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
 
 pytestmark = pytest.mark.asyncio
 

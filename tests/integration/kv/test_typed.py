@@ -152,7 +152,7 @@ async def test_a_watch_hands_out_bad_values_where_it_is_told_to(kv: KeyValue) ->
         assert watch.is_caught_up
     assert [entry.key for entry in entries] == ["a", "b", "c"]
     assert [entry.error is None for entry in entries] == [True, False, True]
-    assert entries[1].plain.value == b"{oops"
+    assert entries[1].data == b"{oops"
     with pytest.raises(ValueDecodeError):
         _ = entries[1].value
     assert entries[2].is_deleted
@@ -177,7 +177,7 @@ async def test_a_typed_view_needs_both_functions(kv: KeyValue) -> None:
         kv.typed(encode)
     with pytest.raises(ConfigError, match="decode"):
         kv.typed(ns.JSON, decode)
-    with pytest.raises(ConfigError, match="encode/decode can not write 'no car'"):
+    with pytest.raises(ConfigError, match="encode/decode cannot write 'no car'"):
         await kv.typed(encode, decode).put("a", "no car")  # pyright: ignore[reportArgumentType] - That is the point.
     with pytest.raises(ConfigError, match="on_unreadable"):
         kv.typed(ns.JSON).watch(on_unreadable="skip")  # pyright: ignore[reportArgumentType] - That is the point.
@@ -233,3 +233,41 @@ async def test_a_typed_bucket_has_the_plain_ones_calls(kv: KeyValue) -> None:
     with pytest.raises(StreamRecreatedError):
         async with typed.watch(resume_after=place[0], created_ns=1):
             pass
+
+
+async def test_a_typed_bucket_has_locks_elections_and_status(
+    js: JetStream, stream_name: str
+) -> None:
+    plain = await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
+    cars = plain.typed(encode, decode)
+    async with cars.lock("l") as lock:
+        assert await lock.put("a", Car("Ape", 3)) > lock.token
+        with pytest.raises(ConfigError):
+            await lock.put("a", "no car")  # pyright: ignore[reportArgumentType] - That is the point.
+    async with cars.election("e", candidate="me").lead() as term:
+        await term.put("b", Car("Bus", 6))
+    assert [(each.key, each.value.wheels) async for each in cars.entries()] == [("a", 3), ("b", 6)]
+    assert (await cars.status()).history == 1
+
+
+async def test_a_codec_lies_between_the_format_and_the_server(kv: KeyValue) -> None:
+    for cars in (
+        kv.typed(encode, decode).with_codec(values=ns.Base64Values(), keys=ns.Base64Keys()),
+        kv.with_codec(values=ns.Base64Values(), keys=ns.Base64Keys()).typed(encode, decode),
+    ):
+        await cars.put("a b", Car("Ape", 3))
+        entry = await cars.get("a b")
+        assert entry is not None
+        assert (entry.value, entry.data) == (Car("Ape", 3), encode(Car("Ape", 3)))
+        raw = await cars.typed(ns.RAW).get("a b")
+        assert raw is not None
+        assert raw.value == entry.data
+
+
+async def test_a_typed_watch_without_values_has_none_to_ask_for(kv: KeyValue) -> None:
+    await kv.put("a", b"1")
+    async with kv.typed(ns.JSON).watch(meta_only=True) as watch:
+        entry = await anext(watch)
+    assert (entry.key, entry.data, entry.error) == ("a", b"", None)
+    with pytest.raises(UsageError, match="headers"):
+        _ = entry.value

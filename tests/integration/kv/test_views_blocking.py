@@ -72,7 +72,7 @@ def test_changes_of_a_mirror_without_async(kv: blocking.KeyValue) -> None:
         mirror.delete("a")
         assert next(changes).is_deleted
         assert len(mirror) == 0
-        assert mirror.plain.staleness < 60
+        assert mirror.staleness < 60
         kv.put("b", b"{oops")
         assert next(changes).error is not None
         with pytest.raises(ValueDecodeError):

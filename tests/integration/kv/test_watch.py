@@ -29,7 +29,7 @@ from tests.support.watches import (
 
 if TYPE_CHECKING:
     from natsstream import JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
 
 pytestmark = pytest.mark.asyncio
 

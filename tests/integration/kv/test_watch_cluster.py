@@ -15,7 +15,7 @@ from tests.support.watches import fold, initial, names, take
 
 if TYPE_CHECKING:
     from natsstream import Connection, JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.testing import NatsCluster
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]

@@ -19,7 +19,7 @@ from tests.support.watches import fold, initial, no_consumers_stay, take
 
 if TYPE_CHECKING:
     from natsstream import Entry, JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
     from natsstream.kv.watch import Watch
 
 pytestmark = pytest.mark.asyncio

@@ -17,7 +17,7 @@ from tests.support.watches import fold, no_consumers_stay
 
 if TYPE_CHECKING:
     from natsstream import Entry, JetStream
-    from natsstream.kv.bucket import KeyValue
+    from natsstream.kv.key_value import KeyValue
 
 pytestmark = pytest.mark.asyncio
 

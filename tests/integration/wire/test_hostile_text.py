@@ -220,10 +220,6 @@ class World:
                 return bucket
             case "CachedKeyValue":
                 return await stack.enter_async_context(bucket.cached())
-            case "TypedKeyValue":
-                return bucket.typed(bytes, bytes)
-            case "TypedCachedKeyValue":
-                return await stack.enter_async_context(bucket.typed(bytes, bytes).cached())
             case "Lock":
                 return await stack.enter_async_context(bucket.lock("lock", ttl=5))
             case _:

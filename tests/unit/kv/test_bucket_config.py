@@ -13,7 +13,7 @@ from natsstream import BucketConfig, Placement, Republish, StreamConfig, StreamS
 from natsstream.api.settings.mapping import SubjectTransform
 from natsstream.api.settings.source import ExternalStream
 from natsstream.errors import BucketNameError, ConfigError
-from natsstream.kv.buckets.conventions import BUCKET
+from natsstream.kv.conventions import BUCKET
 
 MINUTE_NS = 60_000_000_000
 

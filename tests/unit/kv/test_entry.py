@@ -7,6 +7,7 @@ import pytest
 from natsstream.api.message import Message
 from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.entry import Operation, entry_of, operation_of
+from natsstream.kv.formats import RAW
 
 _PLACE = BucketSubjects("b", "KV_b", "$KV.b.", "$KV.b.")
 
@@ -37,7 +38,7 @@ def test_an_operation_is_what_nats_go_reads(headers: str, operation: Operation) 
 
 
 def test_an_entry_has_the_nanoseconds_and_the_empty_value() -> None:
-    entry = entry_of(_PLACE, _message())
+    entry = entry_of(_PLACE, _message(), RAW)
 
     assert (entry.key, entry.value, entry.revision) == ("a.b", b"", 7)
     assert entry.created_ns == 1_795_337_866_061_877_851

@@ -6,8 +6,7 @@ import pytest
 
 import natsstream as ns
 from natsstream.errors import ConfigError, ValueDecodeError
-from natsstream.kv.entry import Entry
-from natsstream.kv.typed.typed_entry import decoded
+from natsstream.kv.entry import Entry, decoded
 
 
 @pytest.mark.parametrize("stored", [b"", b"\xff", b"NaN", b"[1", b"{}{}"])

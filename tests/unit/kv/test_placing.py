@@ -9,8 +9,7 @@ import pytest
 from natsstream import BucketConfig, StreamSource
 from natsstream.api.settings.mapping import SubjectTransform
 from natsstream.api.settings.source import ExternalStream
-from natsstream.kv.bucket_subjects import BucketSubjects
-from natsstream.kv.buckets.placing import place_of
+from natsstream.kv.bucket_subjects import BucketSubjects, subjects_of
 
 HERE, HUB = "$JS.API", "$JS.hub.API"
 EXTERNAL = ExternalStream(api=HUB)
@@ -41,14 +40,14 @@ def test_keys_are_read_here_and_written_where_they_are_kept(
     config = BucketConfig(name="b", **fields).to_stream()
     held = type(config).from_json(config.to_json())
 
-    assert prefixes(place_of(held, api_prefix)) == (read, write)
+    assert prefixes(subjects_of(held, api_prefix)) == (read, write)
 
 
 def test_mirror_of_a_mirror_is_placed_by_its_origin() -> None:
     origin = BucketSubjects("b", "KV_b", "$KV.a.", f"{HUB}.$KV.a.")
     config = BucketConfig(name="c", mirror=StreamSource(name="b")).to_stream()
 
-    assert prefixes(place_of(config, HERE, origin)) == ("$KV.a.", f"{HUB}.$KV.a.")
+    assert prefixes(subjects_of(config, HERE, origin)) == ("$KV.a.", f"{HUB}.$KV.a.")
 
 
 def test_mirror_that_maps_its_subjects_is_read_under_the_mapped_ones() -> None:
@@ -56,4 +55,4 @@ def test_mirror_that_maps_its_subjects_is_read_under_the_mapped_ones() -> None:
     mirror = StreamSource(name="a", transforms=[mapping])
     config = BucketConfig(name="b", mirror=mirror).to_stream()
 
-    assert prefixes(place_of(config, HERE)) == ("$KV.b.", "$KV.a.")
+    assert prefixes(subjects_of(config, HERE)) == ("$KV.b.", "$KV.a.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream.errors import ConfigError, UnavailableError
-from natsstream.kv.buckets.bucket_listing import BucketListing
+from natsstream.kv.manager import BucketListing
 from natsstream.objects.manager import ObjectStoreListing
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from natsstream.api.cluster_info import SourceInfo
 from natsstream.api.stream_info import StreamInfo
-from natsstream.kv.buckets.config import BucketConfig
+from natsstream.kv.config import BucketConfig
 from natsstream.streams.views.status import ViewStatus
 from natsstream.units import NS_PER_SECOND, duration_ns
 

@@ -17,7 +17,7 @@ from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
-from natsstream.kv.buckets.conventions import (
+from natsstream.kv.conventions import (
     BUCKET,
     DEFAULTS,
     HISTORY_MAX,
