@@ -139,7 +139,7 @@ def batches(url: str, rounds: int, tell: Tell) -> list[Row]:
 
 
 def request(url: str, rounds: int, tell: Tell) -> list[Row]:
-    """Requests one after the other: how long half of them and 99 in 100 take."""
+    """Latency of requests, one after the other: the 50th and the 99th percentile."""
 
     def run(name: str) -> Figure:
         return measure(python(f"{_SUBJECTS}.requesters", name, url, "ask.me", str(REQUESTS)))
@@ -149,7 +149,7 @@ def request(url: str, rounds: int, tell: Tell) -> list[Row]:
 
 
 def memory(url: str, rounds: int, tell: Tell) -> list[Row]:
-    """Largest resident size over ten times as many messages."""
+    """Largest resident size of a reader, for ten times as many messages."""
     few, many = MEMORY_MESSAGES
     asyncio.run(fill(url, "MEMORY", many, {}))
     lines: list[Row] = []

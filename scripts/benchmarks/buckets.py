@@ -1,4 +1,4 @@
-"""The bench of key-value buckets: the same deeds by four clients, on buckets filled before."""
+"""The bench of key-value buckets: the same calls by four clients, on buckets filled before."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEEDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How much is done in a round.
+    """The sizes of a round.
 
     Attributes:
         calls: Gets, and puts, one after the other.

@@ -1,4 +1,4 @@
-"""The bench of object stores: one large object put and got by three clients, in memory stores."""
+"""The bench of object stores: one large object, put and read by three clients, in memory stores."""
 
 from __future__ import annotations
 

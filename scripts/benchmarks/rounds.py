@@ -68,7 +68,7 @@ def python(module: str, *args: str) -> list[str]:
 
 
 def run(command: Sequence[str]) -> str:
-    """Run a program to its end and return what it says."""
+    """Run a program to its end and return its output."""
     done = subprocess.run(  # noqa: S603 - our own programs, and the pinned tools.
         command, capture_output=True, text=True, timeout=_SUBJECT_TIMEOUT_S, check=False
     )
@@ -80,7 +80,7 @@ def run(command: Sequence[str]) -> str:
 def interleave(
     subjects: Sequence[str], rounds: int, run: Callable[[str], Figure], tell: Callable[[str], None]
 ) -> dict[str, list[Figure]]:
-    """Run every subject once a round, so that a noisy minute meets all of them."""
+    """Run every subject once a round, so that a noisy minute hits all of them."""
     figures: dict[str, list[Figure]] = {subject: [] for subject in subjects}
     for number in range(1, rounds + 1):
         for subject in subjects:
@@ -93,6 +93,6 @@ def interleave(
 def ratios(
     figures: Mapping[str, Sequence[Figure]], subject: str, base: str, of: str = "rate"
 ) -> Spread:
-    """Return what a subject has of something, divided by what the base has in the same round."""
+    """Return the ratio of a subject to its base, round by round."""
     pairs = zip(figures[subject], figures[base], strict=True)
     return Spread.of([getattr(each, of) / getattr(other, of) for each, other in pairs])

@@ -33,7 +33,7 @@ def checksum_of(stream: str, count: int) -> int:
 
 
 async def make_empty(url: str, stream: str, **allowed: bool) -> None:
-    """Make a stream anew, without messages, with what `allowed` names of `StreamConfig`."""
+    """Create an empty stream, with fields of `StreamConfig`; delete an existing one first."""
     async with ns.connect(url) as js:
         if stream in [name async for name in js.streams.names()]:
             await js.streams.delete(stream)
@@ -46,7 +46,7 @@ def key_of(number: int) -> str:
 
 
 async def fill_bucket(url: str, bucket: str, *, keys: int, revisions: int = 1) -> None:
-    """Make a bucket with so many keys, and so many revisions of each."""
+    """Make a bucket with `keys` keys and `revisions` revisions of each."""
     async with ns.connect(url) as js:
         await js.kv.ensure(bucket, history=revisions)
         value = b"x" * PAYLOAD_BYTES

@@ -16,7 +16,7 @@ _RATE = re.compile(r"stats: ([0-9,]+) msgs/sec")
 
 @functools.cache
 def tool(name: str) -> str:
-    """Return the path of a tool that `scripts/tools` makes, made if need be."""
+    """Return the path of a tool that `scripts/tools` builds, built on first use."""
     return run([str(_ROOT / "scripts" / "tools"), name]).strip()
 
 

@@ -224,7 +224,7 @@ async def natsrpy_keys(url: str, bucket: str, count: int) -> Figure:
 
 
 def _whole(seen: int, count: int) -> int:
-    """Return how many were seen: a client that is fast because it leaves some out is not."""
+    """Return the number of keys seen; a client that leaves some out fails."""
     if seen != count:
         raise RuntimeError(f"{seen} keys of {count}")
     return seen

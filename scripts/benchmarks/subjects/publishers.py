@@ -17,7 +17,7 @@ _WINDOW = 4_096
 
 
 async def publisher(url: str, stream: str, count: int) -> Figure:
-    """Ours, `publisher.send`, the future of each ack kept until it is there."""
+    """Ours, `publisher.send`, the future of each ack kept until it is done."""
     import natsstream as ns
 
     async with ns.connect(url) as js:

@@ -57,7 +57,7 @@ async def _ask(request: Callable[[], Awaitable[object]], count: int) -> Figure:
 
 @asynccontextmanager
 async def _responder(url: str, subject: str) -> AsyncGenerator[None]:
-    """Answer with the same few lines of asyncio, whoever asks."""
+    """Answer every client with the same few lines of asyncio."""
     host, _, port = url.rpartition("//")[2].partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(b'CONNECT {"verbose":false}\r\nSUB %b 1\r\nPING\r\n' % subject.encode())

@@ -1,4 +1,4 @@
-"""Measuring inside of a subject's process, and running the one that the command line names."""
+"""Measures inside the process of a subject, and runs the one that the command line names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scripts.benchmarks.rounds import Figure
 _DEADLINE_S = 240.0
 
 Subjects: TypeAlias = Mapping[str, Callable[[str, str, int], Awaitable[Figure]]]
-"""By name: what moves `count` messages of a stream (url, stream, count) and returns the figure."""
+"""By name: functions of (url, stream, count) that move `count` messages and return the figure."""
 
 
 class Stopwatch:
