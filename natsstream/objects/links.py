@@ -96,7 +96,7 @@ async def link_object(meta_store: MetaStore, name: str, target: str | ObjectInfo
         target_store = await meta_store.of_store(bucket)
     live = (await target_store.read(target_name)).readable().live
     if live is None:
-        raise ObjectNotFoundError(f"{where}: there is no such object")
+        raise ObjectNotFoundError(f"{where}: the target does not exist")
     if live.link is not None:
         raise ObjectLinkError(
             f"{where}: the target is a link itself",

@@ -132,7 +132,7 @@ class ObjectReader:
             size: How many; -1 is all that are left, in memory.
 
         Raises:
-            ConfigError: `size` is no such number.
+            ConfigError: `size` is no whole number from -1 on.
             NatsStreamError: As for iterating.
         """
         return await self._explained(self._opened().read(size))

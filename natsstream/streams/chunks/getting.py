@@ -126,7 +126,7 @@ class ChunkReader:
             size: How many; -1 is all that are left, in memory.
 
         Raises:
-            ConfigError: `size` is no such number.
+            ConfigError: `size` is no whole number from -1 on.
             NatsStreamError: As for iterating.
         """
         check_int(size, "size", minimum=-1)

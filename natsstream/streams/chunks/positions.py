@@ -85,7 +85,7 @@ class SequenceSearch:
         """Learn the count from the guess on, which is not the wanted one.
 
         Returns:
-            True if there is another guess; False if there is no such sequence.
+            True if there is another guess; False if no sequence fits.
         """
         if count < self._wanted:
             self._late, self._late_count = self.guess, count
