@@ -43,7 +43,7 @@ PURE = {
     ns.StreamRange,  # Names of columns; what it reads is described by `Stream.read`.
 }
 # A place on this machine, and text that has its own type.
-NOT_SENT = {"path", "columns", "kinds", "since", "head", "pointed"}
+NOT_SENT = {"path", "columns", "kinds", "since", "head", "used"}
 # They end the world for the calls behind them, and send no name but the handle's.
 ENDS = {"close", "drain", "seal", "delete", "remove", "abandon", "release", "remove_peer"}
 
@@ -122,7 +122,7 @@ BENIGN: dict[str, Any] = {
     "candidate": "c",
     "holder": "h",
     "handler": nothing,
-    "pointed": nothing,
+    "used": nothing,
     "scheduled": "orders.schedule",
     "stored": "k",
     "messages": [("orders.a", b"x")],
