@@ -89,7 +89,7 @@ async def test_stream_is_looked_at_again_after_a_break(
             far.publisher(retry_for=30, keep_order=True) as publisher,
         ):
             await publisher.send_many([(stream_name, b"1"), (stream_name, b"2")])
-            monkeypatch.setattr(ordered_sender, "is_alone", in_a_cluster)
+            monkeypatch.setattr(ordered_sender, "is_unclustered", in_a_cluster)
             proxy.stall()
             waiting = [await publisher.send(stream_name, b"3") for _ in range(5)]
             proxy.cut()
@@ -112,7 +112,7 @@ async def test_stream_is_looked_at_again_after_a_pause(
         looks.append(info)
         return True
 
-    monkeypatch.setattr(ordered_sender, "is_alone", look)
+    monkeypatch.setattr(ordered_sender, "is_unclustered", look)
 
     async def are_in_runs_again() -> bool:
         await publisher.send_many([(stream_name, b"5")] * 20)
