@@ -126,12 +126,12 @@ if TYPE_CHECKING:
     from natsstream.streams.consumers.listing import ConsumerListing
     from natsstream.streams.counters.counter import Counter
     from natsstream.streams.counters.counters import Counters
-    from natsstream.streams.doors.inspection import SubjectCount
-    from natsstream.streams.doors.schedules import ScheduledMessage, StreamSchedules
     from natsstream.streams.listing import StreamListing
+    from natsstream.streams.schedules import ScheduledMessage, StreamSchedules
     from natsstream.streams.snapshots.folder import BackupInfo
     from natsstream.streams.snapshots.progress import BackupProgress, RestoreProgress
     from natsstream.streams.stream import Stream
+    from natsstream.streams.subject_counts import SubjectCount
     from natsstream.streams.templates.templates import StreamTemplate
 
 __all__ = [
@@ -398,7 +398,7 @@ _LAZY = {
     "RestoreProgress": "streams.snapshots.progress",
     "Retry": "consume.delivery.ack_kinds",
     "Schedule": "publish.schedule",
-    "ScheduledMessage": "streams.doors.schedules",
+    "ScheduledMessage": "streams.schedules",
     "SourceConsumer": "api.settings.source",
     "SourceInfo": "api.cluster_info",
     "Stream": "streams.stream",
@@ -406,11 +406,11 @@ _LAZY = {
     "StreamInfo": "api.stream_info",
     "StreamListing": "streams.listing",
     "StreamRange": "read.ranges",
-    "StreamSchedules": "streams.doors.schedules",
+    "StreamSchedules": "streams.schedules",
     "StreamSource": "api.settings.source",
     "StreamState": "api.stream_info",
     "StreamTemplate": "streams.templates.templates",
-    "SubjectCount": "streams.doors.inspection",
+    "SubjectCount": "streams.subject_counts",
     "SubjectTransform": "api.settings.mapping",
     "Unpinned": "consume.delivery.events",
     "AckKind": "consume.delivery.ack_kinds",

@@ -110,6 +110,11 @@ def time_from_ns(time_ns: int) -> datetime:
     return _EPOCH + timedelta(microseconds=time_ns // 1000)
 
 
+def moment_ns(value: datetime | int | None) -> int | None:
+    """Return a moment in Unix nanoseconds; None stays None."""
+    return None if value is None else time_to_ns(value)
+
+
 def time_to_ns(value: datetime | int) -> int:
     """Return a moment in Unix nanoseconds.
 

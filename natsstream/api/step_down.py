@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from natsstream._wire import subjects
 from natsstream.api.features import PLACED_LEADER
 from natsstream.arguments import check_bool, check_seconds, check_text, check_texts
 from natsstream.errors import RequestTimeoutError, UnavailableError
@@ -51,6 +52,26 @@ class StepDownTarget:
     what: str
     info: str
     step_down: str
+
+    @classmethod
+    def of_stream(cls, api: Api, stream: str) -> Self:
+        """Return the leader of a stream."""
+        return cls(
+            api=api,
+            what=f"stream {stream}",
+            info=subjects.stream_info(stream),
+            step_down=subjects.stream_step_down(stream),
+        )
+
+    @classmethod
+    def of_consumer(cls, api: Api, stream: str, consumer: str) -> Self:
+        """Return the leader of a consumer."""
+        return cls(
+            api=api,
+            what=f"consumer {consumer} of stream {stream}",
+            info=subjects.consumer_info(stream, consumer),
+            step_down=subjects.consumer_step_down(stream, consumer),
+        )
 
     async def look(self, timeout: float) -> LeaderState:
         """Return who leads now.

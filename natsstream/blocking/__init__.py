@@ -72,7 +72,7 @@ _HOMES = {
     "StreamListing": "natsstream.streams.listing",
     "StreamManager": "natsstream.streams.manager",
     "StreamRange": "natsstream.read.ranges",
-    "StreamSchedules": "natsstream.streams.doors.schedules",
+    "StreamSchedules": "natsstream.streams.schedules",
     "Watch": "natsstream.kv.watch",
     "Worker": "natsstream.consume.work.worker",
 }

@@ -126,11 +126,11 @@ from natsstream.streams.chunks.sweeping import SweepReport as SweepReport
 from natsstream.streams.chunks.value import ChunkedValue as ChunkedValue
 from natsstream.streams.chunks.value import Progress
 from natsstream.streams.counters.counter import Counter as Counter
-from natsstream.streams.doors.inspection import SubjectCount as SubjectCount
-from natsstream.streams.doors.schedules import ScheduledMessage as ScheduledMessage
+from natsstream.streams.schedules import ScheduledMessage as ScheduledMessage
 from natsstream.streams.snapshots.folder import BackupInfo as BackupInfo
 from natsstream.streams.snapshots.progress import BackupProgress as BackupProgress
 from natsstream.streams.snapshots.progress import RestoreProgress as RestoreProgress
+from natsstream.streams.subject_counts import SubjectCount as SubjectCount
 from natsstream.streams.templates.templates import StreamTemplate as StreamTemplate
 
 def connect(
@@ -442,6 +442,22 @@ class ConnectionEvents:
 class Consumer:
     """A consumer of a stream; made by `stream.consumers`."""
 
+    @property
+    def name(self) -> str:
+        """The consumer's name."""
+
+    @property
+    def stream(self) -> str:
+        """Name of its stream."""
+
+    @property
+    def cached(self) -> ConsumerInfo:
+        """Its info when it was opened; `info()` returns a fresh one."""
+
+    @property
+    def change(self) -> ConfigChange:
+        """Whether the call that returned it created the consumer, changed fields, or did"""
+
     def info(self) -> ConsumerInfo:
         """Return the consumer's configuration and progress now."""
 
@@ -470,7 +486,7 @@ class Consumer:
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
     ) -> FetchedMessages:
-        """Return up to `n` messages, as soon as there are so many, else what came in time."""
+        """Return `n` messages as soon as they are there, or the fewer that came in time."""
 
     def consume(
         self,
@@ -491,7 +507,7 @@ class Consumer:
     def subscribe(
         self, *, max_pending: int = 65536, max_pending_bytes: int = 67108864
     ) -> PushMessages:
-        """Return what a push consumer sends, to be used with `with` and `for`."""
+        """Return the messages of a push consumer, to be used with `with` and `for`."""
 
     def run(
         self,
@@ -507,7 +523,7 @@ class Consumer:
         confirm: bool = False,
         stop_timeout: float = 30.0,
     ) -> None:
-        """Handle messages until it is cancelled, or can not go on."""
+        """Handle messages until the call is cancelled, or cannot continue."""
 
     def worker(
         self,
@@ -534,16 +550,7 @@ class Consumer:
         wait: bool = True,
         timeout: float | None = None,
     ) -> str | None:
-        """Make the consumer's leader give up, and return the name of the next one."""
-
-    @property
-    def cached(self) -> ConsumerInfo: ...
-    @property
-    def change(self) -> ConfigChange: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def stream(self) -> str: ...
+        """Make the consumer's leader step down, and return the name of the next one."""
 
 class ConsumerListing:
     """The infos of a stream's consumers, to be read with `for`; made by `consumers.list`."""
@@ -1825,55 +1832,31 @@ class PushMessages:
         """Yield events: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,"""
 
 class Stream:
-    """A stream of the server; made by `js.streams`."""
-
-    def batch(self, *, max_messages: int = 1000, idle_timeout: float = 10.0) -> AtomicBatch:
-        """Describe an atomic batch: messages that the stream stores together, or not at all."""
-
-    def ingest(
-        self,
-        *,
-        on_gap: Literal["fail", "ok"] = "fail",
-        ack_every: int = 500,
-        max_outstanding_acks: int = 2,
-        ack_timeout: float = 10.0,
-        idle_timeout: float = 10.0,
-    ) -> FastIngest:
-        """Describe a fast ingest: the fastest way to store many messages in order."""
-
-    def chained(
-        self,
-        *,
-        writer: str,
-        key: bytes | None = None,
-        filters: Sequence[str] = (),
-        exclusive: bool = False,
-        resume: ChainHead | None = None,
-    ) -> ChainedPublisher:
-        """Return a publisher whose messages show when one was changed, removed, moved or added."""
-
-    def verify_chain(
-        self,
-        *,
-        key: bytes | None = None,
-        writers: Sequence[str] | None = None,
-        since: Mapping[str, ChainHead] | None = None,
-        head: Mapping[str, ChainHead] | None = None,
-        filters: Sequence[str] = (),
-        on_break: Literal["raise", "report"] = "raise",
-    ) -> ChainReport:
-        """Read the stream and name the first broken link of each writer."""
+    """A stream on the server; made by `js.streams`."""
 
     @property
-    def chunks(self) -> Chunks:
-        """Values that are too large for one message, as chunks under a subject of their own."""
+    def name(self) -> str:
+        """The stream's name."""
 
     @property
-    def consumers(self) -> ConsumerManager:
-        """Makes, finds and changes the stream's consumers."""
+    def cached(self) -> StreamInfo:
+        """Its info when it was opened; `info()` returns a fresh one."""
+
+    @property
+    def change(self) -> ConfigChange:
+        """Whether the call that returned it created the stream, changed fields, or did"""
 
     def info(self, *, subjects: str | None = None, deleted_details: bool = False) -> StreamInfo:
         """Return the stream's configuration and state now."""
+
+    def subjects(self, filter: str = ">", *, top: int | None = None) -> list[SubjectCount]:
+        """Return the stream's subjects, those with the most messages first."""
+
+    def subject_counts(self, filter: str = ">") -> Iterator[SubjectCount]:
+        """Yield the stream's subjects by name, for streams with very many."""
+
+    def gaps(self) -> list[DeletedRange]:
+        """Return the ranges of sequences between the first and the last that hold no message."""
 
     def get(
         self,
@@ -1886,60 +1869,8 @@ class Stream:
         """Return one message, or None when the stream has none there."""
 
     @property
-    def counters(self) -> Counters:
-        """Adds to the stream's counters and reads them; it needs `allow_msg_counter`."""
-
-    @property
     def direct(self) -> DirectReads:
         """Reads that any replica answers: fast, spread over the cluster, and possibly stale."""
-
-    def subjects(self, filter: str = ">", *, top: int | None = None) -> list[SubjectCount]:
-        """Return the subjects that the stream holds, those with the most messages first."""
-
-    def subject_counts(self, filter: str = ">") -> Iterator[SubjectCount]:
-        """Yield the subjects that the stream holds, by name, for streams with very many."""
-
-    def gaps(self) -> list[DeletedRange]:
-        """Return the sequences between the first and the last that hold no message, as ranges."""
-
-    def latest(
-        self,
-        *,
-        filters: Sequence[str] = (),
-        include_history: bool = False,
-        updates_only: bool = False,
-        headers_only: bool = False,
-        consistent: bool = False,
-        first: int | None = None,
-        created_ns: int | None = None,
-    ) -> Latest:
-        """Describe a read of the newest message of each subject, then of what comes."""
-
-    def step_down(
-        self,
-        *,
-        preferred: str | None = None,
-        cluster: str | None = None,
-        tags: Sequence[str] = (),
-        wait: bool = True,
-        timeout: float | None = None,
-    ) -> str | None:
-        """Make the stream's leader give up, and return the name of the next one."""
-
-    def remove_peer(self, name: str) -> None:
-        """Take the stream's replica from a server, and let the cluster make one on another."""
-
-    def backup(
-        self,
-        path: str | Path,
-        *,
-        consumers: bool = True,
-        check: bool = False,
-        chunk_size: int | None = None,
-        on_progress: Callable[[BackupProgress], object] | None = None,
-        timeout: float | None = None,
-    ) -> BackupInfo:
-        """Write the stream into a new folder, as the nats CLI does; either restores the other's."""
 
     def read(
         self,
@@ -1953,7 +1884,7 @@ class Stream:
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
     ) -> StreamRange:
-        """Describe a bounded read: iterate the result for messages, or ask it for columns."""
+        """Describe a bounded read; iterate the result for messages, or call it for columns."""
 
     def ordered(
         self,
@@ -1966,25 +1897,20 @@ class Stream:
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
     ) -> OrderedConsumer:
-        """Describe a read without an end: what is stored, then what comes, once and in order."""
+        """Describe an ordered consumer: stored messages, then new ones, once and in order."""
 
-    def purge(
-        self, *, subject: str | None = None, before: int | None = None, keep: int | None = None
-    ) -> int:
-        """Remove messages and return how many; without arguments all of them."""
-
-    def delete_message(self, sequence: int, *, secure: bool = False) -> None:
-        """Delete one message; readers step over its sequence."""
-
-    def seal(self) -> StreamInfo:
-        """Forbid all writes and removals for ever; the stream itself can still be deleted."""
-
-    def delete(self) -> None:
-        """Delete the stream with all of its messages and consumers, also a sealed one."""
-
-    @property
-    def schedules(self) -> StreamSchedules:
-        """Lists the stream's schedules and ends them; it needs `allow_msg_schedules`."""
+    def latest(
+        self,
+        *,
+        filters: Sequence[str] = (),
+        include_history: bool = False,
+        updates_only: bool = False,
+        headers_only: bool = False,
+        consistent: bool = False,
+        first: int | None = None,
+        created_ns: int | None = None,
+    ) -> Latest:
+        """Describe a read of the newest message of each subject, then of new messages."""
 
     def publish(
         self,
@@ -2003,12 +1929,98 @@ class Stream:
     ) -> PubAck:
         """Publish one message into this stream and wait for its ack."""
 
+    def batch(self, *, max_messages: int = 1000, idle_timeout: float = 10.0) -> AtomicBatch:
+        """Describe an atomic batch: messages that the stream stores together, or not at all."""
+
+    def ingest(
+        self,
+        *,
+        on_gap: Literal["fail", "ok"] = "fail",
+        ack_every: int = 500,
+        max_outstanding_acks: int = 2,
+        ack_timeout: float = 10.0,
+        idle_timeout: float = 10.0,
+    ) -> FastIngest:
+        """Describe a fast batch: the fastest way to store many messages in order."""
+
     @property
-    def change(self) -> ConfigChange: ...
+    def schedules(self) -> StreamSchedules:
+        """The stream's schedules: listed and ended; they need `allow_msg_schedules`."""
+
     @property
-    def cached(self) -> StreamInfo: ...
+    def counters(self) -> Counters:
+        """The stream's counters: added to and read; they need `allow_msg_counter`."""
+
     @property
-    def name(self) -> str: ...
+    def chunks(self) -> Chunks:
+        """Values too large for one message, each as chunks under a subject of its own."""
+
+    def chained(
+        self,
+        *,
+        writer: str,
+        key: bytes | None = None,
+        filters: Sequence[str] = (),
+        exclusive: bool = False,
+        resume: ChainHead | None = None,
+    ) -> ChainedPublisher:
+        """Return a publisher of links: a message that was changed, removed, moved or added shows."""
+
+    def verify_chain(
+        self,
+        *,
+        key: bytes | None = None,
+        writers: Sequence[str] | None = None,
+        since: Mapping[str, ChainHead] | None = None,
+        head: Mapping[str, ChainHead] | None = None,
+        filters: Sequence[str] = (),
+        on_break: Literal["raise", "report"] = "raise",
+    ) -> ChainReport:
+        """Read the stream and report the first broken link of each writer."""
+
+    @property
+    def consumers(self) -> ConsumerManager:
+        """The stream's consumers: created, found, changed and deleted."""
+
+    def step_down(
+        self,
+        *,
+        preferred: str | None = None,
+        cluster: str | None = None,
+        tags: Sequence[str] = (),
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> str | None:
+        """Make the stream's leader step down, and return the name of the next one."""
+
+    def remove_peer(self, name: str) -> None:
+        """Take the stream's replica from a server; the cluster makes one on another server."""
+
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        consumers: bool = True,
+        check: bool = False,
+        chunk_size: int | None = None,
+        on_progress: Callable[[BackupProgress], object] | None = None,
+        timeout: float | None = None,
+    ) -> BackupInfo:
+        """Write the stream into a new folder, as the nats CLI does; each restores the other's."""
+
+    def purge(
+        self, *, subject: str | None = None, before: int | None = None, keep: int | None = None
+    ) -> int:
+        """Remove messages and return how many; without arguments all of them."""
+
+    def delete_message(self, sequence: int, *, secure: bool = False) -> None:
+        """Delete one message; readers skip its sequence."""
+
+    def seal(self) -> StreamInfo:
+        """Forbid all writes and removals for ever; the stream itself can still be deleted."""
+
+    def delete(self) -> None:
+        """Delete the stream with all its messages and consumers, also a sealed one."""
 
 class StreamListing:
     """The infos of streams, to be read with `for`; made by `js.streams.list`."""

@@ -18,7 +18,12 @@ from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import PermissionDeniedError, StreamNotFoundError, WrongStreamError
+from natsstream.errors import (
+    ConfigError,
+    PermissionDeniedError,
+    StreamNotFoundError,
+    WrongStreamError,
+)
 from natsstream.publish.admission import find_streams
 
 _SUBJECTS_MAX = 1_024
@@ -135,3 +140,16 @@ def wrong_stream(message: str) -> WrongStreamError:
         err_code=ErrorCode.STREAM_NOT_MATCH.value,
         hint="see which stream captures a subject with streams.find(subject)",
     )
+
+
+def check_acks(config: StreamConfig) -> None:
+    """Refuse a stream that acks nothing.
+
+    Raises:
+        ConfigError: The stream has `no_ack`.
+    """
+    if config.no_ack:
+        raise ConfigError(
+            f"stream {config.name} has no_ack: it would not say what it stored",
+            hint="js.streams.update(name, no_ack=False)",
+        )

@@ -13,7 +13,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import NoRespondersError, RequestTimeoutError
 from natsstream.publish.admission import check_with_stream
-from natsstream.publish.destination import Destination, captures, check_teller
+from natsstream.publish.destination import Destination, captures, check_acks, check_teller
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import PubAck, no_stream, read_ack
 
@@ -46,6 +46,8 @@ async def publish(
     wait_s = check_seconds(given, "timeout")
     check_int(retry_attempts, "retry_attempts", minimum=0)
     check_seconds(retry_wait, "retry_wait", may_be_zero=True)
+    if stream is not None:
+        check_acks(stream.config)
     subject = message.subject
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s

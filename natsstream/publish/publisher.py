@@ -26,7 +26,7 @@ from natsstream.errors import (
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
-from natsstream.publish.destination import Destination
+from natsstream.publish.destination import Destination, check_acks
 from natsstream.publish.message_encoder import MessageEncoder, too_large
 from natsstream.publish.ordered_sender import OrderedSender
 from natsstream.publish.outgoing import (
@@ -321,11 +321,7 @@ class Publisher:
                 f"would be sent again for {retry_for:g} s",
                 hint="lower retry_for, or raise the stream's duplicate_window",
             )
-        if stream.config.no_ack:
-            raise ConfigError(
-                f"stream {stream.name} has no_ack: it would not say what it stored",
-                hint="js.streams.update(name, no_ack=False)",
-            )
+        check_acks(stream.config)
 
     def _sender_to(self, destination: Destination | None) -> Sender:
         prefix = self._prefix.encode()

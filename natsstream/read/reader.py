@@ -12,8 +12,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from natsstream.api.names import check_filters
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, StreamState
+from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import (
     ConnectionLostError,
     MessagesLostError,
@@ -34,7 +36,7 @@ from natsstream.read.session import (
     SessionBrokenError,
     SessionIdleError,
 )
-from natsstream.read.start_position import ConsumerStart
+from natsstream.read.start_position import ON_LOSS, ConsumerStart
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
@@ -65,6 +67,14 @@ class RangeSpec:
     on_loss: Literal["raise", "report"] = "raise"
     eviction_is_loss: bool = False
     heartbeat_s: float = HEARTBEAT_S
+
+    def __post_init__(self) -> None:
+        for name in ("first", "last", "created_ns"):
+            if (bound := getattr(self, name)) is not None:
+                check_int(bound, name)  # The bounds of the stream are known when it is read.
+        object.__setattr__(self, "filters", check_filters(self.filters))
+        check_choice(self.on_loss, "on_loss", ON_LOSS)
+        check_bool(self.eviction_is_loss, "eviction_is_loss")
 
 
 class RangeReader(Generic[Item]):

@@ -7,8 +7,13 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import natsstream
 from natsstream import errors
+
+# Each is a file of its own, so that its source and `help` read like a reference page.
+ONE_CLASS_ONE_FILE = (natsstream.Stream, natsstream.Consumer)
 
 TREE_LINE = re.compile(r"(?P<indent>[│├└─ ]*)(?P<name>[A-Z]\w+Error)(?P<notes>.*)")
 INDENT_COLUMNS = 4
@@ -65,6 +70,26 @@ def test_errors_noted_as_builtins_in_the_tree_are_builtins() -> None:
 
 def test_every_error_says_in_a_docstring_when_it_is_raised() -> None:
     assert [name for name in classes_of_errors() if not getattr(errors, name).__doc__] == []
+
+
+@pytest.mark.parametrize("public", ONE_CLASS_ONE_FILE)
+def test_public_class_is_one_class_in_one_file(public: type[object]) -> None:
+    members = {
+        name: inspect.unwrap(getattr(value, "fget", None) or getattr(value, "func", None) or value)
+        for name, value in inspect.getmembers_static(public)
+        if not name.startswith("_")
+    }
+    functions = {name: each for name, each in members.items() if inspect.isfunction(each)}
+    elsewhere = {
+        name: function.__qualname__
+        for name, function in functions.items()
+        if (function.__module__, function.__qualname__)
+        != (public.__module__, f"{public.__name__}.{name}")
+    }
+
+    assert functions
+    assert elsewhere == {}
+    assert [name for name, each in functions.items() if not each.__doc__] == []
 
 
 def classes_of_errors() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from natsstream._wire import subjects
 from natsstream.errors import (
@@ -13,9 +13,11 @@ from natsstream.errors import (
     TransportError,
     UsageError,
 )
-from natsstream.units import NS_PER_SECOND
+from natsstream.units import NS_PER_SECOND, duration_ns
 
 if TYPE_CHECKING:
+    from natsstream.api.consumer_config import ConsumerConfig
+    from natsstream.api.consumer_info import ConsumerInfo
     from natsstream.api.requests import Api
     from natsstream.fields import Fields
 
@@ -57,6 +59,27 @@ class ConsumerSource:
     max_bytes: int = 0
     deliver_subject: str = ""
     created_ns: int = 0
+
+    @classmethod
+    def of(cls, api: Api, info: ConsumerInfo) -> Self:
+        """Return the source that a consumer's info describes."""
+        config = info.config
+        return cls(
+            api=api,
+            stream=info.stream,
+            consumer=info.name,
+            ack_policy=config.ack_policy or "none",
+            ack_wait_ns=duration_ns(config.ack_wait or 0),
+            backoff_ns=tuple(map(duration_ns, config.backoff or ())),
+            max_deliver=config.max_deliver or -1,
+            priority_group=next(iter(config.priority_groups or ()), ""),
+            priority_policy=config.priority_policy or "none",
+            max_batch=config.max_batch or 0,
+            max_expires_ns=duration_ns(config.max_expires or 0),
+            max_bytes=config.max_bytes or 0,
+            deliver_subject=config.deliver_subject or "",
+            created_ns=info.created_ns,
+        )
 
     @property
     def lease_s(self) -> float:
@@ -135,6 +158,28 @@ class PushSource:
     consumer: ConsumerSource
     group: str
     heartbeat_ns: int
+
+    @classmethod
+    def of(cls, source: ConsumerSource, config: ConsumerConfig) -> Self:
+        """Return the source of a push consumer.
+
+        Raises:
+            UsageError: The consumer does not push, or delivers to other streams.
+        """
+        if not config.is_push:
+            raise UsageError(
+                f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
+            )
+        if config.ack_policy == "flow_control":
+            raise UsageError(
+                f"{source.what} is for streams that mirror or source this one",
+                hint="read with a consumer of your own",
+            )
+        return cls(
+            consumer=source,
+            group=config.deliver_group or "",
+            heartbeat_ns=duration_ns(config.idle_heartbeat or 0),
+        )
 
     async def look(self) -> PushState:
         """Ask the server for the consumer.

@@ -110,9 +110,7 @@ class Fetcher:
                 f"{self._source.what} has ack policy none: it takes no verdicts",
                 hint="use consumer.next(), or consume() for a steady flow",
             )
-        group = group_options(
-            self._source, group=None, priority=None, min_pending=None, min_ack_pending=None
-        )
+        group = group_options(self._source)
         timeout_s = seconds(timeout, "timeout")
         options = FetchOptions(count=1, timeout_s=timeout_s, no_wait=timeout_s == 0, group=group)
         found = await _Call(self, options, settles=message).run()

@@ -87,10 +87,10 @@ class GroupOptions:
 def group_options(
     source: ConsumerSource,
     *,
-    group: str | None,
-    priority: int | None,
-    min_pending: int | None,
-    min_ack_pending: int | None,
+    group: str | None = None,
+    priority: int | None = None,
+    min_pending: int | None = None,
+    min_ack_pending: int | None = None,
 ) -> GroupOptions:
     """Return checked options; without a name the consumer's only group is meant.
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from natsstream._wire.headers import HeaderName, Headers, encode_headers
-from natsstream.arguments import described
-from natsstream.errors import ConfigError, HeaderError
+from natsstream.api.names import check_filter
+from natsstream.arguments import check_text, check_texts, described
+from natsstream.errors import ConfigError, HeaderError, SubjectError
 
 GENESIS = "0" * 64
 """The previous hash of the first link."""
@@ -162,6 +164,26 @@ def check_key(key: object) -> bytes | None:
             hint=f"give at least {KEY_BYTES_MIN} random bytes, such as secrets.token_bytes(32)",
         )
     return key
+
+
+def check_chain_filters(filters: Sequence[str]) -> tuple[str, ...]:
+    """Return the subjects in which links are looked for."""
+    given = check_texts(filters, "filters", error=SubjectError)
+    return tuple(check_filter(check_text(each, "filter")) for each in given)
+
+
+def check_head(head: object, writer: str) -> ChainHead:
+    """Return a writer's head.
+
+    Raises:
+        ConfigError: It is no head, or another writer's.
+    """
+    if not isinstance(head, ChainHead) or head.writer != writer:
+        raise ConfigError(
+            f"the head of writer {writer!r} is {described(head)}",
+            hint="give a ChainHead of this writer, such as publisher.head",
+        )
+    return head
 
 
 def _is_covered(name: str) -> bool:

@@ -21,6 +21,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
+from natsstream.arguments import check_bool
 from natsstream.errors import (
     ChainForkedError,
     ConfigError,
@@ -40,6 +41,10 @@ from natsstream.streams.chain.links import (
     CHAIN_HEADERS,
     ChainHead,
     ChainLink,
+    check_chain_filters,
+    check_head,
+    check_key,
+    check_writer,
     is_same_hash,
     link_hash,
 )
@@ -68,11 +73,11 @@ class ChainedPublisher:
     ) -> None:
         self._api = api
         self._stream = stream
-        self._writer = writer
-        self._key = key
-        self._finder = LinkFinder(api, stream, writer, key, filters)
-        self._exclusive = exclusive
-        self._resume = resume
+        self._writer = check_writer(writer)
+        self._key = check_key(key)
+        self._finder = LinkFinder(api, stream, writer, key, check_chain_filters(filters))
+        self._exclusive = check_bool(exclusive, "exclusive")
+        self._resume = None if resume is None else check_head(resume, writer)
         self._head = ChainHead(writer)
         self._subject = ""
         self._info: StreamInfo | None = None

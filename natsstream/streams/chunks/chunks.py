@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 
 from natsstream.api.names import check_filter, check_subject
@@ -14,6 +14,7 @@ from natsstream.streams.chunks.putting import ACK_TIMEOUT_S, ChunkPut, remove
 from natsstream.streams.chunks.sources import Source, check_source
 from natsstream.streams.chunks.sweeping import SILENCE_S, Sweep, SweepReport
 from natsstream.streams.chunks.value import CHUNK_BYTES, ChunkedValue, Progress
+from natsstream.streams.subject_counts import each_subject
 from natsstream.units import duration_ns
 
 _SIZE_MAX = 2**63 - 1
@@ -29,14 +30,12 @@ class Chunks:
         self,
         api: Api,
         stream: str,
-        subjects_of: Callable[[str], AsyncIterator[str]],
         *,
         message_bytes_max: int | None = None,
     ) -> None:
         self._api = api
         self._stream = stream
         self._message_bytes_max = message_bytes_max
-        self._subjects_of = subjects_of
 
     async def put(
         self,
@@ -174,4 +173,5 @@ class Chunks:
             silence_ns=duration_ns(older_than),
             is_dry=check_bool(dry_run, "dry_run"),
         )
-        return await sweep.run(self._subjects_of(check_filter(filter)), used)
+        counts = each_subject(self._api, self._stream, check_filter(filter))
+        return await sweep.run((each.subject async for each in counts), used)

@@ -23,7 +23,9 @@ from natsstream._wire import subjects
 from natsstream._wire.client import Client
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.parser import Frame
+from natsstream.api.features import MEMORY_BACKUP
 from natsstream.api.requests import Api
+from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
 from natsstream.fields import Fields
@@ -43,7 +45,7 @@ OnBackup = Callable[[BackupProgress], object]
 
 async def write_backup(
     api: Api,
-    stream: str,
+    stream: StreamConfig,
     path: str | Path,
     *,
     consumers: bool,
@@ -53,6 +55,8 @@ async def write_backup(
     timeout: float | None,
 ) -> BackupInfo:
     """Write a stream into a folder; see `Stream.backup`."""
+    if stream.storage == "memory":
+        await api.require(MEMORY_BACKUP)
     folder = folder_of(path)
     check_bool(consumers, "consumers")
     # A part and its protocol line must fit into one message.
@@ -71,7 +75,7 @@ async def write_backup(
     try:
         body: dict[str, object] = {"no_consumers": not consumers, "jsck": check}
         body["chunk_size"] = size
-        source = _Parts(api.client, stream, part_s, on_progress)
+        source = _Parts(api.client, stream.name, part_s, on_progress)
         with (partial / DATA_NAME).open("wb") as file:
             answer = await source.receive(api, body, begin_s, file)
         # Not in threads: they continue after a cancellation, while the folder is removed.

@@ -239,10 +239,10 @@ async def test_cancelling_spares_a_schedule_that_took_the_place_meanwhile_only_t
     change = stream._api.change  # pyright: ignore[reportPrivateUsage]
     purged: list[object] = []
 
-    async def disturbed(subject: str, body: Any, *, what: str) -> Fields:
+    async def disturbed(subject: str, body: Any, **options: Any) -> Fields:
         if not purged:
             await js.publish(when, b"2", schedule=schedule)
-        answer = await change(subject, body, what=what)
+        answer = await change(subject, body, **options)
         purged.append(answer.count("purged"))
         return answer
 
@@ -263,9 +263,9 @@ async def test_schedule_that_is_replaced_again_and_again_is_not_told_as_gone(
     await js.publish(when, b"", schedule=schedule)
     change = stream._api.change  # pyright: ignore[reportPrivateUsage]
 
-    async def disturbed(subject: str, body: Any, *, what: str) -> Fields:
+    async def disturbed(subject: str, body: Any, **options: Any) -> Fields:
         await js.publish(when, b"", schedule=schedule)
-        return await change(subject, body, what=what)
+        return await change(subject, body, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(stream._api, "change", disturbed)  # pyright: ignore[reportPrivateUsage]

@@ -13,26 +13,25 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName, Headers, HeaderValues
 from natsstream.api.message import Message
-from natsstream.api.names import check_filter
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.arguments import check_text, check_texts
+from natsstream.api.stream_requests import get_message, purge
+from natsstream.arguments import check_text
 from natsstream.errors import ConfigError, ScheduleError, SubjectError
 from natsstream.publish.outgoing import (
     Expect,
     Payload,
     check_publish_subject,
     copied_headers,
+    prepare,
 )
 from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publish import publish
 from natsstream.publish.schedule import Schedule, Ttl, read_schedule
-from natsstream.streams.doors.contents import Contents
-from natsstream.streams.doors.part import Part
-from natsstream.streams.doors.reads import Reads
-from natsstream.streams.doors.writes import Writes
+from natsstream.read.ordered import OrderedConsumer
+from natsstream.read.start_position import OrderedSpec
 from natsstream.units import time_from_ns
 
 _CANCEL_ATTEMPTS = 8
@@ -85,7 +84,7 @@ class StreamSchedules:
         Cost: one round trip to the stream's leader.
         """
         check_publish_subject(subject)
-        held = await Contents(self._api, self._cached).get(last_by_subject=subject)
+        held = await self._last(subject)
         return None if held is None else _scheduled(held)
 
     async def list(self, filters: Sequence[str] = ()) -> AsyncIterator[ScheduledMessage]:
@@ -103,13 +102,12 @@ class StreamSchedules:
         Cost: a read of the last message of each subject that matches. A schedule that is replaced
         meanwhile may be missing.
         """
-        checked = [
-            check_filter(each) for each in check_texts(filters, "filters", error=SubjectError)
-        ]
         # Only the last message of a subject counts: a plain one ends the schedule before it.
-        reads = Reads(self._api, self._cached)
+        spec = OrderedSpec(
+            stream=self._cached.name, filters=filters, deliver_policy="last_per_subject"
+        )
         async with (
-            reads.ordered(filters=checked, deliver_policy="last_per_subject") as tail,
+            OrderedConsumer(self._api, spec) as tail,
             aclosing(tail.initial()) as messages,
         ):
             async for message in messages:
@@ -135,7 +133,7 @@ class StreamSchedules:
         check_publish_subject(subject)
         stream = self._cached.name
         for _ in range(_CANCEL_ATTEMPTS):
-            message = await Contents(self._api, self._cached).get(last_by_subject=subject)
+            message = await self._last(subject)
             if message is None:
                 return False
             if _scheduled(message) is None:
@@ -143,11 +141,8 @@ class StreamSchedules:
                     f"the last message of {subject} in stream {stream} is no schedule",
                     hint="list them: stream.schedules.list()",
                 )
-            body = {"filter": subject, "seq": message.sequence + 1}
-            answer = await self._api.change(
-                subjects.stream_purge(stream), body, what=f"schedule {subject} of stream {stream}"
-            )
-            if answer.count("purged"):
+            last_seq = message.sequence
+            if await purge(self._api, stream, subject=subject, before=last_seq + 1):
                 return True
             # It fired, or another took its place, between the two.
         raise ScheduleError(
@@ -194,21 +189,18 @@ class StreamSchedules:
         merged = {} if headers is None else copied_headers(headers)
         merged[HeaderName.SCHEDULE_NEXT.value] = "purge"
         merged[HeaderName.SCHEDULER.value] = scheduled
-        return await Writes(self._api, self._cached).publish(
-            subject, data, headers=merged, msg_id=msg_id, expect=expect, ttl=ttl, timeout=timeout
+        return await publish(
+            self._api,
+            prepare(subject, data, merged, msg_id, expect, ttl, None, None),
+            stream=self._cached,
+            timeout=timeout,
         )
+
+    async def _last(self, subject: str) -> Message | None:
+        return await get_message(self._api, self._cached.name, last_by_subject=subject)
 
     def __repr__(self) -> str:
         return f"<StreamSchedules of {self._cached.name}>"
-
-
-class Schedules(Part):
-    """Leads to the schedules of a stream."""
-
-    @property
-    def schedules(self) -> StreamSchedules:
-        """Lists the stream's schedules and ends them; it needs `allow_msg_schedules`."""
-        return StreamSchedules(self._api, self.cached)
 
 
 def _scheduled(message: Message) -> ScheduledMessage | None:
