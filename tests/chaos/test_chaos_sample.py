@@ -10,7 +10,7 @@ import pytest
 from scripts.chaos_runs.hands_book import COUNTED
 from scripts.chaos_runs.run import Plan, run
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @pytest.mark.timeout(420)

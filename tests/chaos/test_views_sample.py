@@ -10,7 +10,7 @@ import pytest
 from scripts.chaos_runs.run import Plan
 from scripts.chaos_runs.views.run import run
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @pytest.mark.timeout(420)

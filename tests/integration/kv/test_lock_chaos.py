@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from natsstream.testing import NatsServer, ServerOptions
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(150)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.spread, pytest.mark.timeout(150)]
 
 ROOT = Path(__file__).parents[3]
 TTL_S = 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from natsstream import Consumer, DeliveredMessage
     from natsstream.testing import NatsServer
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @asynccontextmanager
