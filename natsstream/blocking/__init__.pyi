@@ -1003,26 +1003,26 @@ class Election(Generic[T]):
 
     @property
     def candidate(self) -> str:
-        """What this candidate calls itself."""
+        """The name of this candidate."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether this candidate leads, for all that can be known here."""
+        """True while this candidate leads, as far as this process can know."""
 
     def lead(self, *, timeout: float | None = None) -> Lock[T]:
         """Describe one term: `with election.lead() as term` waits until elected, and leads."""
 
     def run(self, work: Callable[[Lock[T]], object]) -> None:
-        """Campaign, and work whenever elected, until the work returns by itself."""
+        """Campaign, and work whenever elected, until the work returns."""
 
     def resign(self) -> None:
-        """Give the leadership back; the term's block goes on, and others may lead at once."""
+        """Resign; the term's block continues, and others may lead at once."""
 
     def leader(self) -> Leader | None:
-        """Return who leads now; None where nobody does."""
+        """Return the present leader, or None."""
 
     def changes(self) -> Iterator[Leader]:
-        """Yield who leads, then each change; renewals are none. It ends when it is left."""
+        """Yield the leader, then each change, until the loop is left."""
 
 class FastIngest:
     """Writes into a stream by fast batches; made by `Stream.ingest`."""
@@ -1297,16 +1297,16 @@ class KeyValueManager:
     """The key-value buckets of an account; `js.kv`."""
 
     def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Create a bucket; one that is there with this configuration already is returned."""
+        """Create a bucket, or return the one that has this configuration already."""
 
     def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Change the fields that are given and leave all others as the server has them."""
+        """Change the given fields and leave all others as the server has them."""
 
     def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Return the bucket with at least this configuration: create, update or leave it."""
+        """Return the bucket with this configuration: create, update or leave it."""
 
     def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing."""
+        """Return the change that `ensure` would make, and make none."""
 
     def get(self, name: str) -> KeyValue[bytes]:
         """Return a bucket that exists."""
@@ -1318,7 +1318,7 @@ class KeyValueManager:
         """Return the status of each bucket; read it with `for`."""
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all buckets, which are those of streams that begin with `KV_`."""
+        """Yield the names of all buckets: of all streams whose name begins with `KV_`."""
 
 class Latest:
     """Follows the newest message of each subject; made by `Stream.latest`."""
@@ -1388,7 +1388,7 @@ class Lock(Generic[T]):
 
     @property
     def holder(self) -> str:
-        """What this holder calls itself; others see it."""
+        """This holder's name, for others to see."""
 
     def __enter__(self) -> Self:
         """Wait for the lock and hold it."""
@@ -1399,36 +1399,36 @@ class Lock(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the lock back."""
+        """Release the lock."""
 
     def release(self) -> None:
-        """Give the lock back before the block ends; twice is fine."""
+        """Release the lock before the block ends; twice is fine."""
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock is this holder's, for all that can be known here."""
+        """True while this holder has the lock, as far as this process can know."""
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it is waited for or held: from entering it to its refusal, loss or return."""
+        """True while it is awaited or held: from entering it to its refusal, loss or release."""
 
     @property
     def token(self) -> int:
-        """The fencing token: the revision at which it was taken; later holders have greater ones."""
+        """The fencing token: the revision of the acquisition; later holders have greater ones."""
 
     @property
     def revision(self) -> int:
-        """The revision that the key has now; renewals change it."""
+        """The present revision of the key; renewals change it."""
 
     @property
     def remaining(self) -> float:
-        """Seconds until this holder stops believing, unless it is renewed; 0 when it has."""
+        """Seconds until this holder counts the lock as lost, unless renewed; 0 if not held."""
 
     def check(self) -> None:
-        """Do nothing while the lock is held."""
+        """Raise if the lock is not held."""
 
     def lost(self) -> LockLostError:
-        """Wait until the lock is lost, and return how."""
+        """Wait until the lock is lost, and return the error."""
 
     def put(self, key: str, value: T) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision."""

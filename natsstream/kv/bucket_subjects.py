@@ -1,9 +1,8 @@
-"""Where a bucket's keys are: the subjects that it is read under and written to.
+"""The subjects of a bucket's keys, for reads and for writes.
 
-Law: no key becomes a subject without being checked here, so that nothing that is no key, and no
-filter where one key is meant, reaches a server. Both prefixes end in a dot. They differ where a
-mirror is read here and written at its origin, or where the connection reaches JetStream under a
-domain or an API prefix (ADR-19).
+Law: every key is checked here before it becomes a subject, so that no illegal key, and no filter in
+place of a key, reaches a server. Both prefixes end in a dot. They differ for a mirror, which is
+read here and written at its origin, and under a domain or an API prefix (ADR-19).
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class BucketSubjects:
     Attributes:
         bucket: Its name.
         stream: The stream that holds it.
-        read_prefix: What stands before a key in a stored subject.
-        write_prefix: What stands before a key in the subject that is published to.
-        key_codec: Makes keys into stored ones; None leaves them as they are.
-        value_codec: Makes values into stored ones; None leaves them as they are.
+        read_prefix: The prefix of a key in a stored subject.
+        write_prefix: The prefix of a key in the subject to publish to.
+        key_codec: Encodes keys; None leaves them as they are.
+        value_codec: Encodes the bytes of values; None leaves them as they are.
     """
 
     bucket: str
@@ -43,7 +42,7 @@ class BucketSubjects:
     value_codec: ValueCodec | None = None
 
     def read_subject(self, key: str) -> str:
-        """Return the subject that a key is stored under.
+        """Return the subject under which a key is stored.
 
         Raises:
             KeyNameError: It is no legal key, or too long for a subject.
@@ -51,7 +50,7 @@ class BucketSubjects:
         return self._subject(self.read_prefix, self.stored_key(key), key)
 
     def read_filter(self, filter: str) -> str:  # noqa: A002 - The field's own word.
-        """Return the subjects that a filter of keys means; `*` and `>` are wildcards.
+        """Return the subject of a filter of keys; `*` and `>` are wildcards.
 
         Raises:
             KeyNameError: It is no legal filter, too long, or the codec takes no wildcards.
@@ -62,7 +61,7 @@ class BucketSubjects:
         return self._subject(self.read_prefix, check_key_filter(stored), filter)
 
     def write_subject(self, key: str) -> str:
-        """Return the subject that a key is published to.
+        """Return the subject to publish a key to.
 
         Raises:
             KeyNameError: It is no legal key, or too long for a subject.
@@ -70,7 +69,7 @@ class BucketSubjects:
         return self._subject(self.write_prefix, self.stored_key(key), key)
 
     def stored_key(self, key: str) -> str:
-        """Return a key in the form in which it is stored.
+        """Return a key as it is stored.
 
         Raises:
             KeyNameError: It is no legal key.
@@ -83,7 +82,7 @@ class BucketSubjects:
         """Return the key of a stored subject.
 
         Raises:
-            CodecError: It is not of the codec's form.
+            CodecError: The codec cannot decode it.
         """
         stored = subject[len(self.read_prefix) :]
         if self.key_codec is None:
@@ -92,27 +91,27 @@ class BucketSubjects:
             return self.key_codec.decode(stored)
         except ValueError as error:
             raise CodecError(
-                f"bucket {self.bucket}: {self.key_codec!r} can not decode key {shown(stored)}",
+                f"bucket {self.bucket}: {self.key_codec!r} cannot decode key {shown(stored)}",
                 bucket=self.bucket,
                 key=stored,
                 detail=str(error),
-                hint="somebody wrote it without the codec; read the bucket without it",
+                hint="another program wrote it without the codec; read the bucket without it",
             ) from error
 
     def stored_value(self, value: bytes) -> bytes:
-        """Return a value in the form in which it is stored."""
+        """Return the bytes of a value as they are stored."""
         return value if self.value_codec is None else self.value_codec.encode(value)
 
     def value_of(self, stored: bytes, key: str, revision: int) -> bytes:
-        """Return the value of stored bytes.
+        """Return the bytes of a stored value.
 
         Args:
-            stored: What the stream holds.
+            stored: The stored bytes.
             key: The key, for errors.
             revision: The revision, for errors.
 
         Raises:
-            CodecError: They are not of the codec's form.
+            CodecError: The codec cannot decode them.
         """
         if self.value_codec is None:
             return stored
@@ -120,17 +119,17 @@ class BucketSubjects:
             return self.value_codec.decode(stored)
         except ValueError as error:
             raise CodecError(
-                f"bucket {self.bucket}: {self.value_codec!r} can not decode the value of key "
+                f"bucket {self.bucket}: {self.value_codec!r} cannot decode the value of key "
                 f"{shown(key)} at revision {revision}",
                 bucket=self.bucket,
                 key=key,
                 revision=revision,
                 detail=str(error),
-                hint="somebody wrote it without the codec; read the key without it",
+                hint="another program wrote it without the codec; read the key without it",
             ) from error
 
     def _subject(self, prefix: str, stored: str, key: str) -> str:
-        # What is published under a prefix is read without it, and the longer one must fit.
+        # The prefixes differ in length, and the longer subject must fit.
         longest = max(len(self.read_prefix), len(self.write_prefix)) + len(stored)
         if longest > SUBJECT_BYTES_MAX:
             room = SUBJECT_BYTES_MAX - longest + len(stored)
@@ -178,7 +177,7 @@ def _under(api_prefix: str, subject: str) -> str:
 
 
 def _mapped(mirror: StreamSource, prefix: str) -> str:
-    """Return the prefix of the keys that a mirror stores, which may map the subjects."""
+    """Return the prefix of the keys in a mirror, which may map the subjects."""
     for each in mirror.transforms or ():
         if each.source == f"{prefix}>" and each.destination.endswith(".>"):
             return each.destination.removesuffix(">")

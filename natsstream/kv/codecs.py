@@ -1,8 +1,7 @@
-"""Keys and values in another form than they are stored in (ADR-54).
+"""Codecs of keys and values (ADR-54).
 
-Law: encoding is without loss: a key that would come back as another one is refused. Filters are
-encoded token by token, so that wildcards stay what they are; a codec that can not do that takes no
-wildcards.
+Law: encoding is lossless: a key that would be decoded as another one is refused. Filters are
+encoded token by token, so that wildcards stay wildcards; a codec that cannot do that takes none.
 
 Source: ADR-54; orbit.go kvcodec (base64_codec.go, path_codec.go, chain_codec.go); nats.js kv
 Base64KeyCodec.
@@ -32,10 +31,10 @@ _ROOT = "_root_"
 
 @runtime_checkable
 class KeyCodec(Protocol):
-    """Makes an application's keys into legal ones and back."""
+    """Encodes an application's keys into legal ones, and decodes stored keys."""
 
     def encode(self, key: str) -> str:
-        """Return the key that is stored.
+        """Return the key to store.
 
         Raises:
             KeyNameError: This codec has no form for the key.
@@ -56,7 +55,7 @@ class FilterKeyCodec(KeyCodec, Protocol):
     """A key codec that also takes filters with wildcards."""
 
     def encode_filter(self, filter: str) -> str:  # noqa: A002 - The field's own word.
-        """Return the filter of the stored keys; `*` and `>` stay what they are.
+        """Return the filter of stored keys; `*` and `>` stay wildcards.
 
         Raises:
             KeyNameError: This codec has no form for the filter.
@@ -89,9 +88,9 @@ class Base64Keys:
     """Any text as a key: each token between dots as base64.
 
     Args:
-        alphabet: "url" without padding is what orbit.go's kvcodec writes. "standard" with padding
-            is what nats.js writes; it has no form for characters above U+00FF, and none for some
-            texts whose base64 has a `+`.
+        alphabet: "url" is without padding, as orbit.go's kvcodec writes. "standard" is with
+            padding, as nats.js writes; it cannot encode characters above U+00FF, nor some texts
+            whose base64 has a `+`.
 
     Raises:
         ConfigError: The alphabet is another one.
@@ -125,7 +124,7 @@ class Base64Keys:
             return base64.b64encode(token.encode("latin-1")).decode()
         except UnicodeEncodeError as error:
             raise KeyNameError(
-                f"key token {token[:60]!r} can not be encoded: {error.reason}",
+                f"key token {token[:60]!r} cannot be encoded: {error.reason}",
                 hint="Base64Keys() takes all text; 'standard' only characters up to U+00FF",
             ) from error
 
@@ -151,7 +150,7 @@ class Base64Keys:
 class PathKeys:
     """Paths as keys: `/config/app` is stored as `_root_.config.app`, `a/b` as `a.b`.
 
-    As orbit.go writes them, but for what it would read back as another key: dots, a slash at the
+    As orbit.go writes them, except for keys that it would decode as others: dots, a slash at the
     end, and two slashes together are refused.
     """
 
@@ -160,7 +159,7 @@ class PathKeys:
         stored = self.encode_filter(key)
         if self.decode(stored) != key:
             raise KeyNameError(
-                f"path {key[:60]!r} would be read back as {self.decode(stored)[:60]!r}",
+                f"path {key[:60]!r} would be decoded as {self.decode(stored)[:60]!r}",
                 hint="no dots, no slash at the end, and no first part '_root_'",
             )
         return stored

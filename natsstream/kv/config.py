@@ -1,7 +1,7 @@
-"""What a bucket is, and the stream that holds it: one configuration in two languages.
+"""A bucket's configuration, and that of its stream.
 
-Law: what is made here is what nats.go makes, field by field, so that anybody's create over it is
-idempotent. What a stream has beyond that stays in `extra`: there and back nothing is lost.
+Law: a new bucket is the one of nats.go, field by field, so that every client's create over it is
+idempotent. Other fields of the stream stay in `extra`: nothing is lost in either direction.
 Source: ADR-8, ADR-48, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 """
 
@@ -35,17 +35,17 @@ _MARKER_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketConfig(ViewConfig):
-    """What a bucket keeps, for how long, and where.
+    """A bucket's configuration.
 
-    None in a field means the default where a bucket is made, and "as it is" where one is changed.
-    Durations are seconds or timedelta. Where a field is a class of its own, a mapping with the
-    server's field names is taken as well, and an empty one gives up what there was.
+    None in a field means the default in a new bucket, and no change in an existing one. Durations
+    are seconds or timedelta. In place of a field's class, a mapping with the server's field names
+    is accepted too; an empty one removes the field's value.
 
     Attributes:
         name: Letters, digits, `-` and `_`.
         description: At most 4 KiB.
         history: Revisions kept of each key, 1 to 64; default 1.
-        ttl: Seconds after which a revision is forgotten; 0, the default, is never.
+        ttl: Seconds after which a revision expires; 0, the default, is never.
         max_bytes: Bytes of the whole bucket, beyond which writes are refused; -1, the default, is
             no limit.
         max_value_size: Bytes of one value, headers included; -1, the default, is no limit.
@@ -55,14 +55,14 @@ class BucketConfig(ViewConfig):
         republish: Copies of what is stored to plain NATS.
         compression: True compresses on disk (2.10).
         metadata: Free text by key; `_nats.` keys belong to the server.
-        mirror: The bucket that this one is a read replica of; a name alone is taken as well.
-            Writes go to that bucket.
-        sources: The buckets that this one copies from, its own keys beside; names alone are taken
-            as well. Their keys are the same here, unless a source has transforms of its own.
-        limit_marker_ttl: Seconds, at least 1, for which a marker tells watches of a key that has
-            expired; also what lets single keys have a `ttl` (2.11). None makes a bucket without.
-        extra: Fields of the stream, by the server's names, that are other than in the buckets of
-            every client, such as `{"allow_direct": False}`.
+        mirror: The bucket that this one is a read replica of, or its name. Writes go to that
+            bucket.
+        sources: The buckets that this one copies from, or their names, beside its own keys. Their
+            keys are the same here, unless a source has transforms of its own.
+        limit_marker_ttl: Seconds, at least 1, that the marker of an expired key stays for watches
+            to see. It also allows a `ttl` of single keys (2.11). None makes a bucket without.
+        extra: Fields of the stream, by the server's names, that differ from the usual ones of
+            buckets, such as `{"allow_direct": False}`.
     """
 
     history: int | None = None
@@ -88,7 +88,7 @@ class BucketConfig(ViewConfig):
         if self.mirror is not None and self.mirror.to_json() and self.limit_marker_ttl:
             raise ConfigError(
                 f"limit_marker_ttl and mirror {of} exclude each other",
-                hint="the markers of the origin come here too",
+                hint="the markers of the origin are mirrored too",
             )
         if self.limit_marker_ttl is not None:
             check_duration(self.limit_marker_ttl, f"limit_marker_ttl {of}")
@@ -100,7 +100,7 @@ class BucketConfig(ViewConfig):
                 )
 
     def to_stream(self) -> StreamConfig:
-        """Return the stream of a new bucket: all that nats.go sends.
+        """Return the stream of a new bucket, with every field that nats.go sends.
 
         Cost: no request.
         """
@@ -114,13 +114,13 @@ class BucketConfig(ViewConfig):
         return self._stream(body)
 
     def to_changes(self, held: StreamConfig) -> StreamConfig:
-        """Return only what is given here, as changes of the stream that a bucket has.
+        """Return the given fields alone, as changes of a bucket's stream.
 
         Args:
-            held: The stream as it is.
+            held: The present stream.
 
         Raises:
-            ConfigError: A mirror shall be given up, and its keys would not be found any more.
+            ConfigError: The change would end a mirror, whose keys no client would find then.
 
         Cost: no request.
         """
@@ -129,9 +129,9 @@ class BucketConfig(ViewConfig):
             body["allow_msg_ttl"] = True
         if self.mirror is not None and held.mirror is not None and not self.mirror.to_json():
             raise ConfigError(
-                f"bucket {self.name} can not give up its mirror: it keeps the keys under the "
+                f"bucket {self.name} cannot stop being a mirror: it keeps the keys under the "
                 f"subjects of {held.mirror.name}, where no client would look for them",
-                hint="make a bucket with sources=[...] to go on with a copy",
+                hint="make a bucket with sources=[...] for a copy",
             )
         return self._stream(body)
 

@@ -1,6 +1,6 @@
-"""What every client knows of buckets: names, prefixes, and the fields of a bucket's stream.
+"""Conventions of buckets in every client: names, prefixes, and fields of a bucket's stream.
 
-Law: what is here is what nats.go does, field by field.
+Law: they are those of nats.go, field by field.
 Source: ADR-8, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 """
 
@@ -15,13 +15,13 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.streams.views.kind import Kind, is_legal_name
 
 STREAM_PREFIX: str = "KV_"
-"""What stands before a bucket's name in the name of its stream."""
+"""The prefix of the names of buckets' streams."""
 SUBJECT_PREFIX: str = "$KV."
-"""What stands before a bucket's name in its subjects."""
+"""The prefix of the subjects of buckets."""
 HISTORY_MAX: int = 64
 
 
-# What nats.go sends for every bucket, by names that are the stream's and the server's alike.
+# The fields that nats.go sends for every bucket; their names are the stream's and the server's.
 CONVENTIONS: Mapping[str, object] = {
     "retention": "limits",
     "max_consumers": -1,
@@ -33,7 +33,7 @@ CONVENTIONS: Mapping[str, object] = {
     "deny_purge": False,
     "allow_rollup_hdrs": True,
 }
-# Its defaults of what a bucket's fields are about, by the stream's Python names.
+# Its defaults of a bucket's own fields, by the stream's Python names.
 DEFAULTS: Mapping[str, object] = {
     "max_bytes": -1,
     "max_age": 0,
@@ -79,11 +79,11 @@ BUCKET: Kind = Kind(
     fields=STREAM_FIELDS,
     server_defaults={},
 )
-"""What a bucket is among the views of streams."""
+"""Buckets as a kind of view of a stream."""
 
 
 def usual_of(bucket: str, *, is_mirror: bool, has_markers: bool) -> dict[str, object]:
-    """Return what every client sends for a bucket beyond its fields, by the server's names."""
+    """Return the fields that every client sends beside a bucket's own, by the server's names."""
     usual: dict[str, object] = {**CONVENTIONS, "mirror_direct": is_mirror}
     if not is_mirror:
         usual["subjects"] = [f"{SUBJECT_PREFIX}{bucket}.>"]
@@ -97,7 +97,7 @@ def with_prefix(name: str) -> str:
 
 
 def sourced(source: StreamSource, bucket: str) -> StreamSource:
-    """Return a source whose keys come as keys of this bucket; see nats.go.
+    """Return a source whose keys become keys of this bucket; see nats.go.
 
     One with transforms stays as it is: it need not be a bucket.
     """

@@ -1,7 +1,7 @@
-"""What may be a key of a bucket, and what a filter of keys; pure rules.
+"""Legal keys and filters of keys; pure rules.
 
-Law: a key is never taken for a filter. What another client would refuse, or what the server would
-store under another subject or answer by closing the connection, is refused before anything is sent.
+Law: a key is never taken for a filter. A key is refused before anything is sent if another client
+would refuse it, or the server would store it under another subject or close the connection.
 
 Source: ADR-6 kv-key-name; nats.go jetstream/kv.go keyValid and searchKeyValid.
 """

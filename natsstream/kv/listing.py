@@ -1,9 +1,8 @@
 """Each key once, in a listing that reads while others write; pure rules.
 
-Law: of what was handed over a listing keeps 8 bytes a key while each key can come only once, and
-some 80 bytes a key from the moment at which keys can come again: when others write while it reads.
-What is kept are hashes of 64 bits: two of a million keys share one in one of 40 million listings,
-and only one of them is listed then.
+Law: a listing keeps 8 bytes a key while each key can come only once. It keeps some 80 bytes a key
+once keys can come again: when others write while it reads. It keeps hashes of 64 bits: two of a
+million keys share one in one of 40 million listings, and only one of them is listed then.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Sequence
 
 
 class KeysOnce:
-    """Chooses what a listing has not handed over yet.
+    """Chooses the keys that a listing has not yielded yet.
 
     Args:
         horizon: The bucket's last revision when the listing began.

@@ -1,7 +1,6 @@
-"""Makes, finds and deletes buckets: `js.kv`.
+"""Creates, finds and deletes buckets: `js.kv`.
 
-Law: a bucket that another client made is opened as it is, and no call changes a field of it that
-was not given.
+Law: a bucket of another client is opened as it is, and no call changes a field that is not given.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from natsstream.streams.stream import Stream
 from natsstream.streams.views.listing import ViewListing
 from natsstream.streams.views.manager import ViewManager
 
-# Mirrors of mirrors of mirrors: nobody has more, and a circle ends.
+# Mirrors of mirrors of mirrors: a limit that also ends a circle.
 _MIRRORS_MAX = 8
 
 
@@ -41,24 +40,24 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         super().__init__(js, BucketConfig)
 
     async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Create a bucket; one that is there with this configuration already is returned.
+        """Create a bucket, or return the one that has this configuration already.
 
         Args:
             config: A configuration, or a name with `BucketConfig`'s fields as keywords.
             fields: Fields of `BucketConfig`.
 
         Raises:
-            BucketExistsError: A bucket of this name has another configuration; `differences` says
-                which fields.
-            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            BucketExistsError: A bucket of this name has another configuration; `differences` has
+                the fields.
+            NotABucketError: The stream of the bucket's name is no bucket.
             SubjectOverlapError: Another stream captures the bucket's subjects.
             InvalidConfigError: The server refuses a field.
             UnsupportedServerError: The server lacks a field, such as `limit_marker_ttl` before
                 2.11.
             ConfigError: A field has no legal value, and nothing was sent; or a mirror would make
-                reads of another bucket wrong, as one does that keeps other keys than its origin.
-            BucketNameError: No client would take the name; nothing was sent.
-            TransportError: There was no answer; whether it was made is not known.
+                reads of another bucket wrong, such as one with other keys than its origin.
+            BucketNameError: The name is not legal; nothing was sent.
+            TransportError: No answer; the bucket may exist or not.
 
         Cost: one round trip, on a cluster with an election; of a mirror two more.
         Source: ADR-8; nats.go jetstream/kv.go CreateKeyValue.
@@ -66,9 +65,9 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         return await self._create(config, fields)
 
     async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Change the fields that are given and leave all others as the server has them.
+        """Change the given fields and leave all others as the server has them.
 
-        The bucket's `change` says what differed.
+        The bucket's `change` has the differences.
 
         Raises:
             BucketNotFoundError: It does not exist.
@@ -76,39 +75,39 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             InvalidConfigError: The server refuses a change.
             UnsupportedServerError: The server lacks a field; see `create`.
             ConfigError: A field has no legal value; nothing was sent.
-            TransportError: There was no answer; whether it was changed is not known.
+            TransportError: No answer; the bucket may be changed or not.
 
-        Cost: three round trips, or one where nothing differs.
+        Cost: three round trips, or one if nothing differs.
         """
         return await self._update(config, fields)
 
     async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
-        """Return the bucket with at least this configuration: create, update or leave it.
+        """Return the bucket with this configuration: create, update or leave it.
 
-        The bucket's `change` says which, and of what field.
+        The bucket's `change` says which, with the fields that differed.
 
         Raises:
-            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            NotABucketError: The stream of the bucket's name is no bucket.
             SubjectOverlapError: Another stream captures the bucket's subjects.
             InvalidConfigError: The server refuses a field or a change.
             UnsupportedServerError: The server lacks a field; see `create`.
             ConfigError: A field has no legal value, and nothing was sent; or a mirror would make
                 reads of another bucket wrong; see `create`.
-            TransportError: There was no answer; whether something was done is not known.
+            TransportError: No answer; the bucket may be created or changed, or not.
 
-        Cost: one round trip where nothing differs, else two or three.
+        Cost: one round trip if nothing differs, else two or three.
         """
         return await self._ensure(config, fields)
 
     async def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing.
+        """Return the change that `ensure` would make, and make none.
 
         Returns:
-            Each field that differs, with the server's value, the wanted one, and why servers would
-            refuse the change, where they are known to; `print` shows it as a table.
+            Each field that differs, with the server's value, the wanted one, and the reason if
+            servers are known to refuse the change; `print` shows it as a table.
 
         Raises:
-            NotABucketError: A stream of the bucket's name is there, and no bucket.
+            NotABucketError: The stream of the bucket's name is no bucket.
             ConfigError: A field has no legal value; nothing was sent.
             TransportError: The server did not answer in time.
 
@@ -122,7 +121,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         Raises:
             BucketNotFoundError: It does not exist.
             NotABucketError: The stream of this name is no bucket.
-            BucketNameError: No client would take the name; nothing was sent.
+            BucketNameError: The name is not legal; nothing was sent.
             TransportError: The server did not answer in time.
 
         Cost: one round trip; of a mirror one more.
@@ -135,8 +134,8 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         Raises:
             BucketNotFoundError: It does not exist.
             NotABucketError: The stream of this name is no bucket; it stays.
-            BucketNameError: No client would take the name; nothing was sent.
-            TransportError: There was no answer; whether it was deleted is not known.
+            BucketNameError: The name is not legal; nothing was sent.
+            TransportError: No answer; the bucket may be deleted or not.
 
         Cost: two round trips.
         """
@@ -145,26 +144,25 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
         """Return the status of each bucket; read it with `async for`.
 
-        Streams whose name begins with `KV_` and that are no buckets are left out.
+        Streams whose name begins with `KV_` but that are no buckets are left out.
 
         Args:
-            on_missing: Servers name streams that they can not describe now, having no leader or
-                being too new for the servers. "raise" ends the loop with an error when all others
-                are read; "report" leaves the buckets among them in the result's `missing` and
-                `offline`.
+            on_missing: Servers list streams without their state if these have no leader, or are too
+                new for the server. "raise" ends the loop with an error when all others are read;
+                "report" puts the buckets among them into the result's `missing` and `offline`.
 
         Raises:
             ConfigError: `on_missing` has no legal value.
             UnavailableError: Buckets are missing; from the loop.
             TransportError: The server did not answer in time; from the loop.
 
-        Cost: one round trip for each 256 streams of the account: mirrors have no subjects that the
-        servers could look for.
+        Cost: one round trip for each 256 streams of the account, since mirrors have no subjects to
+        filter by.
         """
         return BucketListing(self._js, on_missing)
 
     async def names(self) -> AsyncIterator[str]:
-        """Yield the names of all buckets, which are those of streams that begin with `KV_`.
+        """Yield the names of all buckets: of all streams whose name begins with `KV_`.
 
         Raises:
             TransportError: The server did not answer in time.
@@ -184,7 +182,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         if mirror is not None and mirror.external is None and depth < _MIRRORS_MAX:
             try:
                 origin = await self._subjects(await self._js.streams.get(mirror.name), depth + 1)
-            except (NotFoundError, PermissionDeniedError):  # The mirror can be read still.
+            except (NotFoundError, PermissionDeniedError):  # The mirror can still be read.
                 origin = None
         return subjects_of(config, self._js.api_prefix, origin)
 
@@ -193,7 +191,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         why = await self._why_harmful(wanted.to_stream())
         if not why:
             return
-        try:  # One that is there already does its harm; whoever opens it adds none.
+        try:  # An existing one does its harm already; opening it adds none.
             await self._js.streams.get(BUCKET.stream_of(wanted.name))
         except StreamNotFoundError:
             raise _harmful(wanted.name, why) from None
@@ -220,7 +218,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
 def _harmful(bucket: str, why: str) -> ConfigError:
     return ConfigError(
         f"mirror {bucket} would make reads wrong: {why}",
-        hint="give it the origin's ttl and all keys; or use sources=[...], which answer for nobody",
+        hint="give it the origin's ttl and all keys; or use sources=[...]",
     )
 
 

@@ -1,12 +1,11 @@
 """Which mirrors would make reads of another bucket wrong; a pure rule.
 
-Law: servers let a mirror answer direct reads of its origin's name, as one of its replicas. A mirror
-that keeps less answers that a key does not exist, one that keeps more has keys that have expired,
-and one whose origin is elsewhere answers for the bucket of the same name that is here. Reads of
-that bucket are then wrong by chance, from every client, so such a mirror is not made.
-Source: nats-server stream.go subscribeToMirrorDirect; it takes `mirror_direct` from the origin
-where it knows it, so a client can not turn it off. Seen on 2.15.1: tests/integration/kv/
-test_places.py.
+Law: a mirror answers direct reads of its origin's name, as one of its replicas. A mirror with fewer
+keys answers that a key does not exist; one with a longer ttl has expired keys; one whose origin is
+elsewhere answers for the bucket of the same name here. Reads of that bucket are then wrong by
+chance, from every client, so such a mirror is not created.
+Source: nats-server stream.go subscribeToMirrorDirect; it takes `mirror_direct` from a known origin,
+so a client cannot turn it off. Seen on 2.15.1: tests/integration/kv/test_places.py.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from natsstream.units import duration_ns
 
 
 def why_harmful(mirroring: StreamConfig, named: StreamConfig) -> str:
-    """Return why a mirror would make reads of another bucket wrong; empty where it would not.
+    """Return why a mirror would make reads of another bucket wrong; empty if it would not.
 
     Args:
-        mirroring: The mirror's stream as it shall be.
-        named: The stream that has the origin's name here: the origin, or one that only has its
-            name where the origin is elsewhere.
+        mirroring: The wanted stream of the mirror.
+        named: The stream with the origin's name here: the origin, or, if that is elsewhere, another
+            stream.
     """
     mirror = mirroring.mirror
     if mirror is None or not named.allow_direct:
@@ -44,5 +43,6 @@ def why_harmful(mirroring: StreamConfig, named: StreamConfig) -> str:
     ]
     if not other:
         return ""
-    told = " and ".join(other)
-    return f"by its {told} it has other keys than {named.name}, whose reads it answers"
+    return (
+        f"by its {' and '.join(other)} it has other keys than {named.name}, whose reads it answers"
+    )

@@ -1,6 +1,6 @@
-"""What a bucket holds at one moment.
+"""The status of a bucket at one moment.
 
-Law: what the server said is kept whole in `stream`; nothing here is counted by us.
+Law: every number is the server's, and its whole answer is in `stream`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from natsstream.units import NS_PER_SECOND, duration_ns
 
 @dataclass(frozen=True, slots=True)
 class BucketStatus(ViewStatus):
-    """A bucket at one moment.
+    """The status of a bucket at one moment.
 
     Attributes:
         name: Its name.
@@ -34,12 +34,12 @@ class BucketStatus(ViewStatus):
 
     @property
     def values(self) -> int:
-        """Revisions held, those of every key and the markers of deleted ones."""
+        """Revisions held: of every key, with markers."""
         return self.stream.state.messages
 
     @property
     def keys(self) -> int:
-        """Keys held, deleted ones included as long as their marker is kept."""
+        """Keys held, with deleted ones whose marker is still there."""
         return self.stream.state.num_subjects
 
     @property
@@ -54,22 +54,22 @@ class BucketStatus(ViewStatus):
 
     @property
     def ttl(self) -> float:
-        """Seconds after which a revision is forgotten; 0 is never."""
+        """Seconds after which a revision expires; 0 is never."""
         return duration_ns(self.config.ttl or 0) / NS_PER_SECOND
 
     @property
     def limit_marker_ttl(self) -> float:
-        """Seconds that markers of expired keys stay; 0 where there are none."""
+        """Seconds that markers of expired keys stay; 0 if there are none."""
         return duration_ns(self.config.limit_marker_ttl or 0) / NS_PER_SECOND
 
     @property
     def mirror(self) -> SourceInfo | None:
-        """How far it is as a read replica; None for a bucket that is none."""
+        """The progress of a mirror; None for a bucket that is no mirror."""
         return self.stream.mirror
 
     @property
     def sources(self) -> tuple[SourceInfo, ...]:
-        """How far each bucket is copied that it copies from."""
+        """The progress of each source."""
         return self.stream.sources
 
     def __repr__(self) -> str:

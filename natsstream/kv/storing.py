@@ -108,7 +108,7 @@ async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:
     Raises:
         WrongRevisionError: Another revision is the newest.
         BucketNotFoundError: The bucket is gone.
-        NatsStreamError: What `JetStream.publish` raises.
+        NatsStreamError: As for `JetStream.publish`.
     """
     bucket, expect = BUCKET.name_of(stream.name), None
     if record.revision is not None:

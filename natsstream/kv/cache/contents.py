@@ -1,8 +1,8 @@
-"""What a local mirror holds: entries in memory, without waiting; pure rules.
+"""Entries of a local mirror in memory; pure rules.
 
-Law: an entry that the server has let expire is not handed out, also while nothing comes from the
-server. The server's clock is never compared with ours: each look at it says how late it can be at
-most, and that is what counts.
+Law: an entry that has expired on the server is not returned, also while the server is away. The
+server's clock is never compared with ours: each look at it bounds how late it can be, and that
+bound counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from natsstream.errors import CacheFullError
 from natsstream.kv.entry import Entry
 from natsstream.units import NS_PER_SECOND
 
-# What an entry takes besides its key and value, about.
+# Memory of an entry besides its key and value, about.
 _OVERHEAD_BYTES = 400
 
 
@@ -23,15 +23,15 @@ class ServerClock:
     """One look at the server's clock.
 
     Attributes:
-        time_ns: What it said, in Unix nanoseconds.
-        asked_ns: When it was asked, by our own clock.
+        time_ns: The server's time, in Unix nanoseconds.
+        asked_ns: When we sent the request, by our own clock.
     """
 
     time_ns: int
     asked_ns: int
 
     def latest_ns(self, now_ns: int) -> int:
-        """Return the latest that it can be there now: it answered after it was asked."""
+        """Return the latest time that it can be on the server now."""
         return self.time_ns + now_ns - self.asked_ns
 
 
@@ -39,11 +39,11 @@ class CacheContents:
     """Entries by key.
 
     Args:
-        limit_bytes: The most that they may take together.
+        limit_bytes: The limit of all entries together.
 
     Attributes:
-        revision: The newest revision that was taken in.
-        size_bytes: What keys and values take, with what Python adds to each, about.
+        revision: The newest revision taken.
+        size_bytes: The memory of keys and values, with Python's overhead, about.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -52,23 +52,23 @@ class CacheContents:
         self._limit_bytes = limit_bytes
         # In the order of their revisions: the oldest first.
         self._entries: dict[str, Entry] = {}
-        # Those with a life of their own.
+        # Those with a ttl of their own.
         self._mortal: dict[str, None] = {}
-        # Those whose keys can not be decoded, by what is stored: no key of the application's.
+        # Those whose keys cannot be decoded, by the stored key: no keys of the application.
         self._foreign: dict[str, Entry] = {}
         self._max_age_ns = 0
         self._clock: ServerClock | None = None
 
     def set_rules(self, max_age_ns: int, clock: ServerClock | None) -> None:
-        """Take in what the server said of its time, and of how long it keeps things; 0 is ever."""
+        """Take the bucket's ttl, 0 for none, and the server's clock."""
         self._max_age_ns = max_age_ns
         self._clock = clock
 
     def take(self, entry: Entry) -> bool:
-        """Take in a revision; False where it is older than what is known of its key.
+        """Take a revision; False if a newer one of its key is known.
 
         Raises:
-            CacheFullError: It would grow beyond its limit.
+            CacheFullError: The mirror would exceed its limit.
         """
         if entry.error is not None and not entry.error.revision:
             self._take_foreign(entry)
@@ -100,14 +100,14 @@ class CacheContents:
         return [each for each in entries if not self._has_expired(each, now_ns)]
 
     def get(self, key: str, now_ns: int) -> Entry | None:
-        """Return a key's entry; None where it has none, or it has expired by now."""
+        """Return a key's entry; None if it has none, or it has expired by now."""
         entry = self._entries.get(key)
         if entry is None or self._has_expired(entry, now_ns):
             return None
         return entry
 
     def holds(self, key: str) -> bool:
-        """Tell whether a key has an entry here, expired or not."""
+        """Return True if a key has an entry here, expired or not."""
         return key in self._entries
 
     def all(self) -> dict[str, Entry]:
@@ -115,9 +115,9 @@ class CacheContents:
         return self._entries
 
     def forget_expired(self, now_ns: int) -> list[Entry]:
-        """Free what the server has let go, and return it.
+        """Drop the entries that have expired on the server, and return them.
 
-        Cost: what is forgotten, and each entry with a life of its own.
+        Cost: the dropped entries, and each entry with a ttl of its own.
         """
         for key, each in list(self._foreign.items()):
             if self._has_expired(each, now_ns):
@@ -132,7 +132,7 @@ class CacheContents:
         return [self.drop(key) for key in dict.fromkeys(gone)]
 
     def missing(self, keys: Iterable[str], horizon: int) -> list[Entry]:
-        """Return what is held and not among the keys that the server had at a revision."""
+        """Return the entries whose keys the server did not have at a revision."""
         there = set(keys)
         held = self._entries.values()
         return [each for each in held if each.revision <= horizon and each.key not in there]

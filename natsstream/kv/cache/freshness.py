@@ -1,8 +1,8 @@
 """How old what a local mirror answers can be; pure rules.
 
-Law: the mirror is as fresh as the question whose answer it has wholly taken in. A server that
-answers proves nothing while what it holds has not come here, or while what a break may have hidden
-has not been listed.
+Law: the mirror is as fresh as the last status whose revision it has reached. An answer of the
+server proves nothing while its entries have not arrived, or while the keys were not listed after a
+break.
 """
 
 from __future__ import annotations

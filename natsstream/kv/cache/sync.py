@@ -1,6 +1,6 @@
-"""Keeps a local mirror as the bucket is: follows it, looks at its server, lists it after breaks.
+"""Keeps a local mirror in sync: follows the bucket, polls its state, lists its keys after breaks.
 
-Law: whatever ends a task ends the mirror: none goes on being answered from while nobody keeps it.
+Law: an error that ends one of the tasks ends the mirror, so no mirror answers while it is not kept.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _FILTERS_ASKED_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class CacheOptions:
-    """How a mirror is kept.
+    """Options of a mirror.
 
     Attributes:
-        max_bytes: The most that keys and values may take together.
-        timeout_s: Seconds that the first filling may take.
-        look_every_s: Seconds between two looks at the server.
+        max_bytes: The limit of keys and values together.
+        timeout_s: Seconds that filling it may take.
+        look_every_s: Seconds between two status requests.
     """
 
     max_bytes: int = CACHE_BYTES_MAX
@@ -52,13 +52,13 @@ class CacheOptions:
 
 
 class RevisionWaiters:
-    """Those who wait for revisions."""
+    """Tasks that wait until the mirror has a revision, or has ended."""
 
     def __init__(self) -> None:
         self._waiting: dict[asyncio.Future[None], int] = {}
 
     async def wait(self, revision: int) -> None:
-        """Return when the revision has come, or the mirror has ended."""
+        """Return when the revision has arrived, or the mirror has ended."""
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[woken] = revision
         try:
@@ -67,13 +67,13 @@ class RevisionWaiters:
             del self._waiting[woken]
 
     def reach(self, revision: int) -> None:
-        """Wake those who wait for this revision or an older one."""
+        """Wake the tasks that wait for this revision or an older one."""
         for woken, wanted in self._waiting.items():
             if wanted <= revision and not woken.done():
                 woken.set_result(None)
 
     def end(self) -> None:
-        """Wake all."""
+        """Wake all tasks."""
         for woken in self._waiting:
             if not woken.done():
                 woken.set_result(None)
@@ -83,17 +83,17 @@ class CacheSync:
     """Keeps one mirror.
 
     Args:
-        bucket: What is mirrored.
-        filters: Which of its keys; none is all.
-        options: How.
+        bucket: The bucket.
+        filters: Filters of the mirrored keys; none is all keys.
+        options: The options.
 
     Attributes:
-        contents: What the mirror holds.
-        freshness: How old that can be.
-        changes: Those who are told what changes.
-        arrivals: Those who wait for revisions.
-        error: What has ended it.
-        is_filled: True when all came that the bucket held at the beginning.
+        contents: The mirrored entries.
+        freshness: How old they can be.
+        changes: The readers of changes.
+        arrivals: The tasks that wait for revisions.
+        error: The error that has ended it.
+        is_filled: True when all has arrived that the bucket held at the beginning.
     """
 
     def __init__(self, bucket: Bucket, filters: tuple[str, ...], options: CacheOptions) -> None:
@@ -113,7 +113,7 @@ class CacheSync:
         self._last_look = LookAtServer(0, now_ns())
 
     async def fill(self) -> None:
-        """Begin, and return when the mirror has all that the bucket held, or it has ended."""
+        """Start, and return when the mirror has all that the bucket held, or has ended."""
         await self._look_at_server()
         await self._watch.__aenter__()
         filled = asyncio.Event()
@@ -137,11 +137,11 @@ class CacheSync:
             await self._watch.close()
 
     def forget_expired(self) -> None:
-        """Drop what the server has let expire by now."""
+        """Drop entries that have expired on the server."""
         self._tell_gone(self.contents.forget_expired(now_ns()))
 
     async def drop_missing(self) -> int:
-        """Drop the keys that the server has no more; return how many these are."""
+        """Drop the keys that the server no longer has; return how many."""
         breaks = self._watch.report.resumes
         horizon = (await self._bucket.status()).revision
         keys = self._bucket.keys(self._filters, raises=False)
@@ -155,7 +155,7 @@ class CacheSync:
         return len(missing)
 
     async def _follow(self, filled: asyncio.Event) -> None:
-        """Take in what comes, until the watch is closed."""
+        """Take entries from the watch, until it is closed."""
         while True:
             with suppress(ConnectionLostError):
                 batches = self._watch.batches(until_caught_up=not self.is_filled)
@@ -167,7 +167,7 @@ class CacheSync:
                 self._reach(self._last_look.revision)
                 filled.set()
                 continue
-            await asyncio.sleep(_RETRY_S)  # Iterating again goes on trying.
+            await asyncio.sleep(_RETRY_S)  # Iterating again retries.
 
     def _take(self, batch: Sequence[Entry]) -> None:
         for entry in batch:
@@ -177,7 +177,7 @@ class CacheSync:
         self._note_progress()
 
     def _tell_gone(self, gone: Sequence[Entry]) -> None:
-        """Tell of what went without a marker."""
+        """Report the entries that went without a marker as changes."""
         for each in gone:
             entry: Entry = Entry(
                 each.bucket, each.key, b"", each.revision, each.created_ns, "PURGE"
@@ -192,14 +192,14 @@ class CacheSync:
         self.freshness.reach(revision, breaks=self._watch.report.resumes)
 
     async def _notice_breaks(self) -> None:
-        """Have the server looked at right after each break, not after the next pause."""
+        """Ask for the status right after each break, not after the next pause."""
         async for event in self._watch.events():
             if isinstance(event, Recreated):
                 self._note_progress()
                 self._must_look.set()
 
     async def _look_again_and_again(self) -> None:
-        """Look at the server: is it there, what time is it, what does it hold, did keys vanish."""
+        """Ask for the status every few seconds: the server's time, its revision, its keys."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(
@@ -217,7 +217,7 @@ class CacheSync:
             self.forget_expired()
 
     async def _look_at_server(self) -> int:
-        """Take in the server's clock and the bucket's rules; return how many keys it has."""
+        """Take the server's clock and the bucket's rules; return how many keys it has."""
         asked_ns = now_ns()
         status = await self._bucket.status()
         told_ns = status.stream.time_ns
@@ -228,14 +228,14 @@ class CacheSync:
         return status.keys
 
     async def _find_progress(self, before: LookAtServer) -> None:
-        """Find out whether the mirror has come to the last look, or to the one before."""
+        """Find out whether the mirror has reached the last look, or the one before."""
         look = self._last_look
         self._note_progress()
         if not self.is_filled or self._watch.revision >= look.revision:
             return
-        # The newest revision is no more, is of no key that is mirrored, or is on its way.
+        # The newest revision is gone, or of a key that is not mirrored, or has not arrived yet.
         if len(self._filters) > _FILTERS_ASKED_MAX:
-            self._reach(before.revision)  # Heartbeats came since: its watch has passed it.
+            self._reach(before.revision)  # Heartbeats arrived since: its watch has passed it.
         elif await self._watch.is_current():
             self._reach(look.revision)
 

@@ -1,8 +1,8 @@
 """Waiting for a lock: one try, then one whenever its key becomes free.
 
-Law: nobody polls, and the wait ends when it was said to. Who waits knows the marker that frees the
-key, and claims over it in one round trip; who comes anew needs three. So one that gives the lock
-back and wants it again at once comes behind those who wait, unless he is much nearer to the server.
+Law: nothing polls, and the wait ends at its timeout. A waiting task knows the marker that frees the
+key, and claims over it in one round trip; a new one needs three. So a holder that releases the lock
+and takes it again at once comes behind the waiting ones, unless it is much nearer to the server.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Acquisition:
         try:
             async with KeyFollower(self._key.bucket, self._key.name) as news:
                 while True:
-                    # What comes from now on is news, so that nothing is missed.
+                    # Later entries are news, so that none is missed.
                     count, latest = news.count, news.latest
                     await self._try(latest.revision if latest and latest.is_deleted else 0)
                     if self._is_got:
-                        limit.reschedule(None)  # What follows is tidying.
+                        limit.reschedule(None)  # Only the clean-up is left.
                         return
                     if self._trouble is None:
                         await self._until_free(news, count)

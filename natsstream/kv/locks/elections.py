@@ -1,7 +1,7 @@
-"""One leader among many candidates: a lock whose holder everybody can see.
+"""One leader among many candidates: a lock with a visible holder.
 
-Law: who leads has the lock, so all that holds for locks holds for leaders: one at a time, with a
-token that only grows, and work under a lost leadership is cancelled.
+Law: the leader holds the lock, so the promises of locks are those of leaders: one at a time, with a
+growing token, and the work of a leader that lost its leadership is cancelled.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from natsstream.kv.locks.locks import Lock, LockOptions
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads, or that nobody does.
+    """The leader of an election, or its absence.
 
     Attributes:
-        candidate: What the leader calls itself; None where nobody leads.
-        revision: The key's revision that says so; those of later leaders are greater.
+        candidate: The leader's name; None if there is no leader.
+        revision: The key's revision; those of later leaders are greater.
         since: When that revision was stored, UTC, by the server's clock.
     """
 
@@ -43,7 +43,7 @@ class Election(Generic[T]):
 
     Attributes:
         name: The key.
-        candidate: What this candidate calls itself.
+        candidate: The name of this candidate.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Election(Generic[T]):
 
     @property
     def is_leader(self) -> bool:
-        """Whether this candidate leads, for all that can be known here."""
+        """True while this candidate leads, as far as this process can know."""
         return self._term is not None and self._term.is_held
 
     def lead(self, *, timeout: float | None = None) -> Lock[T]:
@@ -68,10 +68,10 @@ class Election(Generic[T]):
         it resigns.
 
         Args:
-            timeout: Seconds to wait for the election; None is as long as it takes.
+            timeout: Seconds to wait for the election; None waits without limit.
 
         Raises:
-            UsageError: This candidate leads already, or campaigns.
+            UsageError: This candidate leads or campaigns already.
             ConfigError: The timeout has no legal value.
         """
         if self._term is not None and self._term.is_in_use:
@@ -86,18 +86,17 @@ class Election(Generic[T]):
         return self._term
 
     async def run(self, work: Callable[[Lock[T]], Awaitable[object]]) -> None:
-        """Campaign, and work whenever elected, until the work returns by itself.
+        """Campaign, and work whenever elected, until the work returns.
 
-        Work that is under way when the leadership is lost is cancelled, and begun anew with the
-        next one, so it must be such that it can be taken up again.
+        The work is cancelled when the leadership is lost, and starts again with the next term.
 
         Args:
             work: An async function; it takes the term, with its `token`.
 
         Raises:
-            ConfigError: The work can not be called, or the bucket can not keep locks.
-            NatsStreamError: The bucket is gone, or may not be used.
-            Exception: What the work raises; the candidate resigns then.
+            ConfigError: The work cannot be called, or the bucket cannot keep locks.
+            NatsStreamError: The bucket is gone, or the user may not use it.
+            Exception: An error of the work; the candidate resigns then.
         """
         check_callable(work, "work", takes="the term")
         while True:
@@ -112,7 +111,7 @@ class Election(Generic[T]):
                 return
 
     async def resign(self) -> None:
-        """Give the leadership back; the term's block goes on, and others may lead at once.
+        """Resign; the term's block continues, and others may lead at once.
 
         Raises:
             UsageError: This candidate does not lead.
@@ -123,10 +122,10 @@ class Election(Generic[T]):
         await self._term.release()
 
     async def leader(self) -> Leader | None:
-        """Return who leads now; None where nobody does.
+        """Return the present leader, or None.
 
         Raises:
-            NatsStreamError: What `KeyValue.get` raises.
+            NatsStreamError: As for `KeyValue.get`.
 
         Cost: one round trip to the leader of the bucket's stream.
         """
@@ -134,14 +133,14 @@ class Election(Generic[T]):
         return None if found is None else _leader(found)
 
     async def changes(self) -> AsyncGenerator[Leader]:
-        """Yield who leads, then each change; renewals are none. It ends when it is left.
+        """Yield the leader, then each change, until the loop is left.
 
-        Nobody has `candidate=None`. One that never was is not told: the first leader comes first.
-        Of changes that follow each other fast only the newest may come.
+        A change to no leader has `candidate=None`; renewals are no changes. Of quick changes only
+        the newest may come.
 
         Raises:
             BucketNotFoundError: The bucket was deleted.
-            NatsStreamError: What `KeyValue.watch` raises.
+            NatsStreamError: As for `KeyValue.watch`.
 
         Cost: one consumer on the server.
         """
@@ -166,6 +165,6 @@ def _leader(entry: Entry) -> Leader:
 
 
 def _claim_id(entry: Entry) -> str:
-    # What another program wrote has no id: then the text tells two leaders apart.
+    # The value of another program has no id: then its text distinguishes two leaders.
     claim = Claim.from_bytes(entry.value)
     return claim.claim_id or f"{claim.holder} "

@@ -1,6 +1,6 @@
-"""What becomes of one key, for those who wait for it: nothing is asked twice.
+"""The newest entry of one key, for tasks that wait for it.
 
-Law: nobody polls. What ends the watch is raised by the next wait.
+Law: nothing polls. The next wait raises the error that ended the watch.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class KeyFollower:
             await self._watch.close()
 
     async def more_than(self, count: int, *, within_s: float | None = None) -> bool:
-        """Wait until more than so many entries came; tell whether they did.
+        """Wait until more than so many entries came; return True if they did.
 
         Args:
             count: How many are known already.
-            within_s: Seconds to wait; None is as long as it takes.
+            within_s: Seconds to wait; None waits without limit.
 
         Raises:
-            NatsStreamError: What has ended the watch, such as BucketNotFoundError.
+            NatsStreamError: The error that has ended the watch, such as BucketNotFoundError.
         """
         try:
             async with asyncio.timeout(within_s):
@@ -81,7 +81,7 @@ class KeyFollower:
         """Yield the newest entry, then each newer one; what is slow to look sees the newest alone.
 
         Raises:
-            NatsStreamError: What has ended the watch.
+            NatsStreamError: The error that has ended the watch.
         """
         count = 0
         while True:
@@ -99,7 +99,7 @@ class KeyFollower:
                     self._news.set()
                 return
             except ConnectionLostError:
-                continue  # The watch goes on trying; who waits has a deadline of his own.
+                continue  # The watch retries; waiting tasks have their own deadlines.
             except NatsStreamError as error:
                 self._error = error
                 self._news.set()

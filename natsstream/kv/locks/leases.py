@@ -23,11 +23,11 @@ _MARGIN_OF_TTL = 0.2
 _MARGIN_MIN_S = 0.1
 _TRIES_IN_LEASE = 3
 _HOLDER_BYTES_MAX = 1_024
-# A lock that a dead holder keeps for longer is no lock: somebody has to remove it by hand.
+# A dead holder's lock with a longer ttl would have to be removed by hand.
 _TTL_MAX_S = 86_400
 # Where the server's notice of an expired key is late: how long after the lease's end to look.
 _EXPIRY_GRACE_S = 1.0
-# A clock that goes on while the machine sleeps, where there is one: asyncio's may stand still.
+# A clock that counts the machine's sleep if there is one: asyncio's may stand still.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -38,7 +38,7 @@ def now_ns() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a lease is held on.
+    """The ttl and the margin of a lease.
 
     Attributes:
         ttl_s: Whole seconds after which the server lets the key expire.
@@ -61,13 +61,13 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What the holder believes.
+    """The lease of a holder.
 
     Attributes:
         token: The revision that it began with: greater than that of all holders before.
         revision: The revision that the key has now.
         sent_ns: By `now_ns`, when the request was sent that this belief rests on.
-        terms: What it is held on.
+        terms: The ttl and the margin.
     """
 
     token: int
@@ -85,7 +85,7 @@ class Lease:
         return max(self.ends_ns - at_ns, 0) / NS_PER_SECOND
 
     def is_good(self, at_ns: int) -> bool:
-        """Tell whether it may be believed at a moment."""
+        """Return True if the lease is valid at a moment."""
         return at_ns < self.ends_ns
 
     def renewed(self, revision: int, *, sent_ns: int, answered_ns: int) -> Lease | None:
@@ -96,7 +96,7 @@ class Lease:
         before the old lease could end, which is sure only where the answer was here before.
 
         Args:
-            revision: What the renewal is stored as.
+            revision: The revision of the renewal.
             sent_ns: When the first request was sent that may have become this revision.
             answered_ns: When the answer was here.
         """
@@ -152,11 +152,11 @@ def look_after_s(ttl_s: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a lock's key holds: who holds it.
+    """The value of a lock's key: its holder.
 
     Attributes:
-        holder: What the holder calls itself; for people.
-        claim_id: What only this holding has; empty where another program wrote something else.
+        holder: The holder's name, for people.
+        claim_id: The id of this holding alone; empty if another program wrote the key.
         ttl_s: Seconds after which it expires, as the holder says; 0 where it does not say.
     """
 
@@ -171,7 +171,7 @@ class Claim:
 
     @classmethod
     def from_bytes(cls, value: bytes) -> Claim:
-        """Return what a key's value says; one that others wrote is a holder without an id."""
+        """Return the claim of a key's value; that of another program is a holder without an id."""
         try:
             fields = Fields.parse(value, "a lock").raw
         except ProtocolError:
@@ -184,10 +184,10 @@ class Claim:
 
 
 def check_bucket(status: BucketStatus, terms: Terms) -> None:
-    """Refuse a bucket that can not keep locks.
+    """Refuse a bucket that cannot keep locks.
 
     Raises:
-        ConfigError: Its keys can not expire one by one, or do so before the lease ends, or older
+        ConfigError: Its keys cannot expire one by one, or do so before the lease ends, or older
             revisions would come back, or writes go elsewhere.
     """
     name = status.name
@@ -216,7 +216,7 @@ def check_bucket(status: BucketStatus, terms: Terms) -> None:
 
 
 def check_holder(holder: object, name: str = "holder") -> str:
-    """Return what a holder calls itself.
+    """Return a holder's name.
 
     Raises:
         ConfigError: It is no text, or longer than 1,024 bytes.
@@ -225,7 +225,7 @@ def check_holder(holder: object, name: str = "holder") -> str:
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError:
-        raise ConfigError(f"{name} has surrogates, which UTF-8 can not write") from None
+        raise ConfigError(f"{name} has surrogates, which UTF-8 cannot write") from None
     if size_bytes > _HOLDER_BYTES_MAX:
         raise ConfigError(f"{name} has {size_bytes} bytes", hint="give at most 1,024")
     return text

@@ -2,8 +2,8 @@
 
 Law: a request without an answer may have been stored at any time. So what is found stored counts
 from the first request that may have stored it, and only the holder's own id makes it the holder's.
-A request that its caller was cancelled in goes on, so that `give_back` learns what became of it:
-reading the key instead may be faster than the request that is under way.
+A request whose caller is cancelled continues, so that `give_back` learns its outcome: reading the
+key instead may be faster than the request in flight.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LockKey:
     Args:
         bucket: The bucket.
         name: The key.
-        claim: Who claims it; its id is of this holding alone.
+        claim: The claim; its id is of this holding alone.
         terms: For how long.
 
     Attributes:
@@ -64,7 +64,7 @@ class LockKey:
                 known one it is claimed in one round trip.
 
         Raises:
-            NatsStreamError: What `create` raises; the key may be claimed by now.
+            NatsStreamError: As for `create`; the key may be claimed by now.
         """
         if marker:
             sent_ns = now_ns()
@@ -98,7 +98,7 @@ class LockKey:
 
         Raises:
             LockLostError: The key is another's or nobody's by now, or the answer came too late.
-            NatsStreamError: What `update` raises; trying again is right while the lease is good.
+            NatsStreamError: As for `update`; retrying is right while the lease is good.
         """
         sent_ns = now_ns()
         try:
@@ -108,7 +108,7 @@ class LockKey:
             if found is None or not self._is_own(found):
                 raise self.lost(lease, _whose(found)) from error
             if found.revision <= lease.revision:
-                # An earlier renewal is under way, or who answered does not lead any more.
+                # An earlier renewal is in flight, or the answer is of a former leader.
                 raise
             revision, sent_ns = found.revision, self._unsure_ns or sent_ns
         except BucketNotFoundError as error:
@@ -126,7 +126,7 @@ class LockKey:
         It takes 2 seconds at most.
 
         Args:
-            lease: What is held; None for a claim whose answer never came.
+            lease: The lease; None for a claim without an answer.
         """
         with suppress(NatsStreamError, TimeoutError):
             async with asyncio.timeout(_CLEAN_UP_S):
@@ -136,7 +136,7 @@ class LockKey:
                         await self._purge(revision)
                         break
                     except WrongRevisionError:
-                        # Another's by now, or on replicated buckets a write is under way.
+                        # Another's by now, or on replicated buckets a write is in flight.
                         await asyncio.sleep(_RETRY_S)
                         found = await self._own(_CLEAN_UP_S)
                         revision = None if found is None else found.revision
@@ -149,7 +149,7 @@ class LockKey:
         return self._unsure_ns is not None
 
     def lost(self, lease: Lease, why: str, *, detail: str = "") -> LockLostError:
-        """Return the error that tells of a loss."""
+        """Return the error of a loss."""
         return LockLostError(
             f"lock {self.name!r} of bucket {self.bucket.name} is lost: {why}",
             name=self.name,
@@ -171,7 +171,7 @@ class LockKey:
         if unsure_before_ns is None:
             self._unsure_ns = now_ns()
         task = self._request = asyncio.create_task(request)
-        # Who is cancelled twice, here and in `give_back`, never hears how it ends.
+        # A caller cancelled twice, here and in `give_back`, does not see how it ends.
         task.add_done_callback(_take_error)
         done, _ = await asyncio.wait([task], timeout=limit)
         self._request = None
@@ -232,13 +232,13 @@ class LockKey:
 
 
 def _take_error(task: asyncio.Task[int]) -> None:
-    """Look at how a request ended, so that the loop does not tell of an error that nobody reads."""
+    """Retrieve the error of a request, so that the loop does not log it."""
     if not task.cancelled():
         task.exception()
 
 
 def is_passing(error: NatsStreamError) -> bool:
-    """Tell whether the same request may be answered in a moment."""
+    """Return True if a retry of the request may succeed."""
     return error.retryable or isinstance(error, NoRespondersError)
 
 

@@ -1,9 +1,9 @@
-"""A lock that expires by itself, with a token that fences off those who lost it.
+"""A lock that expires, with a fencing token against holders that have lost it.
 
-Law: **a holder that does not know whether it holds the lock does not hold it.** It believes in it
-only until its own clock says that the server may give it away; a process that was stopped meanwhile
-finds that out at its next look. What a look can not prevent, for a process may be stopped between
-any two steps, the token does: `lock.put` and every store that compares tokens refuse the late one.
+Law: **a holder that does not know whether it holds the lock does not hold it.** It counts on the
+lock only until its own clock says that the server may free it; a process that was stopped meanwhile
+finds out at its next check. A process may be stopped between the check and a write, so `lock.put`
+and every store that compares tokens refuse the late write.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _RETRY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """How a lock is taken and kept.
+    """Options of a lock.
 
     Attributes:
-        terms: What it is held on.
-        timeout_s: Seconds to wait for it; 0 is one try, None is as long as it takes.
-        holder: What the holder calls itself.
+        terms: The ttl and the margin of the lease.
+        timeout_s: Seconds to wait for it; 0 is one try, None waits without limit.
+        holder: The holder's name.
         on_loss: "cancel" the block, or "tell" by `lost()` and `check()` alone.
     """
 
@@ -49,7 +49,7 @@ class Lock(Generic[T]):
 
     Attributes:
         name: The key.
-        holder: What this holder calls itself; others see it.
+        holder: This holder's name, for others to see.
     """
 
     def __init__(
@@ -71,20 +71,20 @@ class Lock(Generic[T]):
         self._cancels_before = 0
         self._has_cancelled = False
 
-    # Taking it and giving it back.
+    # Acquire and release.
 
     async def __aenter__(self) -> Self:
         """Wait for the lock and hold it.
 
         Raises:
-            LockHeldError: Another held it for as long as was waited; `holder` says who.
-            ConfigError: The bucket can not keep locks; the hint says what it needs.
+            LockHeldError: Another holder had it all the time; `holder` is its name.
+            ConfigError: The bucket cannot keep locks; the hint has the missing settings.
             BucketNotFoundError: The bucket was deleted.
-            LockLostError: It was got and lost before the block began.
-            NatsStreamError: The server can not be asked, and `timeout` is over.
+            LockLostError: It was acquired and lost before the block began.
+            NatsStreamError: The server was away until `timeout`.
 
-        Cost: one round trip where the lock was never held or was free for its ttl, else three; one
-        consumer while it is waited for, and a round trip when it becomes free.
+        Cost: one round trip if the lock was never held or was free for its ttl, else three. While
+        waiting one consumer, and a round trip when the lock becomes free.
         """
         if self._is_entered:
             raise UsageError("a lock is entered once", hint="call kv.lock() again")
@@ -110,11 +110,11 @@ class Lock(Generic[T]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the lock back.
+        """Release the lock.
 
         Raises:
             LockLostError: It was lost before the block ended, also where the block was cancelled
-                because of that. Another error of the block goes first.
+                because of that. Another error of the block takes precedence.
         """
         keeper = self._held()
         loss = keeper.look(is_told=True)
@@ -131,7 +131,7 @@ class Lock(Generic[T]):
             raise loss from None
 
     async def release(self) -> None:
-        """Give the lock back before the block ends; twice is fine.
+        """Release the lock before the block ends; twice is fine.
 
         Raises:
             LockLostError: It was lost before.
@@ -144,24 +144,24 @@ class Lock(Generic[T]):
             raise keeper.loss
         await keeper.leave()
 
-    # What is known of it.
+    # State.
 
     @property
     def is_held(self) -> bool:
-        """Whether the lock is this holder's, for all that can be known here."""
+        """True while this holder has the lock, as far as this process can know."""
         keeper = self._keeper
         return keeper is not None and not keeper.is_left and keeper.look() is None
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it is waited for or held: from entering it to its refusal, loss or return."""
+        """True while it is awaited or held: from entering it to its refusal, loss or release."""
         keeper = self._keeper
         is_ended = keeper is not None and (keeper.is_left or keeper.loss is not None)
         return self._is_entered and not self._is_refused and not is_ended
 
     @property
     def token(self) -> int:
-        """The fencing token: the revision at which it was taken; later holders have greater ones.
+        """The fencing token: the revision of the acquisition; later holders have greater ones.
 
         Raises:
             UsageError: The lock was never held.
@@ -170,7 +170,7 @@ class Lock(Generic[T]):
 
     @property
     def revision(self) -> int:
-        """The revision that the key has now; renewals change it.
+        """The present revision of the key; renewals change it.
 
         Raises:
             UsageError: The lock was never held.
@@ -179,15 +179,15 @@ class Lock(Generic[T]):
 
     @property
     def remaining(self) -> float:
-        """Seconds until this holder stops believing, unless it is renewed; 0 when it has."""
+        """Seconds until this holder counts the lock as lost, unless renewed; 0 if not held."""
         return self._held().lease.remaining_s(now_ns()) if self.is_held else 0.0
 
     def check(self) -> None:
-        """Do nothing while the lock is held.
+        """Raise if the lock is not held.
 
         Raises:
             LockLostError: It is lost.
-            UsageError: It was never held, or is given back.
+            UsageError: It was never held, or is released.
         """
         keeper = self._held()
         loss = keeper.look(is_told=self._is_asked_by_owner())
@@ -197,10 +197,10 @@ class Lock(Generic[T]):
             raise self._given_back()
 
     async def lost(self) -> LockLostError:
-        """Wait until the lock is lost, and return how.
+        """Wait until the lock is lost, and return the error.
 
         Raises:
-            UsageError: It was given back, or never held.
+            UsageError: It was released, or never held.
         """
         keeper = self._held()
         await keeper.ended()
@@ -211,15 +211,15 @@ class Lock(Generic[T]):
     async def put(self, key: str, value: T) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision.
 
-        The server itself compares: a holder that has lost the lock, even one that does not know it
-        yet, changes nothing.
+        The server itself compares revisions, so a holder that has lost the lock changes nothing,
+        even if it does not know of the loss yet.
 
         Raises:
             LockLostError: The lock is lost; nothing was written.
-            UsageError: It was never held, or is given back.
-            NatsStreamError: What `KeyValue.put` raises.
+            UsageError: It was never held, or is released.
+            NatsStreamError: As for `KeyValue.put`.
 
-        Cost: one round trip; one after the other, and after a renewal that is under way.
+        Cost: one round trip, behind other guarded writes and renewals in flight.
         """
         keeper = self._held()
         data = self._form.to_bytes(value, bucket=self._bucket.name, key=key)
@@ -235,10 +235,10 @@ class Lock(Generic[T]):
                     if not error.retryable and not self._key.is_unsure and not keeper.is_left:
                         loss = self._key.lost(lease, "its key has changed")
                         raise keeper.lose(loss, is_told=self._is_asked_by_owner()) from error
-            # A renewal, or another guarded write, is under way.
+            # A renewal, or another guarded write, is in flight.
             await asyncio.sleep(_RETRY_S)
 
-    # How it is done.
+    # Internals.
 
     async def _check_bucket(self) -> None:
         try:
@@ -257,7 +257,7 @@ class Lock(Generic[T]):
         return self._owner is not None and self._owner is asyncio.current_task()
 
     def _takes_back_cancel(self) -> bool:
-        """Tell whether the block was cancelled by the loss alone, and take that back."""
+        """Return True, and take the cancel back, if the loss alone has cancelled the block."""
         if not self._has_cancelled or self._owner is None:
             return False
         self._has_cancelled = False

@@ -240,7 +240,7 @@ def test_mirror_can_not_be_given_up_since_its_keys_would_not_be_found() -> None:
     held = BucketConfig(name="b", mirror=StreamSource(name="a")).to_stream()
     none: Any = {}
 
-    with pytest.raises(ConfigError, match="can not give up its mirror"):
+    with pytest.raises(ConfigError, match="cannot stop being a mirror"):
         BucketConfig(name="b", mirror=none).to_changes(held)
 
 

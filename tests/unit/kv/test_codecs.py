@@ -88,7 +88,7 @@ def test_standard_base64_keys_are_those_of_nats_js() -> None:
 
     assert codec.encode("Acme Inc.contact") == "QWNtZSBJbmM=.Y29udGFjdA=="
     assert codec.encode("é") == "6Q=="
-    with pytest.raises(KeyNameError, match="can not be encoded"):
+    with pytest.raises(KeyNameError, match="cannot be encoded"):
         codec.encode("€")
 
 
