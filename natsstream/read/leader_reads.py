@@ -14,6 +14,7 @@ from natsstream._wire import subjects
 from natsstream.api.features import GET_BY_TIME
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import MessageNotFoundError, StreamRecreatedError
 from natsstream.fields import Fields
 from natsstream.read.missing import MissingSequences, holes_between
@@ -71,11 +72,9 @@ class LeaderReads:
             StreamRecreatedError: It was deleted and created again.
             TransportError: There was no answer in time.
         """
-        what = f"stream {self._stream}"
-        body = {"deleted_details": True} if lists_deleted else None
-        subject = subjects.stream_info(self._stream)
-        answer = await self._api.read(subject, body, what=what, timeout=timeout)
-        info = StreamInfo.from_json(answer)
+        info = await stream_info(
+            self._api, self._stream, deleted_details=lists_deleted, timeout=timeout
+        )
         self._created_ns = self._created_ns or info.created_ns
         if info.created_ns != self._created_ns:
             raise StreamRecreatedError(

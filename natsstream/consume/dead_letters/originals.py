@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
-from natsstream.api.message import Message, stored_message
+from natsstream.api.message import Message
+from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.requests import Api
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import get_message, stream_info
 from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
@@ -23,29 +24,6 @@ from natsstream.errors import (
 
 # The server has no number of its own for a sequence that was deleted before; R1 and R3 differ.
 _GONE = (ErrorCode.SEQUENCE_NOT_FOUND, ErrorCode.STREAM_MSG_DELETE_FAILED)
-
-
-async def read_message(api: Api, stream: str, body: dict[str, object]) -> Message | None:
-    """Return one message from its stream's leader, or None.
-
-    Args:
-        api: The connection's API.
-        stream: The stream.
-        body: Which one, as the server wants it: `seq`, or `last_by_subj`.
-
-    Raises:
-        StreamNotFoundError: The stream does not exist.
-        TransportError: The server did not answer in time.
-
-    Cost: one round trip.
-    """
-    try:
-        answer = await api.read(
-            subjects.message_get(stream), body, what=f"message of stream {stream}"
-        )
-    except MessageNotFoundError:
-        return None
-    return stored_message(answer)
 
 
 async def find_original(
@@ -64,8 +42,10 @@ async def find_original(
 
     Cost: one round trip.
     """
+    if not 1 <= sequence <= SEQUENCE_MAX:
+        return None  # A letter of another client may name anything.
     try:
-        found = await read_message(api, stream, {"seq": sequence})
+        found = await get_message(api, stream, sequence)
     except StreamNotFoundError:
         return None
     return found if found is not None and is_meant(found.time_ns) else None
@@ -140,7 +120,7 @@ async def delete_message(api: Api, stream: str, sequence: int) -> bool:
     except ServerError as error:
         if find_error_code(error.err_code) not in _GONE:
             raise
-        if await read_message(api, stream, {"seq": sequence}) is not None:
+        if await get_message(api, stream, sequence) is not None:
             raise
         return False
     return True

@@ -15,7 +15,7 @@ from natsstream.api.message import Message
 from natsstream.api.names import check_subject
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import get_message, stream_info
 from natsstream.arguments import check_bool, check_int, check_text, described
 from natsstream.consume.dead_letters.captured import AdvisoryLog, Captured, read_captured
 from natsstream.consume.dead_letters.envelope import decode, for_replay, read_failure
@@ -25,7 +25,6 @@ from natsstream.consume.dead_letters.originals import (
     find_original,
     header_block_of,
     let_go,
-    read_message,
 )
 from natsstream.consume.dead_letters.replaying import can_note, find_sent, forget_note
 from natsstream.consume.dead_letters.subjects import (
@@ -128,7 +127,7 @@ class DeadLetterQueue:
         Cost: two or three round trips, and reading the advisories of the same consumer.
         """
         check_int(number, "number", minimum=1)
-        message = await read_message(self._api, self.name, {"seq": number})
+        message = await get_message(self._api, self.name, number)
         if message is None:
             return None
         key = read_letter_subject(message.subject)
@@ -196,7 +195,7 @@ class DeadLetterQueue:
                 f"letter {letter.number} says that its subject was {subject}: servers act on that",
                 hint="no stream has such messages: drop the letter",
             )
-        if await read_message(self._api, self.name, {"seq": letter.number}) is None:
+        if await get_message(self._api, self.name, letter.number) is None:
             raise _no_letter(self.name, letter.number)
         id_ = replay_id(self.name, letter.key)
         if self._can_note is None:

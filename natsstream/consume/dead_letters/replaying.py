@@ -14,8 +14,7 @@ from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_requests import stream_info
-from natsstream.consume.dead_letters.originals import read_message
+from natsstream.api.stream_requests import get_message, stream_info
 from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
 from natsstream.errors import ServerError, StreamNotFoundError, WrongLastSequenceError
 from natsstream.publish.destination import check_teller
@@ -24,7 +23,6 @@ from natsstream.publish.pub_ack import PubAck
 from natsstream.publish.publish import publish
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
-from natsstream.units import format_rfc3339
 
 # How far the clocks of the leaders of two streams may be apart.
 _SLACK_NS = 5_000_000_000
@@ -82,7 +80,7 @@ async def find_sent(
         return None
     else:
         return None
-    note = await read_message(api, queue, {"last_by_subj": noted})
+    note = await get_message(api, queue, last_by_subject=noted)
     if note is None or note.sequence < first:
         return None
     was_sent_to = note.data.decode("utf-8", "surrogateescape")
@@ -114,16 +112,19 @@ async def _find(api: Api, stream: str, subject: str, since_ns: int, id_: str) ->
 
 async def _step(api: Api, stream: str, subject: str, since_ns: int) -> AsyncGenerator[Message]:
     """Yield messages one by one: a work-queue stream gives them in bulk only to who acks them."""
-    where: dict[str, object] = {"start_time": format_rfc3339(since_ns)}
+    sequence: int | None = None
+    start_time: int | None = since_ns
     for _ in range(_STEPS_MAX):
         try:
-            message = await read_message(api, stream, where | {"next_by_subj": subject})
+            message = await get_message(
+                api, stream, sequence, next_by_subject=subject, start_time=start_time
+            )
         except ServerError:  # Servers before 2.11 do not look by time.
             return
         if message is None:
             return
         yield message
-        where = {"seq": message.sequence + 1}
+        sequence, start_time = message.sequence + 1, None
 
 
 async def forget_note(api: Api, queue: str, key: LetterKey) -> None:

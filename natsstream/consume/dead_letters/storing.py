@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from natsstream._wire.headers import HeaderName
 from natsstream.api.requests import Api
+from natsstream.api.stream_requests import get_message
 from natsstream.consume.dead_letters.envelope import FailureRecord, encode
-from natsstream.consume.dead_letters.originals import read_message
 from natsstream.consume.dead_letters.subjects import LetterKey, letter_subject
 from natsstream.errors import (
     MessageTooLargeError,
@@ -85,7 +85,7 @@ async def store_letter(
             check_teller(subject, ack.stream, ack.sequence, queue)
         except WrongLastSequenceError:
             # The first one may not be stored yet, on a replicated stream: only a look tells.
-            if await read_message(api, queue, {"last_by_subj": subject}) is not None:
+            if await get_message(api, queue, last_by_subject=subject) is not None:
                 return False
             if loop.time() + _RETRY_WAIT_S >= deadline:
                 raise
@@ -116,7 +116,7 @@ async def store_letter(
 
 async def _is_there(api: Api, queue: str, subject: str) -> bool:
     with suppress(NatsStreamError):  # The refusal says more.
-        return await read_message(api, queue, {"last_by_subj": subject}) is not None
+        return await get_message(api, queue, last_by_subject=subject) is not None
     return False
 
 

@@ -7,33 +7,42 @@ decision depends on it, use `stream.get`, which asks the leader.
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from natsstream._wire import subjects
+from natsstream._wire.parser import Frame
+from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.requests import check_responders
 from natsstream._wire.status import StatusCode
 from natsstream.api.features import DIRECT_BATCH, GET_BY_TIME
 from natsstream.api.message import Message
+from natsstream.api.message_query import EVERY_SUBJECT, message_query
 from natsstream.api.names import SUBJECT_BYTES_MAX, check_filter
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_int, check_seconds, check_texts
 from natsstream.errors import (
     ConfigError,
     IncompleteReadError,
+    NatsStreamError,
     NoRespondersError,
+    PayloadTooLargeError,
     ServerError,
     SubjectError,
 )
+from natsstream.events import PermissionDenied
 from natsstream.read.direct.answers import (
     DirectBatch,
+    Run,
     read_status,
     read_stored,
     refusal,
 )
-from natsstream.read.direct.asking import ask_batch, nobody
-from natsstream.read.direct.questions import EVERY_SUBJECT, question_bytes, which
 from natsstream.read.direct.subjects_held import subjects_held
 
 # A batch of 20,000 holds the stream's lock and raises publishers' p50 from 0.05 ms to 28 ms; one
@@ -83,7 +92,12 @@ class DirectReads:
         Cost: one round trip to the nearest replica.
         Source: ADR-31; nats.go jetstream/stream.go GetMsg with AllowDirect.
         """
-        body = which(sequence, last_by_subject, next_by_subject, start_time)
+        body = message_query(
+            sequence,
+            last_by_subject=last_by_subject,
+            next_by_subject=next_by_subject,
+            start_time=start_time,
+        )
         await self._require_allowed()
         if start_time is not None:
             await self._api.require(GET_BY_TIME)
@@ -110,7 +124,7 @@ class DirectReads:
             )
             check_responders(frame, subject)
         except NoRespondersError as error:
-            raise nobody(self._name, what) from error
+            raise _no_responders(self._name, what) from error
         status = read_status(frame)
         if status is None:
             return read_stored(frame, what).message
@@ -130,7 +144,7 @@ class DirectReads:
             if len(subject.encode("utf-8", "surrogatepass")) <= SUBJECT_BYTES_MAX:
                 return subject, b""
         subject = self._api.subject(subjects.direct_get(self._name))
-        return subject, question_bytes(body, self._api.client.max_payload_bytes)
+        return subject, _question_bytes(body, self._api.client.max_payload_bytes)
 
     async def batch(
         self,
@@ -173,7 +187,11 @@ class DirectReads:
         check_int(count, "count", minimum=1, maximum=BATCH_MAX)
         if first is not None and start_time is not None:
             raise ConfigError("batch takes first or start_time, not both")
-        start = which(first or (1 if start_time is None else None), None, subject, start_time)
+        start = message_query(
+            first or (1 if start_time is None else None),
+            next_by_subject=subject,
+            start_time=start_time,
+        )
         check_int(max_bytes, "max_bytes", minimum=1)
         await self._require_allowed()
         await self._api.require(DIRECT_BATCH)
@@ -279,8 +297,8 @@ class DirectReads:
     async def _ask(self, body: dict[str, object], timeout: float | None) -> DirectBatch:
         client = self._api.client
         wait_s = client.options.request_timeout if timeout is None else timeout
-        question_bytes(body, client.max_payload_bytes)
-        return await ask_batch(
+        _question_bytes(body, client.max_payload_bytes)
+        return await _ask_batch(
             self._api,
             self._name,
             body,
@@ -292,10 +310,8 @@ class DirectReads:
         """Refuse a stream that answers no direct reads; nobody would say why."""
         if self._is_allowed:
             return
-        answer = await self._api.read(
-            subjects.stream_info(self._name), None, what=f"stream {self._name}"
-        )
-        self._is_allowed = bool(StreamInfo.from_json(answer).config.allow_direct)
+        info = await stream_info(self._api, self._name)
+        self._is_allowed = bool(info.config.allow_direct)
         if not self._is_allowed:
             raise ConfigError(
                 f"stream {self._name} answers no direct reads: it has no allow_direct",
@@ -305,3 +321,92 @@ class DirectReads:
 
     def __repr__(self) -> str:
         return f"<DirectReads {self._name}>"
+
+
+def _question_bytes(body: Mapping[str, object], size_max: int) -> bytes:
+    """Return the JSON of a question.
+
+    Raises:
+        PayloadTooLargeError: It names more subjects than fit into one message.
+    """
+    question = json.dumps(body).encode()
+    if len(question) > size_max:
+        raise PayloadTooLargeError(
+            f"the question has {len(question)} bytes, the server takes {size_max}",
+            hint="name fewer subjects, or use wildcards",
+        )
+    return question
+
+
+async def _ask_batch(
+    api: Api, stream: str, body: Mapping[str, object], *, what: str, timeout: float
+) -> DirectBatch:
+    """Return the messages that one question is answered with.
+
+    Raises:
+        IncompleteReadError: The answer broke off.
+        NoRespondersError: No replica answers: the stream has no `allow_direct`, or is away.
+        ServerError: The server refuses the question.
+        TransportError: No connection.
+    """
+    client = api.client
+    frames: deque[Frame] = deque()
+    failures: list[NatsStreamError] = []
+    wake = asyncio.Event()
+
+    def on_frames(some: list[Frame]) -> None:
+        frames.extend(some)
+        wake.set()
+
+    def on_failure(error: NatsStreamError) -> None:
+        failures.append(error)
+        wake.set()
+
+    def on_connection() -> None:
+        on_failure(run.broken("the connection broke"))
+
+    run = Run(what)
+    await client.wait_connected(timeout)
+    inbox = client.new_inbox()
+    subject = api.subject(subjects.direct_get(stream))
+
+    def on_denied(event: PermissionDenied) -> None:
+        if event.operation == "publish" and subjects.is_same_request(subject, event.subject):
+            on_failure(denied_error(event))
+
+    unwatch_denied = client.watch_denied(on_denied)
+    unwatch = client.watch(on_connection)
+    subscription = await client.subscribe(inbox, on_frames, on_denied=on_failure)
+    try:
+        question = json.dumps(body).encode()
+        client.write(client.publish_command(subject, inbox, b"", question))
+        async with asyncio.timeout(timeout):
+            while True:
+                while frames:
+                    frame = frames.popleft()
+                    check_responders(frame, subject)
+                    batch = run.add(frame)
+                    if batch is not None:
+                        return batch
+                if failures:
+                    raise failures[0]
+                wake.clear()
+                await wake.wait()
+    except TimeoutError:
+        raise run.broken(f"it did not end within {timeout:g} s") from None
+    except NoRespondersError as error:
+        raise _no_responders(stream, what) from error
+    finally:
+        unwatch()
+        unwatch_denied()
+        subscription.close()
+
+
+def _no_responders(stream: str, what: str) -> NoRespondersError:
+    """Return the error for a stream whose replicas do not answer direct reads."""
+    return NoRespondersError(
+        f"{what}: no replica of stream {stream} answers direct reads",
+        hint="does the stream exist, and have allow_direct? "
+        f"js.streams.update({stream!r}, allow_direct=True), or read it through its leader",
+        retryable=True,
+    )

@@ -261,7 +261,7 @@ async def test_loss_that_the_server_can_not_name_is_logged(
 
     assert len(found) + messages.report.deleted == COUNT
     assert messages.report.has_unnamed_loss
-    assert "can not say which" in caplog.text
+    assert "cannot say which" in caplog.text
 
 
 @ways

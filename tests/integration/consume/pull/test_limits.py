@@ -68,7 +68,7 @@ async def test_long_fetch_that_finds_no_place_is_a_retryable_error(
     first = asyncio.ensure_future(worker.next(timeout=50))
     await eventually_async(lambda: has_pulls(worker))
 
-    with pytest.raises(PullLimitError, match="no place") as told:
+    with pytest.raises(PullLimitError, match="max_waiting") as told:
         await worker.next(timeout=20, heartbeat=0.1)
     assert (told.value.limit, told.value.retryable) == ("max_waiting", True)
     await fill(js, stream_name, 1)

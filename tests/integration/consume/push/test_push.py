@@ -227,7 +227,7 @@ async def test_consumer_has_one_reader_unless_a_group_shares_it(
     second = await (await other.streams.get(stream.name)).consumers.get("push")
 
     async with consumer.subscribe():
-        with pytest.raises(ConflictError, match="somebody else"):
+        with pytest.raises(ConflictError, match="another client"):
             await second.subscribe().open()
 
     async def opens() -> bool:
