@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
+from natsstream._wire import subjects
 from natsstream.api.features import api_level
 from natsstream.fields import Fields
+
+if TYPE_CHECKING:
+    from natsstream.api.requests import Api
 
 # Servers of 2.10 send "no reservation" as the largest number of 64 bits.
 _UNSIGNED_NONE = 1 << 63
@@ -133,3 +138,15 @@ class AccountInfo:
             f"<AccountInfo {usage.streams} streams, {usage.consumers} consumers, "
             f"{usage.storage} bytes on disk, {usage.memory} in memory, API level {self.api_level}>"
         )
+
+
+async def account_info(api: Api) -> AccountInfo:
+    """Return the account of a connection.
+
+    Raises:
+        JetStreamNotEnabledError: The server, or the account, has no JetStream.
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    return AccountInfo.from_json(await api.read(subjects.INFO, None, what="account"))

@@ -34,7 +34,7 @@ class ConsumerProgress:
         """Return the place that a server sent."""
         return cls(
             fields.count("consumer_seq"),
-            fields.count("stream_seq"),
+            fields.count("stream_seq", None),  # A 0 would call deliveries forgotten.
             fields.moment("last_active", 0),
         )
 

@@ -184,6 +184,19 @@ def subject_counts(answer: Fields) -> dict[str, int]:
     return answer.part("state").counts("subjects")
 
 
+def deleted_sequences(state: StreamState) -> list[int]:
+    """Return each deleted sequence that was listed, ascending."""
+    return [
+        sequence for each in state.deleted or () for sequence in range(each.first, each.last + 1)
+    ]
+
+
+def has_unnamed_loss(info: StreamInfo) -> bool:
+    """Return True if the server lost messages and does not say which."""
+    state = Fields(info.raw["state"], f"the state of stream {info.name}")
+    return state.has("lost") and not info.state.lost
+
+
 def as_ranges(sequences: Iterable[int]) -> Iterable[DeletedRange]:
     """Yield sequences, which rise, as ranges without a hole."""
     first = last = 0

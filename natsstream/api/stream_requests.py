@@ -324,7 +324,7 @@ async def stream_names(api: Api, subject: str | None = None) -> AsyncIterator[st
 
     Cost: one round trip for each 1,024 names.
     """
-    body, subject_names = subject_body(subject), api_subjects.STREAM_NAMES
+    body, subject_names = _subject_body(subject), api_subjects.STREAM_NAMES
     async for answer in pages(api, subject_names, body, what=ALL_STREAMS, names=_named):
         for name in _named(answer):
             yield name
@@ -347,7 +347,7 @@ async def stream_infos(
 
     Cost: one round trip for each 256 streams.
     """
-    body, subject_list = subject_body(subject), api_subjects.STREAM_LIST
+    body, subject_list = _subject_body(subject), api_subjects.STREAM_LIST
     async for answer in pages(api, subject_list, body, what=ALL_STREAMS, names=listed_streams):
         gaps.add(answer)
         for info in answer.parts("streams"):
@@ -355,15 +355,13 @@ async def stream_infos(
     gaps.check()
 
 
-def subject_body(subject: str | None) -> dict[str, object]:
-    """Return the body of a request for the streams of a subject; None is all streams.
+def checked_subject(subject: str) -> str:
+    """Return the subject or filter whose streams are wanted, or raise SubjectError."""
+    return check_filter(check_text(subject, "subject", error=SubjectError))
 
-    Raises:
-        SubjectError: It is no subject or filter.
-    """
-    if subject is None:
-        return {}
-    return {"subject": check_filter(check_text(subject, "subject", error=SubjectError))}
+
+def _subject_body(subject: str | None) -> dict[str, object]:
+    return {} if subject is None else {"subject": checked_subject(subject)}
 
 
 def _named(answer: Fields) -> list[str]:

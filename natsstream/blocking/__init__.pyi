@@ -1158,7 +1158,7 @@ class JetStream:
         stream: str | None = None,
         consumer: str | None = None,
         domain: str | None = None,
-        prefix: str = ...,
+        prefix: str = "$JS.EVENT",
         max_pending: int = 10000,
     ) -> Advisories:
         """Return what JetStream tells of from now on; `with` listens, `for` reads."""

@@ -9,11 +9,10 @@ three under a run of such messages.
 
 from __future__ import annotations
 
-from natsstream._wire import subjects
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import find_streams, stream_info
 from natsstream.errors import ConfigError
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import no_stream
@@ -95,13 +94,3 @@ async def find_stream(api: Api, subject: str, *, timeout: float | None = None) -
     if not names:
         raise no_stream(subject)
     return names[0]
-
-
-async def find_streams(api: Api, subject: str, *, timeout: float | None = None) -> list[str]:
-    """Return the names of the streams that capture a subject, as far as the servers know.
-
-    Cost: one round trip.
-    """
-    body, what = {"subject": subject}, f"stream of {subject}"
-    answer = await api.read(subjects.STREAM_NAMES, body, what=what, timeout=timeout)
-    return answer.texts("streams")

@@ -17,14 +17,13 @@ from natsstream.api.names import covers
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import find_streams, stream_info
 from natsstream.errors import (
     ConfigError,
     PermissionDeniedError,
     StreamNotFoundError,
     WrongStreamError,
 )
-from natsstream.publish.admission import find_streams
 
 _SUBJECTS_MAX = 1_024
 

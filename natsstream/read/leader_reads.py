@@ -10,13 +10,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from natsstream._wire import subjects
-from natsstream.api.features import GET_BY_TIME
+from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
-from natsstream.errors import MessageNotFoundError, StreamRecreatedError
-from natsstream.fields import Fields
+from natsstream.api.stream_info import StreamInfo, deleted_sequences, has_unnamed_loss
+from natsstream.api.stream_requests import get_message, stream_info
+from natsstream.errors import StreamRecreatedError
 from natsstream.read.missing import MissingSequences, holes_between
 from natsstream.units import format_rfc3339
 
@@ -28,7 +26,6 @@ _DELETED_LISTED_MAX = 200_000
 # A deletion may reach the replica that delivers before the leader: it is asked again.
 _LOOKS_MAX = 3
 _LOOK_WAIT_S = 0.1
-_EVERY_SUBJECT = ("*", "*.>")
 # The server looks for one filter at a time; with more of them than this, it is asked first whether
 # there is anything at all.
 _FILTERS_FEW = 8
@@ -107,9 +104,8 @@ class LeaderReads:
             self._missing.learn(first_held=info.state.first_seq)
             if not lists:
                 return
-            state = Fields(info.raw["state"], f"the state of stream {self._stream}")
-            self._missing.learn(deleted=state.integers("deleted"), lost=info.state.lost)
-            if state.has("lost") and not info.state.lost:
+            self._missing.learn(deleted=deleted_sequences(info.state), lost=info.state.lost)
+            if has_unnamed_loss(info):
                 self._missing.has_unnamed_loss = True
                 _log.warning(
                     "stream %s lost messages and cannot say which: they count as deleted",
@@ -122,8 +118,7 @@ class LeaderReads:
         Raises:
             UnsupportedServerError: The server would answer with the first sequence of all.
         """
-        await self._api.require(GET_BY_TIME)
-        return await self._held({"start_time": format_rfc3339(time_ns), "next_by_subj": ">"})
+        return _sequence_of(await get_message(self._api, self._stream, start_time=time_ns))
 
     async def next_held(self, sequence: int) -> int | None:
         """Return the next sequence of the subjects that it holds, from `sequence` on.
@@ -137,32 +132,26 @@ class LeaderReads:
         found: list[int] = []
         for start in range(0, len(filters), _QUESTIONS_MAX):
             some = filters[start : start + _QUESTIONS_MAX]
-            questions: list[dict[str, object]] = [
-                {"seq": sequence, "next_by_subj": subject} for subject in some
+            questions = [
+                get_message(self._api, self._stream, sequence, next_by_subject=subject)
+                for subject in some
             ]
-            answers = await asyncio.gather(*map(self._held, questions), return_exceptions=True)
+            answers = await asyncio.gather(*questions, return_exceptions=True)
             for answer in answers:  # All of them have ended.
                 if isinstance(answer, BaseException):
                     raise answer
-                if answer:
-                    found.append(answer)
+                if answer is not None:
+                    found.append(answer.sequence)
         return min(found, default=None)
 
     async def last_held(self) -> int | None:
         """Return the last sequence of the subjects that it holds."""
-        if not self._filters:
-            found = await self._held({"last_by_subj": ">"})
-            if found:
-                return found
-        # For ">" the server looks at its last sequence alone, which may be deleted.
-        every = self._filters or _EVERY_SUBJECT
-        held = [await self._held({"last_by_subj": subject}) for subject in every]
-        return max((each for each in held if each), default=None)
+        held = [
+            await get_message(self._api, self._stream, last_by_subject=subject)
+            for subject in self._filters or (">",)
+        ]
+        return max((each.sequence for each in held if each is not None), default=None)
 
-    async def _held(self, body: dict[str, object]) -> int | None:
-        subject = subjects.message_get(self._stream)
-        try:
-            answer = await self._api.read(subject, body, what=f"message of stream {self._stream}")
-        except MessageNotFoundError:
-            return None
-        return answer.part("message").integer("seq", minimum=1)
+
+def _sequence_of(message: Message | None) -> int | None:
+    return None if message is None else message.sequence

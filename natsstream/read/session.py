@@ -15,17 +15,21 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from natsstream._wire import subjects
 from natsstream._wire.acks import ack_numbers
 from natsstream._wire.client import Subscription
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
+from natsstream.api.consumer_requests import (
+    StartedConsumer,
+    delete_subject,
+    next_subject,
+    start_consumer,
+)
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
-from natsstream.fields import Fields
 from natsstream.read.read_events import BreakReason
 from natsstream.read.runs import Run, run_of
 from natsstream.read.start_position import ConsumerStart
@@ -112,7 +116,7 @@ class ReadSession(Generic[Item]):
         self._stream = stream
         self._name = f"read-{secrets.token_hex(8)}"
         self.node: str = ""
-        self._next_subject = api.subject(subjects.consumer_next(stream, self._name))
+        self._next_subject = next_subject(api, stream, self._name)
         self._start = start
         self._filters = filters
         self._headers_only = headers_only
@@ -142,7 +146,7 @@ class ReadSession(Generic[Item]):
         self._subscription: Subscription | None = None
         self._unwatch: Callable[[], object] = lambda: None
         self._unwatch_denied: Callable[[], object] = lambda: None
-        self._creation: asyncio.Task[Fields] | None = None
+        self._creation: asyncio.Task[StartedConsumer] | None = None
 
     async def open(self) -> int:
         """Make the consumer and ask for the first messages; returns how many it has to deliver."""
@@ -173,16 +177,10 @@ class ReadSession(Generic[Item]):
         if self._headers_only:
             config["headers_only"] = True
         self._creation = asyncio.ensure_future(
-            self._api.change(
-                subjects.consumer_create(self._stream, self._name, one),
-                {"stream_name": self._stream, "config": config, "action": "create"},
-                what=f"read of stream {self._stream}",
-            )
+            start_consumer(self._api, self._stream, self._name, config)
         )
         # A reader that leaves meanwhile deletes the consumer, so the answer is waited for.
-        answer = await asyncio.shield(self._creation)
-        pending = answer.count("num_pending")
-        self.node = answer.part("cluster", {}).text("leader", "")
+        pending, self.node = await asyncio.shield(self._creation)
         if pending or self._is_live:
             self._pull()
             self._pull()
@@ -252,7 +250,7 @@ class ReadSession(Generic[Item]):
             return
         await self._api.client.endings.run(self._delete(creation, confirm=confirm))
 
-    async def _delete(self, creation: asyncio.Task[Fields], *, confirm: bool) -> None:
+    async def _delete(self, creation: asyncio.Task[StartedConsumer], *, confirm: bool) -> None:
         if not creation.done():
             await asyncio.wait([creation], timeout=_CLOSE_TIMEOUT_S)
             # One that has no answer still ends a turn later; nobody waits for it any more.
@@ -267,7 +265,7 @@ class ReadSession(Generic[Item]):
 
     @property
     def _delete_subject(self) -> str:
-        return self._api.subject(subjects.consumer_delete(self._stream, self._name))
+        return delete_subject(self._api, self._stream, self._name)
 
     def _send_delete(self) -> None:
         """Delete the consumer without waiting; without a connection it is sent after the next."""
@@ -438,7 +436,7 @@ class ReadSession(Generic[Item]):
             self._wake.set_result(None)
 
 
-def _take_error(task: asyncio.Task[Fields]) -> None:
+def _take_error(task: asyncio.Task[StartedConsumer]) -> None:
     """Retrieve the error of an abandoned task, so that the loop does not log it."""
     if not task.cancelled():
         task.exception()

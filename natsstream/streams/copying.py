@@ -13,14 +13,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
-from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.features import Feature
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, replace_config
 from natsstream.api.stream_config import StreamConfig, user_metadata
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import delete_stream, stream_info
+from natsstream.api.stream_requests import (
+    delete_stream,
+    find_streams,
+    newest_sequence,
+    stream_info,
+)
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -122,7 +126,7 @@ async def copy_stream(
     if origin.config.retention == "workqueue":
         needed.append(WORK_QUEUE_MIRROR)
     await api.require(*needed)
-    newest = await _newest(api, source)
+    newest = await newest_sequence(api, source)
     if newest is None:
         if origin.state.last_seq:
             body["first_seq"] = origin.state.last_seq + 1
@@ -164,9 +168,7 @@ async def _check_free(api: Api, body: Mapping[str, object]) -> None:
             hint="copy to another name, or delete it",
         )
     for subject in cast("Sequence[str]", body.get("subjects") or ()):
-        what = f"streams of {subject}"
-        answer = await api.read(subjects.STREAM_NAMES, {"subject": subject}, what=what)
-        taken = answer.texts("streams")
+        taken = await find_streams(api, subject)
         if taken:
             raise SubjectOverlapError(
                 f"subject {subject} of copy {name} belongs to stream {taken[0]}",
@@ -174,21 +176,6 @@ async def _check_free(api: Api, body: Mapping[str, object]) -> None:
                 err_code=ErrorCode.STREAM_SUBJECT_OVERLAP.value,
                 hint="give the copy other subjects: subjects=[...]",
             )
-
-
-async def _newest(api: Api, stream: str) -> int | None:
-    """Return the sequence of the newest message that a stream holds; None for none.
-
-    Asked for the last message of all, servers say that there is none where the last one is deleted
-    (seen on 2.10 to 2.15), so they are asked for what is deleted.
-    """
-    body = {"deleted_details": True}
-    answer = await api.read(subjects.stream_info(stream), body, what=f"stream {stream}")
-    state = StreamInfo.from_json(answer).state
-    if not state.messages:
-        return None
-    behind = [each for each in state.deleted or () if each.last >= state.last_seq]
-    return behind[0].first - 1 if behind else state.last_seq
 
 
 async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> StreamInfo:

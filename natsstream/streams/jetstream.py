@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from natsstream._wire import subjects
 from natsstream._wire.client import Client
 from natsstream._wire.headers import HeaderValues
+from natsstream._wire.subjects import EVENTS
 from natsstream.advisories import AdvisoryKind
-from natsstream.api.account import AccountInfo
+from natsstream.api.account import AccountInfo, account_info
 from natsstream.api.requests import Api
 from natsstream.consume.dead_letters.manager import DeadLetters
 from natsstream.core.advisories.reader import Advisories
@@ -185,7 +185,7 @@ class JetStreamContext:
 
         Cost: one round trip.
         """
-        return AccountInfo.from_json(await self._api.read(subjects.INFO, None, what="account"))
+        return await account_info(self._api)
 
     @property
     def raw(self) -> Any:
@@ -207,7 +207,7 @@ class JetStreamContext:
         stream: str | None = None,
         consumer: str | None = None,
         domain: str | None = None,
-        prefix: str = subjects.EVENTS,
+        prefix: str = EVENTS,
         max_pending: int = ADVISORIES_PENDING_MAX,
     ) -> Advisories:
         """Return what JetStream tells of from now on; `async with` listens, `async for` reads.

@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from natsstream._wire import subjects
-from natsstream.api.names import check_filter
-from natsstream.api.paging import Gaps, OnMissing, listed_streams, pages
+from natsstream.api.paging import Gaps, OnMissing
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.arguments import check_text
-from natsstream.errors import SubjectError
-
-WHAT = "streams of the account"
-"""What errors call them."""
+from natsstream.api.stream_requests import checked_subject, stream_infos
 
 
 class StreamListing:
@@ -27,7 +21,7 @@ class StreamListing:
 
     def __init__(self, api: Api, subject: str | None, on_missing: OnMissing) -> None:
         self._api = api
-        self._body = subject_body(subject)
+        self._subject = None if subject is None else checked_subject(subject)
         self._on_missing: OnMissing = on_missing
         self._gaps = Gaps("streams", on_missing)
 
@@ -47,25 +41,8 @@ class StreamListing:
 
     async def _infos(self) -> AsyncIterator[StreamInfo]:
         gaps = self._gaps = Gaps("streams", self._on_missing)
-        question = pages(
-            self._api, subjects.STREAM_LIST, self._body, what=WHAT, names=listed_streams
-        )
-        async for answer in question:
-            gaps.add(answer)
-            for body in answer.parts("streams"):
-                yield StreamInfo.from_json(body)
-        gaps.check()
+        async for info in stream_infos(self._api, gaps, self._subject):
+            yield info
 
     def __repr__(self) -> str:
-        return f"<StreamListing {self._body.get('subject') or 'of all streams'}>"
-
-
-def subject_body(subject: str | None) -> dict[str, object]:
-    """Return what a question for streams asks for.
-
-    Raises:
-        SubjectError: It is no subject or filter.
-    """
-    if subject is None:
-        return {}
-    return {"subject": check_filter(check_text(subject, "subject", error=SubjectError))}
+        return f"<StreamListing {self._subject or 'of all streams'}>"

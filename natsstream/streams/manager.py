@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from natsstream._wire import subjects
 from natsstream.api.diff import ConfigChange, stream_created
-from natsstream.api.paging import pages
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
-from natsstream.api.stream_requests import delete_stream, stream_info
+from natsstream.api.stream_requests import (
+    delete_stream,
+    stream_info,
+    stream_names,
+)
 from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
-from natsstream.fields import Fields
 from natsstream.streams.copying import copy_stream
-from natsstream.streams.listing import WHAT, StreamListing, subject_body
+from natsstream.streams.listing import StreamListing
 from natsstream.streams.snapshots.progress import RestoreProgress
 from natsstream.streams.snapshots.restore import restore_backup
 from natsstream.streams.stream import Stream
@@ -169,11 +170,8 @@ class StreamManager:
 
         Cost: one round trip for each 1,024 names.
         """
-        body = subject_body(subject)
-        question = pages(self._api, subjects.STREAM_NAMES, body, what=WHAT, names=_names)
-        async for answer in question:
-            for name in _names(answer):
-                yield name
+        async for name in stream_names(self._api, subject):
+            yield name
 
     def list(
         self, *, subject: str | None = None, on_missing: Literal["raise", "report"] = "raise"
@@ -291,10 +289,6 @@ class StreamManager:
 
     def __repr__(self) -> str:
         return f"<StreamManager {self._api.client.url}>"
-
-
-def _names(answer: Fields) -> list[str]:
-    return answer.texts("streams")
 
 
 def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:

@@ -371,7 +371,11 @@ class FakeApi:
         waiting = self._server.waiting
         return Fields(
             {
+                "stream_name": "S",
+                "name": "C",
                 "config": {"max_waiting": 512},
+                "delivered": {"stream_seq": 0},
+                "ack_floor": {"stream_seq": 0},
                 "num_waiting": waiting,
                 "created": "1970-01-01T00:00:00.000000001Z",
             },

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from natsstream._wire import subjects
-from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream.api import stream_requests
+from natsstream.api.consumer_requests import consumer_info
 from natsstream.api.message import Message
 from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.requests import Api
@@ -18,12 +19,8 @@ from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
     NoRespondersError,
-    ServerError,
     StreamNotFoundError,
 )
-
-# The server has no number of its own for a sequence that was deleted before; R1 and R3 differ.
-_GONE = (ErrorCode.SEQUENCE_NOT_FOUND, ErrorCode.STREAM_MSG_DELETE_FAILED)
 
 
 async def find_original(
@@ -75,12 +72,11 @@ async def let_go(
     """
     if await find_original(api, stream, sequence, is_meant) is None:
         return False
-    what = f"consumer {consumer} of stream {stream}"
     try:
-        info = await api.read(subjects.consumer_info(stream, consumer), None, what=what)
+        info = await consumer_info(api, stream, consumer)
     except (ConsumerNotFoundError, StreamNotFoundError):
         return await _delete_from_queue(api, stream, sequence)
-    if info.part("config", {}).text("ack_policy", "") != "explicit":
+    if info.config.ack_policy != "explicit":
         return False  # An acknowledgement would settle all before it, or nothing.
     subject = subjects.settle_message(stream, consumer, sequence)
     timeout = api.client.options.request_timeout
@@ -110,18 +106,9 @@ async def delete_message(api: Api, stream: str, sequence: int) -> bool:
 
     Cost: one round trip, plus the stream's replication.
     """
-    body: dict[str, object] = {"seq": sequence, "no_erase": True}
     try:
-        await api.change(
-            subjects.message_delete(stream), body, what=f"message {sequence} of stream {stream}"
-        )
+        await stream_requests.delete_message(api, stream, sequence)
     except MessageNotFoundError:
-        return False
-    except ServerError as error:
-        if find_error_code(error.err_code) not in _GONE:
-            raise
-        if await get_message(api, stream, sequence) is not None:
-            raise
         return False
     return True
 

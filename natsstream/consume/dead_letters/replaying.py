@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
-from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_requests import get_message, stream_info
+from natsstream.api.stream_requests import find_streams, get_message, purge, stream_info
 from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
-from natsstream.errors import ServerError, StreamNotFoundError, WrongLastSequenceError
+from natsstream.errors import (
+    ServerError,
+    StreamNotFoundError,
+    SubjectError,
+    WrongLastSequenceError,
+)
 from natsstream.publish.destination import check_teller
 from natsstream.publish.outgoing import Prepared, add_header
 from natsstream.publish.pub_ack import PubAck
@@ -84,10 +88,7 @@ async def find_sent(
     if note is None or note.sequence < first:
         return None
     was_sent_to = note.data.decode("utf-8", "surrogateescape")
-    answer = await api.read(
-        subjects.STREAM_NAMES, {"subject": was_sent_to}, what="streams of a subject"
-    )
-    for stream in answer.texts("streams"):
+    for stream in await find_streams(api, was_sent_to):
         ack = await _find(api, stream, was_sent_to, note.time_ns - _SLACK_NS, id_)
         if ack is not None:
             return ack
@@ -119,7 +120,7 @@ async def _step(api: Api, stream: str, subject: str, since_ns: int) -> AsyncGene
             message = await get_message(
                 api, stream, sequence, next_by_subject=subject, start_time=start_time
             )
-        except ServerError:  # Servers before 2.11 do not look by time.
+        except (ServerError, SubjectError):  # Servers before 2.11 do not look by time.
             return
         if message is None:
             return
@@ -135,6 +136,5 @@ async def forget_note(api: Api, queue: str, key: LetterKey) -> None:
 
     Cost: one round trip, plus the stream's replication.
     """
-    body: dict[str, object] = {"filter": note_subject(queue, key)}
     with suppress(ServerError):  # One that stays is older than any letter to come.
-        await api.change(subjects.stream_purge(queue), body, what=f"a note in {queue}")
+        await purge(api, queue, subject=note_subject(queue, key))

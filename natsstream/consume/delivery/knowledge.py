@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natsstream.fields import Fields
+from natsstream.api.consumer_info import ConsumerInfo
 
 SURE_AFTER_S = 0.5
 """How long a replicated consumer may take until its info shows a delivery: it shows those that its
@@ -37,21 +37,13 @@ class Knowledge:
     at_s: float
 
 
-def read_knowledge(info: Fields, at_s: float) -> Knowledge:
-    """Return the knowledge in a consumer's info.
-
-    Args:
-        info: The server's answer.
-        at_s: When it was asked.
-
-    Raises:
-        ProtocolError: It is no consumer's info.
-    """
-    group = info.part("cluster", {})
+def read_knowledge(info: ConsumerInfo, at_s: float) -> Knowledge:
+    """Return the knowledge in a consumer's info, which was requested at a moment."""
+    group = info.cluster
     return Knowledge(
-        last_seq=info.part("delivered").count("stream_seq", None),
-        leader=group.text("leader", ""),
-        is_replicated=bool(group.parts("replicas")),
+        last_seq=info.delivered.stream_seq,
+        leader="" if group is None else group.leader,
+        is_replicated=group is not None and bool(group.replicas),
         at_s=at_s,
     )
 

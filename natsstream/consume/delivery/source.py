@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from natsstream._wire import subjects
+from natsstream.api.consumer_requests import consumer_info
 from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from natsstream.api.consumer_config import ConsumerConfig
     from natsstream.api.consumer_info import ConsumerInfo
     from natsstream.api.requests import Api
-    from natsstream.fields import Fields
 
 _ACK_WAIT_S = 30.0
 
@@ -92,7 +91,7 @@ class ConsumerSource:
         """Its name in error texts."""
         return f"consumer {self.consumer} of stream {self.stream}"
 
-    async def info(self, timeout: float | None = None) -> Fields:
+    async def info(self, timeout: float | None = None) -> ConsumerInfo:
         """Return the server's info of the consumer.
 
         Args:
@@ -102,10 +101,9 @@ class ConsumerSource:
             NotFoundError: The consumer, or its stream, does not exist.
             TransportError: The server did not answer in time.
         """
-        subject = subjects.consumer_info(self.stream, self.consumer)
-        return await self.api.read(subject, None, what=self.what, timeout=timeout)
+        return await consumer_info(self.api, self.stream, self.consumer, timeout=timeout)
 
-    async def check_exists(self, timeout: float) -> Fields | None:
+    async def check_exists(self, timeout: float) -> ConsumerInfo | None:
         """Return the consumer's info; None when the server did not answer in time.
 
         Raises:
@@ -190,12 +188,11 @@ class PushSource:
             StreamNotFoundError: Its stream is gone.
             TransportError: There was no answer in time.
         """
-        answer = await self.consumer.info()
-        deliver_subject = answer.part("config").text("deliver_subject", "")
-        delivered = answer.part("delivered").count("consumer_seq")
+        info = await self.consumer.info()
+        deliver_subject = info.config.deliver_subject or ""
         if not deliver_subject:
             raise UsageError(
                 f"{self.consumer.what} does not push",
                 hint="consume(), fetch() and next() pull from it",
             )
-        return PushState(deliver_subject, answer.flag("push_bound"), delivered)
+        return PushState(deliver_subject, info.is_push_bound, info.delivered.consumer_seq)

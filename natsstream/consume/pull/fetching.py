@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_text
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
 from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.consume.pull.inbox_pool import InboxPool
@@ -34,7 +35,6 @@ from natsstream.errors import (
     RequestTimeoutError,
     UsageError,
 )
-from natsstream.fields import Fields
 
 if TYPE_CHECKING:
     from natsstream.consume.delivery.delivered import AckSender
@@ -345,7 +345,7 @@ class _Call:
             retryable=True,
         )
 
-    async def _check_exists(self) -> Fields | None:
+    async def _check_exists(self) -> ConsumerInfo | None:
         """Ask about the consumer, within the time that is left, and a moment at least."""
         with suppress(RequestTimeoutError):
             return await self._source.check_exists(max(self._left_s(), GRACE_S))

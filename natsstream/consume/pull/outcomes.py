@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import PullEnd, Status, StatusCode
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.errors import (
     ConsumerNotFoundError,
     NatsStreamError,
@@ -15,7 +16,6 @@ from natsstream.errors import (
     ServerError,
     UsageError,
 )
-from natsstream.fields import Fields
 
 if TYPE_CHECKING:
     from natsstream.consume.delivery.source import ConsumerSource
@@ -127,12 +127,12 @@ def limit_error(said: PullStatus, source: ConsumerSource) -> PullLimitError:
     return error
 
 
-def is_crowded(info: Fields) -> bool:
+def is_crowded(info: ConsumerInfo) -> bool:
     """Return True if the consumer has `max_waiting` open pulls already.
 
     The server ignores further pulls that have heartbeats.
     """
-    return info.count("num_waiting") >= info.part("config", {}).integer("max_waiting", 0) > 0
+    return info.num_waiting >= (info.config.max_waiting or 0) > 0
 
 
 def crowded_error(source: ConsumerSource) -> PullLimitError:

@@ -47,11 +47,12 @@ from natsstream.errors import (
 )
 from natsstream.read.event_stream import EventStream
 from natsstream.read.recovery import Recovery
+from natsstream.units import duration_ns
 
 if TYPE_CHECKING:
+    from natsstream.api.consumer_info import ConsumerInfo
     from natsstream.consume.pull.requests import ConsumeOptions
     from natsstream.events import PermissionDenied
-    from natsstream.fields import Fields
 
 # Pulls that are just being filled are not withdrawn: in a cluster, messages in flight when the
 # interest ends are redelivered only after ack_wait.
@@ -458,10 +459,9 @@ class ConsumeSession:
         source = self.ack_sender.source
         try:
             info = await source.info(_LOOK_TIMEOUT_S)
-            created_ns = info.moment("created")
-            if created_ns != self._created_ns:
+            if info.created_ns != self._created_ns:
                 self.events.put(ConsumerRecreated(consumer=source.consumer))
-            self._created_ns = created_ns
+            self._created_ns = info.created_ns
             self._adapt(info)
         except NotFoundError as error:
             self._recovery.cause = None
@@ -474,15 +474,15 @@ class ConsumeSession:
             return False
         return True
 
-    def _adapt(self, info: Fields) -> None:
+    def _adapt(self, info: ConsumerInfo) -> None:
         """Follow the consumer's limits as the server has them now."""
         if self._recovery.cause is Cause.MISSED_HEARTBEATS and is_crowded(info):
-            reason = f"{info.count('num_waiting')} pulls wait already"
+            reason = f"{info.num_waiting} pulls wait already"
             self.events.put(LimitExceeded(limit="max_waiting", reason=reason))
             self._recovery.reset()  # The consumer exists, and has no room.
-        config = info.part("config", {})
-        self._window.limit(max_batch=config.count("max_batch"), max_bytes=config.count("max_bytes"))
-        self._requests.limit_expires(config.count("max_expires"))
+        config = info.config
+        self._window.limit(max_batch=config.max_batch or 0, max_bytes=config.max_bytes or 0)
+        self._requests.limit_expires(duration_ns(config.max_expires or 0))
 
     # The connection.
 

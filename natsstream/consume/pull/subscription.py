@@ -11,10 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from natsstream._wire import subjects
 from natsstream._wire.acks import is_ack_subject
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import parse_status
+from natsstream._wire.subjects import is_same_request
+from natsstream.api.consumer_requests import (
+    next_subject,
+)
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.open_pulls import OpenPulls
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus, read_status
@@ -77,7 +80,7 @@ class PullSubscription:
         self._lingering: asyncio.TimerHandle | None = None
         self._time = asyncio.get_running_loop().time
         source = ack_sender.source
-        self._subject = source.api.subject(subjects.consumer_next(source.stream, source.consumer))
+        self._subject = next_subject(source.api, source.stream, source.consumer)
 
     async def open(self) -> None:
         """Subscribe.
@@ -120,7 +123,7 @@ class PullSubscription:
 
     def is_about(self, subject: str) -> bool:
         """Return True if a publish to the subject is a pull of this one, or has its reply."""
-        is_pull = subjects.is_same_request(self._subject, subject)
+        is_pull = is_same_request(self._subject, subject)
         return is_pull or subject.startswith(f"{self._inbox}.")
 
     def stop(self) -> None:

@@ -23,17 +23,14 @@ import re
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream.api.cluster_info import ClusterInfo
-from natsstream.api.message import stored_message
 from natsstream.api.requests import Api, decode
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import get_message, stream_info
 from natsstream.errors import (
     BatchOutcomeUnknownError,
-    MessageNotFoundError,
     NatsStreamError,
     ServerError,
     TransportError,
@@ -235,14 +232,8 @@ async def _last_of(api: Api, lost: LostCommit) -> BatchAck | None:
     """Return the batch's ack if the newest message of its last subject belongs to it."""
     if lost.stream.config.subject_transform is not None:
         return None
-    body = {"last_by_subj": lost.subject}
-    what = f"message of stream {lost.stream.name}"
-    try:
-        answer = await api.read(subjects.message_get(lost.stream.name), body, what=what)
-    except MessageNotFoundError:
-        return None
-    message = stored_message(answer)
-    return _ack_of(message.sequence, message.headers, lost)
+    message = await get_message(api, lost.stream.name, last_by_subject=lost.subject)
+    return None if message is None else _ack_of(message.sequence, message.headers, lost)
 
 
 def _ack_of(sequence: int, headers: Headers, lost: LostCommit) -> BatchAck | None:

@@ -13,18 +13,18 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from natsstream._wire import subjects
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.requests import check_responders
 from natsstream._wire.status import StatusCode
+from natsstream._wire.subjects import is_same_request
 from natsstream.api.features import DIRECT_BATCH, GET_BY_TIME
 from natsstream.api.message import Message
 from natsstream.api.message_query import EVERY_SUBJECT, message_query
 from natsstream.api.names import SUBJECT_BYTES_MAX, check_filter
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import direct_get_subject, stream_info
 from natsstream.arguments import check_int, check_seconds, check_texts
 from natsstream.errors import (
     ConfigError,
@@ -140,10 +140,10 @@ class DirectReads:
         """
         last = body.get("last_by_subj")
         if isinstance(last, str) and not {"*", ">"}.intersection(last.split(".")):
-            subject = self._api.subject(subjects.direct_get_last(self._name, last))
+            subject = direct_get_subject(self._api, self._name, last)
             if len(subject.encode("utf-8", "surrogatepass")) <= SUBJECT_BYTES_MAX:
                 return subject, b""
-        subject = self._api.subject(subjects.direct_get(self._name))
+        subject = direct_get_subject(self._api, self._name)
         return subject, _question_bytes(body, self._api.client.max_payload_bytes)
 
     async def batch(
@@ -368,10 +368,10 @@ async def _ask_batch(
     run = Run(what)
     await client.wait_connected(timeout)
     inbox = client.new_inbox()
-    subject = api.subject(subjects.direct_get(stream))
+    subject = direct_get_subject(api, stream)
 
     def on_denied(event: PermissionDenied) -> None:
-        if event.operation == "publish" and subjects.is_same_request(subject, event.subject):
+        if event.operation == "publish" and is_same_request(subject, event.subject):
             on_failure(denied_error(event))
 
     unwatch_denied = client.watch_denied(on_denied)

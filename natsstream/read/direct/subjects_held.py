@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natsstream._wire import subjects
-from natsstream.api.paging import pages
 from natsstream.api.requests import Api
-from natsstream.api.stream_info import subject_counts
+from natsstream.api.stream_requests import subject_pages
 
 
 async def subjects_held(api: Api, stream: str, filters: Sequence[str]) -> tuple[list[str], int]:
@@ -19,13 +17,10 @@ async def subjects_held(api: Api, stream: str, filters: Sequence[str]) -> tuple[
 
     Cost: one round trip for each 100,000 subjects of each filter.
     """
-    what = f"subjects of stream {stream}"
     found: set[str] = set()
     last_seq = 0
     for subject in filters:
-        asked = {"subjects_filter": subject}
-        question = pages(api, subjects.stream_info(stream), asked, what=what, names=subject_counts)
-        async for answer in question:
-            last_seq = last_seq or answer.part("state").count("last_seq")
-            found.update(subject_counts(answer))
+        async for page in subject_pages(api, stream, subject):
+            last_seq = last_seq or page.state.last_seq
+            found.update(page.state.subjects or ())
     return sorted(found), last_seq

@@ -12,10 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from natsstream._wire import subjects
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.api.stream_info import subject_counts
+from natsstream.api.stream_requests import stream_info
 from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
@@ -69,15 +68,12 @@ class ChunkCounts:
         Raises:
             NatsStreamError: The leader refused, or did not answer in time.
         """
-        what = f"stream {self._stream}"
-        answer = await self._api.read(
-            subjects.stream_info(self._stream), {"subjects_filter": self._subject}, what=what
-        )
+        info = await stream_info(self._api, self._stream, subjects=self._subject)
         return Total(
-            subject_counts(answer).get(self._subject, 0),
-            answer.part("config").integer("num_replicas", 1),
-            answer.part("cluster", {}).text("leader", ""),
-            answer.moment("ts"),
+            (info.state.subjects or {}).get(self._subject, 0),
+            info.config.replicas or 1,
+            info.cluster.leader if info.cluster is not None else "",
+            info.time_ns,
         )
 
     async def since(self, sequence: int, *, node: str = "") -> int | None:

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import cast
 
-from natsstream._wire import subjects
 from natsstream.api.requests import Api
+from natsstream.api.stream_requests import (
+    purge,
+)
 from natsstream.errors import (
     ChunksDamagedError,
     NatsStreamError,
@@ -227,18 +229,17 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
         left = max(deadline - now(), 0.001)
         try:
             await api.client.wait_connected(left)
-            answer = await api.change(
-                subjects.stream_purge(stream),
-                {"filter": subject, **({"seq": before} if before else {})},
-                what=f"chunks of {subject}",
+            return await purge(
+                api,
+                stream,
+                subject=subject,
+                before=before or None,
                 timeout=max(left / 2, _RETRY_WAIT_S),
             )
         except (TransportError, ServerError) as error:
             if not error.retryable or now() + _RETRY_WAIT_S >= deadline:
                 raise
             await asyncio.sleep(_RETRY_WAIT_S)
-        else:
-            return answer.count("purged")
 
 
 def _spoiled(subject: str, detail: str, kind: str = "surplus") -> ChunksDamagedError:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from natsstream._wire import subjects
 from natsstream.api.consumer_info import ConsumerInfo
-from natsstream.api.paging import Gaps, OnMissing, pages
+from natsstream.api.consumer_requests import consumer_infos
+from natsstream.api.paging import Gaps, OnMissing
 from natsstream.api.requests import Api
-from natsstream.fields import Fields
 
 
 class ConsumerListing:
@@ -40,18 +39,9 @@ class ConsumerListing:
         return self._infos()
 
     async def _infos(self) -> AsyncIterator[ConsumerInfo]:
-        what = f"consumers of stream {self._stream}"
-        gaps = self._gaps = Gaps(what, self._on_missing)
-        subject = subjects.consumer_list(self._stream)
-        async for answer in pages(self._api, subject, {}, what=what, names=_names):
-            gaps.add(answer)
-            for body in answer.parts("consumers"):
-                yield ConsumerInfo.from_json(body)
-        gaps.check()
+        gaps = self._gaps = Gaps(f"consumers of stream {self._stream}", self._on_missing)
+        async for info in consumer_infos(self._api, gaps, self._stream):
+            yield info
 
     def __repr__(self) -> str:
         return f"<ConsumerListing of {self._stream}>"
-
-
-def _names(answer: Fields) -> list[str]:
-    return [each.text("name") for each in answer.parts("consumers")]

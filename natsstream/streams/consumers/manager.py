@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from natsstream._wire import subjects
 from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_changes import (
     create_consumer,
@@ -17,16 +16,18 @@ from natsstream.api.consumer_changes import (
 )
 from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
-from natsstream.api.consumer_requests import consumer_info, pause_consumer
+from natsstream.api.consumer_requests import (
+    consumer_info,
+    consumer_names,
+    delete_consumer,
+    pause_consumer,
+    reset_consumer,
+    unpin_consumer,
+)
 from natsstream.api.diff import ConfigChange
-from natsstream.api.features import CONSUMER_RESET, CONSUMER_UNPIN
-from natsstream.api.names import check_consumer_name
-from natsstream.api.paging import pages
-from natsstream.api.requests import Api, ChangeProbe, is_deleted
-from natsstream.arguments import check_int, check_names
+from natsstream.api.requests import Api
+from natsstream.arguments import check_names
 from natsstream.errors import ConfigError
-from natsstream.fields import Fields
-from natsstream.read.start_position import SEQUENCE_MAX
 from natsstream.streams.consumers.consumer import Consumer
 from natsstream.streams.consumers.listing import ConsumerListing
 
@@ -134,11 +135,8 @@ class ConsumerManager:
 
         Cost: one round trip for each 1,024 names.
         """
-        what = f"consumers of stream {self.stream}"
-        subject = subjects.consumer_names(self.stream)
-        async for answer in pages(self._api, subject, {}, what=what, names=_names):
-            for name in _names(answer):
-                yield name
+        async for name in consumer_names(self._api, self.stream):
+            yield name
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ConsumerListing:
         """Return the infos of all consumers; read them with `async for`.
@@ -168,9 +166,7 @@ class ConsumerManager:
         Cost: one round trip. A cluster that is choosing a leader may delete without an answer;
         that is seen after a second.
         """
-        subject = subjects.consumer_delete(self.stream, check_consumer_name(name))
-        look = ChangeProbe(subjects.consumer_info(self.stream, name), is_deleted)
-        await self._api.change(subject, None, what=self._what(name), look=look)
+        await delete_consumer(self._api, self.stream, name)
 
     async def pause(
         self,
@@ -234,15 +230,7 @@ class ConsumerManager:
         Cost: two round trips. Acks of messages that were out mean nothing afterwards.
         Source: ADR-60.
         """
-        body: dict[str, object] | None = None
-        if sequence is not None:
-            body = {"seq": check_int(sequence, "sequence", minimum=1, maximum=SEQUENCE_MAX)}
-        subject = subjects.consumer_reset(self.stream, check_consumer_name(name))
-        await self._api.require(CONSUMER_RESET)
-        # Servers up to 2.15.1 say nothing when there is no such consumer.
-        await consumer_info(self._api, self.stream, name)
-        answer = await self._api.change(subject, body, what=self._what(name))
-        return answer.integer("reset_seq", minimum=0)
+        return await reset_consumer(self._api, self.stream, name, sequence=sequence)
 
     async def unpin(self, name: str, *, group: str) -> None:
         """Take the pin from the pinned client of a priority group; the next to pull gets it.
@@ -255,23 +243,13 @@ class ConsumerManager:
 
         Source: ADR-42.
         """
-        body = {"group": rules.check_group(group)}
-        subject = subjects.consumer_unpin(self.stream, check_consumer_name(name))
-        await self._api.require(CONSUMER_UNPIN)
-        await self._api.change(subject, body, what=self._what(name))
+        await unpin_consumer(self._api, self.stream, name, group)
 
     def _handle(self, made: tuple[ConsumerInfo, ConfigChange]) -> Consumer:
         return Consumer(self._api, *made)
 
-    def _what(self, name: str) -> str:
-        return f"consumer {name} of stream {self.stream}"
-
     def __repr__(self) -> str:
         return f"<ConsumerManager {self.stream}>"
-
-
-def _names(answer: Fields) -> list[str]:
-    return answer.texts("consumers")
 
 
 def _config(config: ConsumerConfig | str | None, fields: dict[str, Any]) -> ConsumerConfig:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from natsstream._wire.headers import HeaderName
-from natsstream.api.message import stored_message
+from natsstream.api.message import Message
 from natsstream.arguments import described
 from natsstream.errors import ConfigError, NatsStreamError, ProtocolError
 from natsstream.fields import Fields
@@ -62,16 +62,14 @@ def delta_text(delta: object) -> str:
     return write_number(delta) if delta < 0 else f"+{write_number(delta)}"
 
 
-def read_counter(answer: Mapping[str, object] | Fields) -> Counter:
-    """Return the counter in the answer to a request for a message.
+def read_counter(message: Message) -> Counter:
+    """Return the counter in a stored message.
 
     Raises:
         ProtocolError: The message is no counter's.
     """
-    subject = "?"
+    subject = message.subject
     try:
-        message = stored_message(Fields.of(answer, "the answer"))
-        subject = message.subject
         headers = message.headers
         delta = headers.get(HeaderName.INCREMENT)
         return Counter(

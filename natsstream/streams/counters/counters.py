@@ -13,21 +13,23 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from natsstream._wire import subjects
 from natsstream._wire.headers import HeaderName, HeaderValues
 from natsstream.api.features import COUNTERS
 from natsstream.api.names import check_filter, check_stream_name
-from natsstream.api.paging import Gaps, listed_streams, pages
+from natsstream.api.paging import Gaps
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import (
+    get_message,
+    stream_info,
+    stream_infos,
+)
 from natsstream.arguments import check_names, check_text
 from natsstream.errors import (
     ConfigError,
     CounterError,
-    MessageNotFoundError,
     ProtocolError,
     StreamNotFoundError,
     SubjectError,
@@ -233,13 +235,8 @@ class Counters:
                     yield counter
 
     async def _read(self, stream: str, subject: str) -> Counter | None:
-        body = {"last_by_subj": subject}
-        what = f"counter {subject} of stream {stream}"
-        try:
-            answer = await self._api.read(subjects.message_get(stream), body, what=what)
-        except MessageNotFoundError:
-            return None
-        return read_counter(answer)
+        message = await get_message(self._api, stream, last_by_subject=subject)
+        return None if message is None else read_counter(message)
 
     async def _read_all(self, stream: str, names: Sequence[str]) -> Sequence[Counter]:
         """Read some counters at once, without purged ones."""
@@ -273,16 +270,9 @@ class Counters:
         if self._stream is not None:
             yield await self._own()
             return
-        gaps = Gaps(_STREAMS, "raise")
-        async for answer in pages(
-            self._api, subjects.STREAM_LIST, {}, what=_STREAMS, names=listed_streams
-        ):
-            gaps.add(answer)
-            for each in answer.parts("streams"):
-                info = StreamInfo.from_json(each)
-                if info.config.allow_msg_counter:
-                    yield info.name
-        gaps.check()
+        async for info in stream_infos(self._api, Gaps(_STREAMS, "raise")):
+            if info.config.allow_msg_counter:
+                yield info.name
 
     def __repr__(self) -> str:
         return f"<Counters of {self._stream or 'all streams'}>"

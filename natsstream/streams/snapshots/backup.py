@@ -19,16 +19,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from natsstream._wire import subjects
 from natsstream._wire.client import Client
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.parser import Frame
 from natsstream.api.features import MEMORY_BACKUP
 from natsstream.api.requests import Api
+from natsstream.api.snapshots import SnapshotStart, start_snapshot
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
-from natsstream.fields import Fields
 from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
 from natsstream.streams.snapshots.parts import PartOrder
 from natsstream.streams.snapshots.progress import BackupProgress
@@ -77,15 +76,15 @@ async def write_backup(
         body["chunk_size"] = size
         source = _Parts(api.client, stream.name, part_s, on_progress)
         with (partial / DATA_NAME).open("wb") as file:
-            answer = await source.receive(api, body, begin_s, file)
+            start = await source.receive(api, body, begin_s, file)
         # Not in threads: they continue after a cancellation, while the folder is removed.
-        _write_meta(partial, answer, source)
+        _write_meta(partial, start, source)
         await asyncio.to_thread(_sync, partial)
         _rename(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     source.report(is_done=True)
-    return _info(folder, answer, source)
+    return _info(folder, start, source)
 
 
 def folder_of(path: object) -> Path:
@@ -126,8 +125,8 @@ class _Parts:
 
     async def receive(
         self, api: Api, body: dict[str, object], begin_s: float, file: BinaryIO
-    ) -> Fields:
-        """Request the snapshot and write all parts; return the server's first answer."""
+    ) -> SnapshotStart:
+        """Request the snapshot, write all parts, and return what it is of."""
         client = self._client
         await client.wait_connected(client.options.request_timeout)
         inbox = client.new_inbox()
@@ -138,24 +137,18 @@ class _Parts:
             await client.flush(client.options.request_timeout)
             self._check()
             try:
-                # Not as a read: a retry would send two snapshots to one subject.
-                answer = await api.change(
-                    subjects.stream_snapshot(self._stream),
-                    {**body, "deliver_subject": inbox},
-                    what=f"backup of stream {self._stream}",
-                    timeout=begin_s,
-                )
+                start = await start_snapshot(api, self._stream, body, inbox=inbox, timeout=begin_s)
             except ServerError as error:
                 if find_error_code(error.err_code) is not ErrorCode.STREAM_SNAPSHOT:
                     raise
                 raise self._order.broken(error.description) from error
-            self._stream_bytes = answer.part("state").count("bytes")
+            self._stream_bytes = start.bytes
             while not self._order.is_complete:
                 await self._write_some(file)
         finally:
             unwatch()
             subscription.close()
-        return answer
+        return start
 
     async def _write_some(self, file: BinaryIO) -> None:
         """Wait for parts, write and acknowledge them."""
@@ -222,11 +215,11 @@ class _Parts:
             raise self._failure
 
 
-def _write_meta(partial: Path, answer: Fields, source: _Parts) -> None:
+def _write_meta(partial: Path, start: SnapshotStart, source: _Parts) -> None:
     """Write `backup.json`."""
     text = meta_text(
-        answer.part("config").raw,
-        answer.part("state").raw,
+        start.config,
+        start.state,
         archive_bytes=source.size,
         sha256=source.digest.hexdigest(),
     )
@@ -251,15 +244,14 @@ def _rename(partial: Path, folder: Path) -> None:
         ) from error
 
 
-def _info(folder: Path, answer: Fields, source: _Parts) -> BackupInfo:
-    config, state = answer.part("config"), answer.part("state")
+def _info(folder: Path, start: SnapshotStart, source: _Parts) -> BackupInfo:
     return BackupInfo(
         folder,
-        config.text("name"),
-        state.count("messages", None),
-        state.count("last_seq", None),
+        start.name,
+        start.messages,
+        start.last_seq,
         source.size,
         source.digest.hexdigest(),
-        config.raw,
-        state.raw,
+        start.config,
+        start.state,
     )

@@ -12,17 +12,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.features import RENAMED_RESTORE, unknown_field
 from natsstream.api.names import check_stream_name
 from natsstream.api.requests import Api, decode
+from natsstream.api.snapshots import start_restore
 from natsstream.api.stream_config import StreamConfig, without_levels
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import find_streams
 from natsstream.arguments import check_callable, check_seconds
 from natsstream.errors import (
     BackupError,
-    ProtocolError,
     ServerError,
     StreamNameError,
     SubjectOverlapError,
@@ -93,9 +93,7 @@ def _check_name(backup: BackupInfo, name: str | None) -> None:
 async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> None:
     """Refuse subjects of another stream; the server would refuse them only at the end."""
     for subject in StreamConfig.from_json(config).subjects or ():
-        body: dict[str, object] = {"subject": subject}
-        answer = await api.read(subjects.STREAM_NAMES, body, what=what)
-        for name in answer.texts("streams"):
+        for name in await find_streams(api, subject):
             if name != config["name"]:
                 raise SubjectOverlapError(
                     f"{what}: stream {name} captures {subject} or a part of it; nothing was sent",
@@ -105,10 +103,8 @@ async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> 
 
 async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], what: str) -> str:
     """Start the restore; return the subject for the parts."""
-    body: dict[str, object] = {"config": config, "state": backup.state}
-    subject = subjects.stream_restore(str(config["name"]))
     try:
-        answer = await api.change(subject, body, what=what)
+        return await start_restore(api, config, backup.state, what=what)
     except ServerError as error:
         code = find_error_code(error.err_code)
         if code is ErrorCode.INVALID_JSON:
@@ -116,10 +112,6 @@ async def _begin(api: Api, backup: BackupInfo, config: Mapping[str, object], wha
         if code is ErrorCode.STREAM_RESTORE:
             raise _failed(what, error) from error
         raise
-    deliver = answer.text("deliver_subject", "")
-    if not deliver:
-        raise ProtocolError(f"{what}: the server gave no subject for the parts")
-    return deliver
 
 
 class _Sender:

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from natsstream._wire import subjects
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream
 from natsstream.api.stream_config import StreamConfig
-from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_requests import (
+    count_streams,
+    stream_info,
+)
 from natsstream.errors import ConfigError, LimitExceededError, StreamExistsError
 from natsstream.streams.templates.naming import Naming, are_alike, overlap
 
@@ -136,7 +138,7 @@ class Templates:
         if lock is None:
             lock = self._locks[wanted.name] = asyncio.Lock()
         async with lock:
-            if await self._count(subject):
+            if await count_streams(self._api, subject):
                 return  # Another task or process has created it.
             await self._reserve(template, creations, subject)
             try:
@@ -155,7 +157,7 @@ class Templates:
             while True:
                 # The servers may count the streams in creation already, or not yet.
                 pending = creations.count
-                there = await self._count(template.pattern)
+                there = await count_streams(self._api, template.pattern)
                 if there + pending < template.max_streams:
                     creations.count += 1
                     return
@@ -186,9 +188,3 @@ class Templates:
                 description=error.description,
                 hint="give the template another name=, or rename that stream",
             ) from error
-
-    async def _count(self, subject: str) -> int:
-        """Return how many streams capture a subject, or a subject of a pattern."""
-        body = {"subject": subject}
-        answer = await self._api.read(subjects.STREAM_NAMES, body, what=f"streams of {subject}")
-        return answer.count("total")

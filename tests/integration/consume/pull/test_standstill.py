@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.pull import fetching, inbox_pool, session, subscription
-from natsstream.fields import Fields
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.pulling import has_pulls, has_subscriptions, sequences, subscriptions, worker_of
@@ -96,7 +96,7 @@ async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
             await worker.fetch(1, no_wait=True)
             check = ConsumerSource.check_exists
 
-            async def heal_and_check(source: ConsumerSource, timeout: float) -> Fields | None:
+            async def heal_and_check(source: ConsumerSource, timeout: float) -> ConsumerInfo | None:
                 monkeypatch.setattr(fetching, "GRACE_S", 30)
                 proxy.heal()
                 return await check(source, max(timeout, 30))

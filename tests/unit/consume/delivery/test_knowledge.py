@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.knowledge import (
     SURE_AFTER_S,
     Knowledge,
@@ -15,7 +16,6 @@ from natsstream.consume.delivery.knowledge import (
     read_knowledge,
 )
 from natsstream.errors import ProtocolError
-from natsstream.fields import Fields
 
 ONE = Knowledge(last_seq=5, leader="a", is_replicated=False, at_s=1.0)
 GROUP = replace(ONE, is_replicated=True)
@@ -57,19 +57,33 @@ def test_group_has_forgotten_what_one_leader_does_not_know_for_long(
     assert is_forgotten(6, before, GROUP) is is_told
 
 
+def info_with(fields: dict[str, object]) -> ConsumerInfo:
+    """Return the info of a consumer in a server's answer."""
+    usual: dict[str, object] = {
+        "stream_name": "S",
+        "name": "c",
+        "config": {},
+        "created": "2026-11-21T05:00:00Z",
+        "delivered": {"stream_seq": 0},
+        "ack_floor": {"stream_seq": 0},
+    }
+    return ConsumerInfo.from_json({**usual, **fields})
+
+
 def test_info_of_a_consumer_tells_what_it_has_delivered() -> None:
     group = {"leader": "n1", "replicas": [{"name": "n2"}]}
-    info = {"delivered": {"stream_seq": 7}, "cluster": group}
-    assert read_knowledge(Fields(info, "a consumer"), 2.0) == Knowledge(
+    info: dict[str, object] = {"delivered": {"stream_seq": 7}, "cluster": group}
+    assert read_knowledge(info_with(info), 2.0) == Knowledge(
         last_seq=7, leader="n1", is_replicated=True, at_s=2.0
     )
-    alone = read_knowledge(Fields({"delivered": {"stream_seq": 0}}, "a consumer"), 2.0)
+    alone = read_knowledge(info_with({}), 2.0)
     assert (alone.last_seq, alone.leader, alone.is_replicated) == (0, "", False)
 
 
 @pytest.mark.parametrize(
-    "info", [{}, {"delivered": 3}, {"delivered": {}}, {"delivered": {"stream_seq": "7"}}]
+    "delivered",
+    [None, 3, {}, {"stream_seq": "7"}],
 )
-def test_info_without_deliveries_is_no_consumer_s(info: dict[str, object]) -> None:
+def test_info_without_deliveries_is_no_consumer_s(delivered: object) -> None:
     with pytest.raises(ProtocolError):
-        read_knowledge(Fields(info, "a consumer"), 2.0)
+        info_with({"delivered": delivered})

@@ -12,25 +12,26 @@ from hypothesis import strategies as st
 
 from natsstream import ConfigError
 from natsstream._wire.headers import encode_headers
+from natsstream.api.message import Message, stored_message
 from natsstream.errors import ProtocolError
+from natsstream.fields import Fields
 from natsstream.publish.digits import read_number, write_number
 from natsstream.streams.counters.counter import delta_text, read_counter
 
 HUGE = st.integers(-(10**3_000), 10**3_000)
 
 
-def answer(body: bytes, **headers: str) -> dict[str, Any]:
-    """Return the server's answer with a stored message."""
+def stored(body: bytes, **headers: str) -> Message:
+    """Return the message in a server's answer."""
     block = encode_headers({name.replace("_", "-"): value for name, value in headers.items()})
-    return {
-        "message": {
-            "subject": "hits",
-            "seq": 7,
-            "time": "2026-11-21T05:00:00.000000001Z",
-            "hdrs": base64.b64encode(block).decode(),
-            "data": base64.b64encode(body).decode(),
-        }
+    message = {
+        "subject": "hits",
+        "seq": 7,
+        "time": "2026-11-21T05:00:00.000000001Z",
+        "hdrs": base64.b64encode(block).decode(),
+        "data": base64.b64encode(body).decode(),
     }
+    return stored_message(Fields({"message": message}, "the answer"))
 
 
 @given(st.one_of(st.integers(), HUGE))
@@ -64,7 +65,7 @@ def test_counter_tells_total_delta_and_sources() -> None:
     sources = json.dumps({"A": {"a.hits": "-3", "a.other": "0"}, "B": {"b": str(10**30)}})
     body = b'{"val":"%d"}' % 10**30
 
-    held = read_counter(answer(body, Nats_Incr="+12", Nats_Counter_Sources=sources))
+    held = read_counter(stored(body, Nats_Incr="+12", Nats_Counter_Sources=sources))
 
     assert (held.subject, held.sequence, held.value, held.last_delta) == ("hits", 7, 10**30, 12)
     assert held.time_ns % 1_000_000_000 == 1
@@ -72,7 +73,7 @@ def test_counter_tells_total_delta_and_sources() -> None:
 
 
 def test_counter_that_came_from_a_source_tells_no_delta() -> None:
-    assert read_counter(answer(b'{"val":"1"}')).last_delta is None
+    assert read_counter(stored(b'{"val":"1"}')).last_delta is None
 
 
 @pytest.mark.parametrize(
@@ -81,19 +82,19 @@ def test_counter_that_came_from_a_source_tells_no_delta() -> None:
 )
 def test_message_that_is_no_counter_is_refused(body: bytes) -> None:
     with pytest.raises(ProtocolError, match="no counter"):
-        read_counter(answer(body))
+        read_counter(stored(body))
 
 
 @pytest.mark.parametrize("text", ["x", "[]", '{"A": 1}', '{"A": {"b": "x"}}', '{"A": {"b": 1}}'])
 def test_sources_that_can_not_be_read_are_refused(text: str) -> None:
     with pytest.raises(ProtocolError, match="no counter"):
-        read_counter(answer(b'{"val":"1"}', Nats_Counter_Sources=text))
+        read_counter(stored(b'{"val":"1"}', Nats_Counter_Sources=text))
 
 
 @pytest.mark.parametrize("given_", [{}, {"message": None}, {"message": {"subject": "s"}}])
 def test_answer_without_a_message_is_refused(given_: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError):
-        read_counter(given_)
+        stored_message(Fields(given_, "the answer"))
 
 
 @pytest.mark.parametrize("delta", [True, 1.0, "1", None, 1j])
