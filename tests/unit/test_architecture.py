@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,20 @@ ONE_CLASS_ONE_FILE = (natsstream.Stream, natsstream.Consumer)
 TREE_LINE = re.compile(r"(?P<indent>[│├└─ ]*)(?P<name>[A-Z]\w+Error)(?P<notes>.*)")
 INDENT_COLUMNS = 4
 
+WIRE_SUBJECTS = "from natsstream._wire import subjects\n"
+NO_REQUESTS = {
+    "EVENTS",
+    "advisory_max_deliveries",
+    "advisory_terminated",
+    "is_command",
+    "is_same_request",
+    "settle_message",
+}
+
 # Each takes 0.1 to 0.7 s to import, which every program and every Spark worker would pay.
 TOUCH_EVERY_NAME = """
 import sys
+from pathlib import Path
 import natsstream
 for name in natsstream.__all__:
     getattr(natsstream, name)
@@ -29,6 +41,7 @@ print(*sorted({"nats", "numpy", "pandas", "pyarrow", "pyspark", "msgpack"} & sys
 
 IMPORT_CONNECTOR = """
 import sys
+from pathlib import Path
 sys.modules["nats"] = sys.modules["pyarrow"] = sys.modules["natsstream._wire.client"] = None
 import pyspark_natsstream
 print(pyspark_natsstream.DefaultSource.name())
@@ -90,6 +103,24 @@ def test_public_class_is_one_class_in_one_file(public: type[object]) -> None:
     assert functions
     assert elsewhere == {}
     assert [name for name, each in functions.items() if not each.__doc__] == []
+
+
+def test_only_api_and_the_wire_spell_requests_of_jetstream() -> None:
+    """From `_wire/subjects.py` other rooms take events, acks and comparisons alone."""
+    package = Path(natsstream.__file__).parent
+    spelled: dict[str, set[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        room = path.relative_to(package).parts[0]
+        if room in ("api", "_wire"):
+            continue
+        text = path.read_text("utf-8")
+        found = set[str](re.findall(r"\bsubjects\.(\w+)", text) if WIRE_SUBJECTS in text else ())
+        for names in re.findall(r"from natsstream\._wire\.subjects import ([\w, ]+)", text):
+            found |= set(names.split(", "))
+        if found - NO_REQUESTS:
+            spelled[str(path.relative_to(package))] = found - NO_REQUESTS
+
+    assert spelled == {}
 
 
 def classes_of_errors() -> dict[str, str]:
