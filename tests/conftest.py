@@ -7,6 +7,7 @@ itself, and which shows the logs of servers in the report of a failed test.
 from __future__ import annotations
 
 import os
+import signal
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 # The largest message that a test sends is 8 MiB, and headers come on top.
 MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
+
+# A shell starts its background jobs with SIGINT ignored, and all that they start inherits it; tests
+# that interrupt programs would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure; the timeout of each test bounds it.
 settings.register_profile("natsstream", deadline=None)

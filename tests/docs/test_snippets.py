@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from natsstream.testing import NatsServer
 
+# Each page has a server of its own.
+pytestmark = pytest.mark.spread
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs" / "pages"
 URL_ON_PAGES = "nats://127.0.0.1:4222"
