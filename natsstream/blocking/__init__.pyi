@@ -977,7 +977,7 @@ class DirectReads:
         self,
         count: int,
         *,
-        first: int | None = None,
+        first_seq: int | None = None,
         subject: str | None = None,
         start_time: datetime | int | None = None,
         max_bytes: int = 8388608,
@@ -1875,8 +1875,8 @@ class Stream:
     def read(
         self,
         *,
-        first: int | None = None,
-        last: int | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
         filters: Sequence[str] = (),
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
@@ -1890,7 +1890,7 @@ class Stream:
         self,
         *,
         filters: Sequence[str] = (),
-        first: int | None = None,
+        first_seq: int | None = None,
         start_time: datetime | int | None = None,
         deliver_policy: DeliverPolicy = "all",
         headers_only: bool = False,
@@ -1907,7 +1907,7 @@ class Stream:
         updates_only: bool = False,
         headers_only: bool = False,
         consistent: bool = False,
-        first: int | None = None,
+        first_seq: int | None = None,
         created_ns: int | None = None,
     ) -> Latest:
         """Describe a read of the newest message of each subject, then of new messages."""

@@ -289,7 +289,7 @@ class Bucket:
             include_history=options.include_history,
             updates_only=options.updates_only,
             headers_only=options.meta_only,
-            first=None if options.resume_after is None else options.resume_after + 1,
+            first_seq=None if options.resume_after is None else options.resume_after + 1,
             created_ns=options.created_ns,
         )
         return Watch(latest, self.subjects, form, options)

@@ -97,7 +97,7 @@ class ObjectWatch:
             filters=[subjects.meta_filter],
             include_history=include_history,
             updates_only=updates_only,
-            first=first,
+            first_seq=first,
             created_ns=created_ns,
         )
 

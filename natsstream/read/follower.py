@@ -184,8 +184,8 @@ class Follower:
 
     async def _find_start(self) -> ConsumerStart:
         spec, state = self._spec, self.info.state
-        if spec.first is not None:
-            return ConsumerStart(sequence=spec.first)
+        if spec.first_seq is not None:
+            return ConsumerStart(sequence=spec.first_seq)
         if spec.start_time_ns is not None:
             return ConsumerStart(time_ns=spec.start_time_ns)
         match spec.deliver_policy:
@@ -298,7 +298,7 @@ class Follower:
                 f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
                 first_seq=loss.first,
                 last_seq=loss.last,
-                hint=f"resume with ordered(first={loss.last + 1}), or follow with "
+                hint=f"resume with ordered(first_seq={loss.last + 1}), or follow with "
                 'on_loss="report", which counts them in the report',
             )
         return messages
@@ -365,6 +365,6 @@ class Follower:
             f"{self._recovery.limit_s:g} s",
             detail=cause,
             hint="iterate again to retry, or resume later with "
-            f"ordered(first={self.progress.next_seq})",
+            f"ordered(first_seq={self.progress.next_seq})",
             retryable=True,
         )

@@ -117,7 +117,7 @@ class StreamRange:
 
     def __repr__(self) -> str:
         spec = self._spec
-        bounds = f"{spec.first or 'first'} to {spec.last or 'last'}"
+        bounds = f"{spec.first_seq or 'first'} to {spec.last_seq or 'last'}"
         return f"<StreamRange {' '.join((spec.stream, bounds, *spec.filters))}>"
 
 

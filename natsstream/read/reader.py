@@ -58,8 +58,8 @@ class RangeSpec:
     """
 
     stream: str
-    first: int | None = None
-    last: int | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
     filters: Sequence[str] = ()
     start_time_ns: int | None = None
     end_time_ns: int | None = None
@@ -69,7 +69,7 @@ class RangeSpec:
     heartbeat_s: float = HEARTBEAT_S
 
     def __post_init__(self) -> None:
-        for name in ("first", "last", "created_ns"):
+        for name in ("first_seq", "last_seq", "created_ns"):
             if (bound := getattr(self, name)) is not None:
                 check_int(bound, name)  # The bounds of the stream are known when it is read.
         object.__setattr__(self, "filters", check_filters(self.filters))
@@ -139,8 +139,8 @@ class RangeReader(Generic[Item]):
         info = await self._leader.info()
         state = info.state
         self._message_bytes = state.bytes // max(state.messages, 1)
-        first = state.first_seq if spec.first is None else spec.first
-        last = state.last_seq if spec.last is None else spec.last
+        first = state.first_seq if spec.first_seq is None else spec.first_seq
+        last = state.last_seq if spec.last_seq is None else spec.last_seq
         if spec.start_time_ns is not None:
             first = max(first, await self._sequence_at(spec.start_time_ns, state))
         if spec.end_time_ns is not None:
@@ -157,7 +157,7 @@ class RangeReader(Generic[Item]):
         return await self._leader.sequence_at(time_ns) or state.last_seq + 1
 
     def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
-        first, last, state = spec.first, spec.last, info.state
+        first, last, state = spec.first_seq, spec.last_seq, info.state
         problem = ""
         if (first is not None and first < 1) or (last is not None and last < 0):
             problem = "sequences begin at 1"
@@ -304,7 +304,7 @@ class RangeReader(Generic[Item]):
             f"read of stream {self._spec.stream} broke and could not go on within "
             f"{self._recovery.limit_s:g} s",
             detail=cause,
-            hint=f"resume with read(first={progress.next_seq}, last={progress.last})",
+            hint=f"resume with read(first_seq={progress.next_seq}, last_seq={progress.last})",
             retryable=True,
         )
 

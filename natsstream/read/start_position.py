@@ -69,7 +69,7 @@ class OrderedSpec:
 
     stream: str
     filters: Sequence[str] = ()
-    first: int | None = None
+    first_seq: int | None = None
     start_time_ns: int | None = None
     deliver_policy: DeliverPolicy = "all"
     headers_only: bool = False
@@ -83,12 +83,12 @@ class OrderedSpec:
         check_choice(self.deliver_policy, "deliver_policy", get_args(DeliverPolicy))
         check_choice(self.on_loss, "on_loss", ON_LOSS)
         check_bool(self.headers_only, "headers_only")
-        if self.first is not None:
-            check_int(self.first, "first", minimum=1, maximum=SEQUENCE_MAX)
+        if self.first_seq is not None:
+            check_int(self.first_seq, "first_seq", minimum=1, maximum=SEQUENCE_MAX)
         if self.created_ns is not None:
             check_int(self.created_ns, "created_ns", minimum=1, maximum=TIME_NS_MAX)
         starts = {
-            "first": self.first is not None,
+            "first_seq": self.first_seq is not None,
             "start_time": self.start_time_ns is not None,
             f'deliver_policy="{self.deliver_policy}"': self.deliver_policy != "all",
         }

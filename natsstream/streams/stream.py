@@ -176,8 +176,8 @@ class Stream:
     def read(
         self,
         *,
-        first: int | None = None,
-        last: int | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
         filters: Sequence[str] = (),
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
@@ -188,8 +188,8 @@ class Stream:
         """Describe a bounded read; iterate the result for messages, or call it for columns.
 
         Args:
-            first: First sequence, inclusive; None is the first in the stream.
-            last: Last sequence, inclusive; None is the last one when the read begins.
+            first_seq: First sequence, inclusive; None is the first in the stream.
+            last_seq: Last sequence, inclusive; None is the last one when the read begins.
             filters: Subjects to read, filtered by the server; they must not overlap.
             start_time: Leave out messages stored before this moment.
             end_time: Leave out messages stored at or after this moment.
@@ -213,8 +213,8 @@ class Stream:
         """
         spec = RangeSpec(
             stream=self.name,
-            first=first,
-            last=last,
+            first_seq=first_seq,
+            last_seq=last_seq,
             filters=filters,
             start_time_ns=moment_ns(start_time),
             end_time_ns=moment_ns(end_time),
@@ -228,7 +228,7 @@ class Stream:
         self,
         *,
         filters: Sequence[str] = (),
-        first: int | None = None,
+        first_seq: int | None = None,
         start_time: datetime | int | None = None,
         deliver_policy: DeliverPolicy = "all",
         headers_only: bool = False,
@@ -243,7 +243,7 @@ class Stream:
 
         Args:
             filters: Subjects to read, filtered by the server; they must not overlap.
-            first: First sequence, inclusive. It may lie in the future: the consumer waits for it.
+            first_seq: First sequence, inclusive. A sequence that lies in the future is waited for.
             start_time: Leave out messages stored before this moment (datetime with a time zone, or
                 Unix nanoseconds).
             deliver_policy: Where to begin when neither is given. "all": with the first message in
@@ -271,7 +271,7 @@ class Stream:
         spec = OrderedSpec(
             stream=self.name,
             filters=filters,
-            first=first,
+            first_seq=first_seq,
             start_time_ns=moment_ns(start_time),
             deliver_policy=deliver_policy,
             headers_only=headers_only,
@@ -288,7 +288,7 @@ class Stream:
         updates_only: bool = False,
         headers_only: bool = False,
         consistent: bool = False,
-        first: int | None = None,
+        first_seq: int | None = None,
         created_ns: int | None = None,
     ) -> Latest:
         """Describe a read of the newest message of each subject, then of new messages.
@@ -307,7 +307,7 @@ class Stream:
             consistent: Choose the newest messages on a server that knows every acknowledged write.
                 Any other replica may lag behind: an older message of a subject may then come first,
                 and the newest one a moment later.
-            first: Resume at this sequence: `next_seq` of an earlier read.
+            first_seq: Resume at this sequence: `next_seq` of an earlier read.
             created_ns: The stream's identity, `created_ns` of an earlier read; refuse another
                 stream of this name.
 
@@ -330,7 +330,7 @@ class Stream:
             updates_only=updates_only,
             headers_only=headers_only,
             consistent=consistent,
-            first=first,
+            first_seq=first_seq,
             created_ns=created_ns,
         )
         return Latest(self._api, request)

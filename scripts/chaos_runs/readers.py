@@ -121,7 +121,7 @@ class BoundedReader(Reader):
     async def _read(self, stream: Stream, sightings: Sightings, last: int | None) -> bool:
         """Read a range; returns whether it came to its end."""
         load, activity = self._load, self._activity
-        found = stream.read(first=sightings.next_seq, last=last)
+        found = stream.read(first_seq=sightings.next_seq, last_seq=last)
         try:
             with activity.limit("read", STEP_S):
                 async with aclosing(self._rows(found)) as rows:
@@ -172,7 +172,7 @@ class Follower(Reader):
         load = self._load
         while not load.reading_is_over.is_set():
             first = self.sightings.next_seq
-            tail = stream.ordered(filters=self._filters, first=first)
+            tail = stream.ordered(filters=self._filters, first_seq=first)
             try:
                 with self._activity.limit("open an ordered consumer", STEP_S):
                     await tail.__aenter__()

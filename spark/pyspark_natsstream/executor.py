@@ -51,8 +51,8 @@ def read_partition(
     # The driver has just spoken to the server: if it is away now, it will come back.
     with open_stream(options, wait_s=options.reconnect_timeout) as stream:
         reading = stream.read(
-            first=partition.first,
-            last=partition.last,
+            first_seq=partition.first,
+            last_seq=partition.last,
             filters=options.subjects,
             created_ns=partition.created_ns,
             on_loss="raise" if fail else "report",

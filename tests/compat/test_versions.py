@@ -132,7 +132,9 @@ async def test_ordered_consumer_reads_what_is_stored_and_what_comes(
     stream = await fill(js, stream_name, 20)
     found: list[int] = []
 
-    async with stream.ordered(filters=[f"{stream_name}.0", f"{stream_name}.1"], first=4) as tail:
+    async with stream.ordered(
+        filters=[f"{stream_name}.0", f"{stream_name}.1"], first_seq=4
+    ) as tail:
         async for message in tail:
             found.append(message.sequence)
             if message.sequence == 20:
@@ -167,8 +169,8 @@ async def test_pipelined_messages_are_all_read_as_messages_and_columns(
     several = [f"{stream_name}.0", f"{stream_name}.2"]
 
     messages = [message async for message in stream.read()]
-    table = await stream.read(first=11, last=20).to_arrow()
-    some = [message.sequence async for message in stream.read(filters=several, last=9)]
+    table = await stream.read(first_seq=11, last_seq=20).to_arrow()
+    some = [message.sequence async for message in stream.read(filters=several, last_seq=9)]
 
     assert [message.data for message in messages] == [payload(number) for number in range(3_000)]
     assert [message.sequence for message in messages] == list(range(1, 3_001))
@@ -185,7 +187,7 @@ async def test_deleted_messages_are_no_loss(js: JetStream, stream_name: str) -> 
     """The server's list of deleted sequences is what tells a deletion from a loss."""
     stream = await fill(js, stream_name, 10, max_msgs_per_subject=1)
 
-    assert [message.sequence async for message in stream.read(first=1)] == [8, 9, 10]
+    assert [message.sequence async for message in stream.read(first_seq=1)] == [8, 9, 10]
 
 
 @pytest.mark.proves("1a", "get msg by seq / last-by-subject")

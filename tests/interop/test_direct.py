@@ -75,7 +75,7 @@ async def test_direct_batch_is_the_same_for_every_client(
     stream = await fill(ours, stream_name)
     wanted = f"{stream_name}{subject}" if subject else ""
 
-    mine = await stream.direct.batch(count, first=first, subject=wanted or None)
+    mine = await stream.direct.batch(count, first_seq=first, subject=wanted or None)
     theirs = await peer.direct_batch(stream_name, count, first=first, subject=wanted)
 
     by_leader = await ours.read(stream_name, COUNT - len(DELETED))

@@ -196,8 +196,8 @@ async def _search(api: Api, lost: LostCommit, info: StreamInfo) -> BatchAck | No
         raise _unknown(lost, "messages were removed from where it would stand")
     spec = RangeSpec(
         stream=lost.stream.name,
-        first=begin,
-        last=last,
+        first_seq=begin,
+        last_seq=last,
         filters=filters,
         created_ns=info.created_ns,
         on_loss="report",

@@ -150,7 +150,7 @@ class DirectReads:
         self,
         count: int,
         *,
-        first: int | None = None,
+        first_seq: int | None = None,
         subject: str | None = None,
         start_time: datetime | int | None = None,
         max_bytes: int = BATCH_BYTES,
@@ -163,9 +163,9 @@ class DirectReads:
 
         Args:
             count: Messages at most, 1 to 1,000.
-            first: The sequence to begin at; None is the first of the stream.
+            first_seq: The sequence to begin at; None is the first of the stream.
             subject: Only messages of this subject; wildcards are taken.
-            start_time: Begin at the first message at or after this moment, instead of `first`.
+            start_time: Begin at the first message at or after this moment, instead of `first_seq`.
             max_bytes: Bytes after which the answer ends; the message that goes beyond still comes.
             timeout: Seconds to wait for all of it; None is `request_timeout`.
 
@@ -185,10 +185,10 @@ class DirectReads:
         Source: ADR-31.
         """
         check_int(count, "count", minimum=1, maximum=BATCH_MAX)
-        if first is not None and start_time is not None:
-            raise ConfigError("batch takes first or start_time, not both")
+        if first_seq is not None and start_time is not None:
+            raise ConfigError("batch takes first_seq or start_time, not both")
         start = message_query(
-            first or (1 if start_time is None else None),
+            first_seq or (1 if start_time is None else None),
             next_by_subject=subject,
             start_time=start_time,
         )

@@ -27,7 +27,7 @@ class Latest(OrderedConsumer):
 
     Iterate it in `async with`. `initial()` ends once it has yielded a message of every subject that
     had one when the block was entered; at once when there is none.
-    Another one resumes at `next_seq`: `stream.latest(first=tail.next_seq)`.
+    Another one resumes at `next_seq`: `stream.latest(first_seq=tail.next_seq)`.
 
     Attributes:
         report: Counts so far: messages, and why consumers were recreated.
@@ -81,7 +81,7 @@ class Latest(OrderedConsumer):
         self._rest = [*reversed(messages)]
 
     async def _check_place(self) -> None:
-        first = self._wanted.first
+        first = self._wanted.first_seq
         if first is None or first <= self._follower.info.state.last_seq + 1:
             return
         name, leader = self._wanted.stream, self._leader()

@@ -34,7 +34,7 @@ class LatestRequest:
     updates_only: bool = False
     headers_only: bool = False
     consistent: bool = False
-    first: int | None = None
+    first_seq: int | None = None
     created_ns: int | None = None
 
     def __post_init__(self) -> None:
@@ -47,12 +47,12 @@ class LatestRequest:
         object.__setattr__(self, "filters", drop_covered(check_filter(each) for each in texts))
         for name in ("include_history", "updates_only", "headers_only", "consistent"):
             check_bool(getattr(self, name), name)
-        if self.first is not None:
-            check_int(self.first, "first", minimum=1, maximum=SEQUENCE_MAX)
+        if self.first_seq is not None:
+            check_int(self.first_seq, "first_seq", minimum=1, maximum=SEQUENCE_MAX)
         starts = {
             "include_history": self.include_history,
             "updates_only": self.updates_only,
-            "first": self.first is not None,
+            "first_seq": self.first_seq is not None,
         }
         given = [name for name, is_given in starts.items() if is_given]
         if len(given) > 1:
@@ -64,7 +64,7 @@ class LatestRequest:
     def ordered(self) -> OrderedSpec:
         """Return the ordered read for it."""
         policy: DeliverPolicy = "last_per_subject"
-        if self.include_history or self.first is not None:
+        if self.include_history or self.first_seq is not None:
             policy = "all"
         elif self.updates_only:
             policy = "new"
@@ -72,7 +72,7 @@ class LatestRequest:
             stream=self.stream,
             # With a filter nobody asks why sequences are missing: here most of them were replaced.
             filters=self.filters or (EVERYTHING,),
-            first=self.first,
+            first_seq=self.first_seq,
             deliver_policy=policy,
             headers_only=self.headers_only,
             created_ns=self.created_ns,

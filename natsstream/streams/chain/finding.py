@@ -71,7 +71,11 @@ class LinkFinder:
         if first > last:
             return []
         spec = RangeSpec(
-            stream=self._stream, first=first, last=last, filters=self._filters, on_loss="report"
+            stream=self._stream,
+            first_seq=first,
+            last_seq=last,
+            filters=self._filters,
+            on_loss="report",
         )
         links: list[StoredLink] = []
         async for message in StreamRange(self._api, spec):
@@ -109,7 +113,7 @@ class LinkFinder:
             detail = f"the stream ends at {info.state.last_seq}, the head is at {head.sequence}"
             raise self._broken("tail", 0, detail)
         spec = RangeSpec(
-            stream=self._stream, first=head.sequence, last=head.sequence, on_loss="report"
+            stream=self._stream, first_seq=head.sequence, last_seq=head.sequence, on_loss="report"
         )
         async for message in StreamRange(self._api, spec):
             link = link_of(message)

@@ -274,8 +274,8 @@ class ChunkReader:
     def _range(self, first: int | None, last: int | None) -> RangeReader[list[Message]]:
         spec = RangeSpec(
             stream=self._stream,
-            first=first,
-            last=last,
+            first_seq=first,
+            last_seq=last,
             filters=(self._value.subject,),
             heartbeat_s=_HEARTBEAT_S,
         )

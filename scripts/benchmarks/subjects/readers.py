@@ -28,7 +28,7 @@ async def messages(url: str, stream: str, count: int) -> Figure:
         source = await js.streams.get(stream)
         watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
-        async for message in source.read(last=count):
+        async for message in source.read(last_seq=count):
             checksum += message.sequence + len(message.subject) + len(message.data)
             checksum += message.time_ns > 0
             seen += 1
@@ -48,7 +48,7 @@ async def arrow(url: str, stream: str, count: int) -> Figure:
         source = await js.streams.get(stream)
         watch, seen, checksum = Stopwatch(), 0, 0
         watch.start()
-        async for each in source.read(last=count).batches():
+        async for each in source.read(last_seq=count).batches():
             batch: Any = each
             checksum += pc.sum(batch["sequence"]).as_py()
             checksum += pc.sum(pc.binary_length(batch["subject"])).as_py()

@@ -37,7 +37,7 @@ async def read(js: JetStream, name: str) -> None:
 
 
 async def ordered(js: JetStream, name: str) -> None:
-    async with (await js.streams.get(name)).ordered(first=1) as tail:
+    async with (await js.streams.get(name)).ordered(first_seq=1) as tail:
         async for _ in tail.initial():
             pass
 

@@ -122,7 +122,7 @@ def test_threads_share_a_connection(js: blocking.JetStream, stream: blocking.Str
         return js.publish(stream.name, str(number).encode()).sequence
 
     def count(_: int) -> int:
-        return sum(1 for _ in stream.read(last=2_000))
+        return sum(1 for _ in stream.read(last_seq=2_000))
 
     with ThreadPoolExecutor(8) as pool:
         counts = pool.map(count, range(8))

@@ -120,7 +120,7 @@ def test_failing_to_connect_raises_and_ends_the_thread() -> None:
 def test_use_after_close_raises(server: NatsServer, stream: blocking.Stream) -> None:
     with blocking.connect(server.url) as js:
         manager, own = js.streams, js.streams.get(stream.name)
-        some = own.read(last=3)
+        some = own.read(last_seq=3)
         publisher = js.publisher()
 
     uses: list[Callable[[], Any]] = [
@@ -205,7 +205,7 @@ def test_interrupt_in_a_read_raises_and_leaves_the_connection_usable(
 
         stream = js.streams.get("LARGE")
         eventually(lambda: stream.info().state.consumer_count == 0)
-        assert next(iter(stream.read(first=7))).sequence == 7
+        assert next(iter(stream.read(first_seq=7))).sequence == 7
 
 
 def test_interrupt_in_a_call_raises_and_leaves_the_connection_usable(

@@ -30,7 +30,7 @@ def test_for_gives_every_message_in_order(stream: blocking.Stream) -> None:
 
 
 def test_each_loop_over_a_range_is_a_read_of_its_own(stream: blocking.Stream) -> None:
-    some = stream.read(first=11, last=20)
+    some = stream.read(first_seq=11, last_seq=20)
 
     assert [message.sequence for message in some] == [*range(11, 21)]
     assert [message.sequence for message in some] == [*range(11, 21)]
@@ -39,7 +39,7 @@ def test_each_loop_over_a_range_is_a_read_of_its_own(stream: blocking.Stream) ->
 
 def test_batches_and_tables_have_every_row(stream: blocking.Stream) -> None:
     batches = list(stream.read().batches(columns=["sequence", "time"], time_unit="us"))
-    table = stream.read(last=3).to_arrow(["data"])
+    table = stream.read(last_seq=3).to_arrow(["data"])
 
     assert sum(batch.num_rows for batch in batches) == 2_000
     assert batches[0].schema.names == ["sequence", "time"]

@@ -140,7 +140,7 @@ async def test_damage_ends_the_read_after_the_last_message_before_it(
 
     with stopped:
         async with connect(stopped.url) as js:
-            messages = (await js.streams.get(STREAM)).read(first=1, last=COUNT)
+            messages = (await js.streams.get(STREAM)).read(first_seq=1, last_seq=COUNT)
             with pytest.raises(MessagesLostError) as caught:
                 await read_and_disturb(way(messages), nothing, into=found)
 
@@ -159,7 +159,9 @@ async def test_damage_in_two_places_is_told(
 
     with stopped:
         async with connect(stopped.url) as js:
-            messages = (await js.streams.get(STREAM)).read(first=1, last=COUNT, on_loss="report")
+            messages = (await js.streams.get(STREAM)).read(
+                first_seq=1, last_seq=COUNT, on_loss="report"
+            )
             found = [message.sequence async for message in messages]
 
     lost = told_lost(messages)
@@ -322,7 +324,7 @@ async def test_what_was_deleted_in_any_way_is_never_called_lost(
     await purge(fresh_js, STREAM, seq=100)
     await purge(fresh_js, STREAM, filter=f"{STREAM}.2")
     await fill(fresh_js, STREAM, 10, start=COUNT, storage=storage, max_msgs_per_subject=1_500)
-    messages = stream.read(first=1)
+    messages = stream.read(first_seq=1)
 
     found = [each async for some in way(messages) for each in some]
 

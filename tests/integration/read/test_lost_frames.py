@@ -35,7 +35,7 @@ async def test_an_ordered_consumer_gets_a_message_that_was_lost(
         await fill(direct, stream_name, 1)
         async with connect(relay.url) as js:
             stream = await js.streams.get(stream_name)
-            async with stream.ordered(first=2) as tail:
+            async with stream.ordered(first_seq=2) as tail:
                 relay.drop(lambda line, body: is_delivery(line, body) and is_number(body, number))
                 await fill(direct, stream_name, 20, start=1)
                 async with asyncio.timeout(30):
@@ -56,7 +56,7 @@ async def test_an_ordered_consumer_goes_on_after_lost_heartbeats(
         await fill(direct, stream_name, 1)
         async with connect(relay.url) as js:
             stream = await js.streams.get(stream_name)
-            async with stream.ordered(first=2) as tail:
+            async with stream.ordered(first_seq=2) as tail:
                 relay.drop(is_heartbeat, count=10)
                 reading = asyncio.ensure_future(take_sequences(tail, 20))
                 await relay.wait_dropped()

@@ -59,7 +59,7 @@ async def test_filters_are_applied_by_the_server(js: JetStream, stream_name: str
 async def test_tail_begins_at_a_sequence(js: JetStream, stream_name: str, first: int) -> None:
     stream = await fill(js, stream_name, 30)
 
-    async with stream.ordered(first=first) as tail:
+    async with stream.ordered(first_seq=first) as tail:
         await publish(js, f"{stream_name}.0", b"new")
         assert await take_sequences(tail, 32 - first) == list(range(first, 32))
 
@@ -70,7 +70,7 @@ async def test_sequence_that_the_stream_has_not_come_to_is_waited_for(
     """The server itself begins with the next message, whatever its sequence."""
     stream = await fill(js, stream_name, 3)
 
-    async with stream.ordered(first=10) as tail:
+    async with stream.ordered(first_seq=10) as tail:
         assert tail.is_caught_up
         await fill(js, stream_name, 10, start=3)
         assert await take_sequences(tail, 4) == [10, 11, 12, 13]
@@ -297,7 +297,7 @@ async def test_deleted_messages_are_counted_and_told(js: JetStream, stream_name:
 async def test_evicted_start_is_counted(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 100, max_msgs=10)
 
-    async with stream.ordered(first=1) as tail:
+    async with stream.ordered(first_seq=1) as tail:
         found = [message.sequence async for message in tail.initial()]
 
     assert found == list(range(91, 101))

@@ -159,7 +159,7 @@ async def test_replica_that_is_cut_off_does_not_end_the_tail_in_silence(
             found = await take_sequences(tail, 10)
             cluster.isolate(node)
             set_patience(js, request_timeout=1, reconnect_timeout=2)
-            with pytest.raises(ConnectionLostError, match="first=11"):
+            with pytest.raises(ConnectionLostError, match="first_seq=11"):
                 await anext(tail)
             cluster.heal()
             set_patience(js, request_timeout=30, reconnect_timeout=60)

@@ -408,7 +408,7 @@ async def test_server_that_stays_away_is_told_and_tried_again(
             found = await take_sequences(tail, 10)
             await asyncio.to_thread(fresh_server.kill)
             set_patience(js, reconnect_timeout=1)
-            with pytest.raises(ConnectionLostError, match="first=11"):
+            with pytest.raises(ConnectionLostError, match="first_seq=11"):
                 await anext(tail)
             set_patience(js, reconnect_timeout=30)
             await asyncio.to_thread(fresh_server.start)

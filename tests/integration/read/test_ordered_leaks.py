@@ -275,7 +275,7 @@ async def test_memory_does_not_grow_with_the_stream(
     for first in (12_801, 1):
         tracemalloc.start()
         async with (
-            stream.ordered(first=first) as tail,
+            stream.ordered(first_seq=first) as tail,
             aclosing(tail.batches(until_caught_up=True)) as batches,
         ):
             async for batch in batches:

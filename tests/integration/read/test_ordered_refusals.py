@@ -27,10 +27,10 @@ pytestmark = pytest.mark.asyncio
 @pytest.mark.parametrize(
     "options",
     [
-        {"first": 1, "deliver_policy": "new"},
-        {"first": 1, "start_time": 5},
+        {"first_seq": 1, "deliver_policy": "new"},
+        {"first_seq": 1, "start_time": 5},
         {"start_time": 5, "deliver_policy": "last"},
-        {"first": 0},
+        {"first_seq": 0},
         {"start_time": datetime(2026, 1, 1)},  # noqa: DTZ001 - that is the mistake.
         {"start_time": 1 << 80},
         {"deliver_policy": "newest"},

@@ -57,7 +57,7 @@ async def test_bounds_are_inclusive_on_both_sides(
 ) -> None:
     stream = await fill(js, stream_name, 10)
 
-    found = await sequences(stream, first=first, last=last)
+    found = await sequences(stream, first_seq=first, last_seq=last)
 
     assert found == list(range(first or 1, (last or 10) + 1))
 
@@ -71,7 +71,7 @@ async def test_one_filter_reads_only_its_subject(js: JetStream, stream_name: str
 async def test_several_filters_read_their_union_in_order(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
 
-    found = await sequences(stream, filters=[f"{stream_name}.0", f"{stream_name}.2"], last=7)
+    found = await sequences(stream, filters=[f"{stream_name}.0", f"{stream_name}.2"], last_seq=7)
 
     assert found == [1, 3, 4, 6, 7]
 
@@ -95,7 +95,7 @@ async def test_deleted_messages_are_told_as_gaps(js: JetStream, stream_name: str
     stream = await fill(js, stream_name, 10)
     for sequence in (3, 6, 7, 10):
         await delete_message(js, stream_name, sequence)
-    messages = stream.read(first=1, last=10)
+    messages = stream.read(first_seq=1, last_seq=10)
 
     found = [message.sequence async for message in messages]
 
@@ -122,7 +122,7 @@ async def test_batches_tell_the_same_gaps(js: JetStream, stream_name: str) -> No
 async def test_purged_beginning_is_told_as_deleted(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
     await purge_stream(js, stream_name, seq=6)
-    messages = stream.read(first=1)
+    messages = stream.read(first_seq=1)
 
     found = [message.sequence async for message in messages]
 
@@ -151,7 +151,7 @@ async def test_range_that_the_stream_does_not_hold_is_refused(
     stream = await fill(js, stream_name, 10)
 
     with pytest.raises(SequenceRangeError) as caught:
-        await sequences(stream, first=first, last=last)
+        await sequences(stream, first_seq=first, last_seq=last)
 
     assert (caught.value.first_seq, caught.value.last_seq) == (1, 10)
 
@@ -224,7 +224,7 @@ async def test_sizes_from_nothing_to_8_mib_mix_in_one_stream(
 async def test_messages_batches_and_table_say_the_same(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 20_000, size=100)
     names = ["subject", "sequence", "data"]
-    messages = stream.read(first=17, last=19_000)
+    messages = stream.read(first_seq=17, last_seq=19_000)
 
     by_message = [(each.subject, each.sequence, each.data) async for each in messages]
     by_batch = [tuple(row.values()) async for b in messages.batches(names) for row in b.to_pylist()]
@@ -237,7 +237,7 @@ async def test_messages_batches_and_table_say_the_same(js: JetStream, stream_nam
 async def test_data_frame_has_a_row_for_each_message(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 100)
 
-    frame = await stream.read(first=11).to_pandas(["sequence", "data"])
+    frame = await stream.read(first_seq=11).to_pandas(["sequence", "data"])
 
     assert list(frame["sequence"]) == list(range(11, 101))
     assert frame["data"][0] == payload(10)
@@ -305,6 +305,6 @@ async def test_two_reads_of_one_connection_do_not_mix(js: JetStream, stream_name
     first = await fill(js, f"{stream_name}_a", 20_000)
     second = await fill(js, f"{stream_name}_b", 15_000)
 
-    found = await asyncio.gather(sequences(first), sequences(second, first=100))
+    found = await asyncio.gather(sequences(first), sequences(second, first_seq=100))
 
     assert found == [list(range(1, 20_001)), list(range(100, 15_001))]

@@ -150,12 +150,12 @@ async def test_server_that_stays_dead_ends_the_read_with_where_to_go_on(
             )
 
         assert found == list(range(1, len(found) + 1))
-        assert f"read(first={len(found) + 1}, last={COUNT})" in caught.value.hint
+        assert f"read(first_seq={len(found) + 1}, last_seq={COUNT})" in caught.value.hint
         assert caught.value.retryable
 
         set_patience(js, request_timeout=30, reconnect_timeout=30)
         fresh_server.start()
-        async for some in way(stream.read(first=len(found) + 1, last=COUNT)):
+        async for some in way(stream.read(first_seq=len(found) + 1, last_seq=COUNT)):
             found.extend(some)
         assert found == ALL
 
@@ -187,7 +187,9 @@ async def test_eviction_before_the_read_is_loss_when_asked(fresh_js: JetStream) 
     stream = await fill(fresh_js, "S", 100, max_msgs=40)
 
     with pytest.raises(MessagesLostError) as caught:
-        await read_and_disturb(by_messages(stream.read(first=1, eviction_is_loss=True)), _nothing)
+        await read_and_disturb(
+            by_messages(stream.read(first_seq=1, eviction_is_loss=True)), _nothing
+        )
 
     assert (caught.value.first_seq, caught.value.last_seq) == (1, 60)
 

@@ -84,7 +84,7 @@ async def peak_of_batches(stream: Stream, count: int) -> int:
     """Return how much memory Python had at most while it read messages as columns."""
     tracemalloc.start()
     try:
-        async for batch in stream.read(last=count).batches():
+        async for batch in stream.read(last_seq=count).batches():
             assert batch.num_rows
         return tracemalloc.get_traced_memory()[1]
     finally:

@@ -115,7 +115,7 @@ async def read_both_ways(
     stream: Stream, *, first: int | None = None
 ) -> tuple[list[int], list[int]]:
     """Return the sequences of a stream as messages and as columns."""
-    messages = stream.read(first=first)
+    messages = stream.read(first_seq=first)
     return (
         [message.sequence async for message in messages],
         (await messages.to_arrow(["sequence"])).column("sequence").to_pylist(),
@@ -152,7 +152,7 @@ async def test_ack_subjects_of_the_second_form_are_read_both_ways(
     stream = await fill(other_acks, stream_name, 20_000)
 
     by_message, by_column = await read_both_ways(stream, first=5)
-    (message,) = [each async for each in stream.read(first=7, last=7)]
+    (message,) = [each async for each in stream.read(first_seq=7, last_seq=7)]
 
     assert by_message == list(range(5, 20_001))
     assert by_column == by_message

@@ -79,7 +79,7 @@ async def test_application_goes_on_beside_it_and_after_it(
     await application.publish(f"{stream_name}.app", b"beside")
     await application.publish(f"{stream_name}.cb", b"beside")
     assert (await inbox.next_msg(timeout=30)).data == b"beside"
-    assert len([message async for message in stream.read(last=100)]) == 100
+    assert len([message async for message in stream.read(last_seq=100)]) == 100
     await js.close()
     with pytest.raises(ConnectionClosedError):
         await stream.info()

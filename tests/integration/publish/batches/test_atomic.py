@@ -32,7 +32,9 @@ pytestmark = pytest.mark.asyncio
 
 async def payloads(stream: Stream) -> list[bytes]:
     info = await stream.info()
-    return [message.data async for message in stream.read(first=1)] if info.state.messages else []
+    return (
+        [message.data async for message in stream.read(first_seq=1)] if info.state.messages else []
+    )
 
 
 @pytest.mark.proves("1b", "atomic batch (ADR-50)")

@@ -45,7 +45,7 @@ async def test_messages_without_a_pause_between_them_go_out_in_few_writes(
 
     assert len(writes) < 20
     assert ack.count == 1_000
-    assert [int(m.data) async for m in stream.read(first=1)] == list(range(1_000))
+    assert [int(m.data) async for m in stream.read(first_seq=1)] == list(range(1_000))
 
 
 async def test_messages_of_the_largest_size_go_through(stream: Stream) -> None:
@@ -109,7 +109,7 @@ async def test_adding_and_leaving_at_once_from_many_tasks_stores_nothing_twice(
 
     counts = await asyncio.gather(*(store(number) for number in range(30)))
 
-    found = [int(m.data) async for m in stream.read(first=1)]
+    found = [int(m.data) async for m in stream.read(first_seq=1)]
     assert counts == [20] * 30
     # The messages of a batch stand together.
     assert all(len(set(found[at : at + 20])) == 1 for at in range(0, 600, 20))

@@ -131,4 +131,6 @@ async def test_batches_of_both_kinds_go_to_another_domain_or_account(
 
     assert (ack.sequence, ack.count, found) == (2, 2, 4)
     assert (report.stored, report.is_complete) == (1_996, True)
-    assert [int(message.data) async for message in stream.read(first=1)] == list(range(1, 2_001))
+    assert [int(message.data) async for message in stream.read(first_seq=1)] == list(
+        range(1, 2_001)
+    )

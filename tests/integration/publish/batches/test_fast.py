@@ -44,7 +44,7 @@ async def payloads(stream: Stream) -> list[int]:
     info = await stream.info()
     if not info.state.messages:
         return []
-    return [int(message.data) async for message in stream.read(first=1)]
+    return [int(message.data) async for message in stream.read(first_seq=1)]
 
 
 @pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")
@@ -108,7 +108,7 @@ async def test_several_ingest_at_once_and_nothing_is_mixed_up(stream: Stream) ->
             group.create_task(ingest(name))
 
     for name in ("a", "b", "c"):
-        messages = stream.read(first=1, filters=[f"{stream.name}.{name}"])
+        messages = stream.read(first_seq=1, filters=[f"{stream.name}.{name}"])
         assert [int(m.data) async for m in messages] == list(range(1_500))
 
 

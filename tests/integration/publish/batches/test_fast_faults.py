@@ -76,7 +76,7 @@ async def ingest_and_stall(stream: Stream, proxy: FaultProxy) -> None:
 
 async def check_truth(stream: Stream, report: IngestReport) -> None:
     """Compare a report with what the stream has: in order, once, and as it was told."""
-    found = [int(message.data) async for message in stream.read(first=1)]
+    found = [int(message.data) async for message in stream.read(first_seq=1)]
     assert found == sorted(set(found))
     lacking = {n for span in report.gaps for n in range(span.first, span.last + 1)}
     unknown = {n for span in report.unknown for n in range(span.first, span.last + 1)}

@@ -43,7 +43,7 @@ def proxy(server: NatsNode) -> Iterator[FaultProxy]:
 async def stored_numbers(stream: Stream) -> list[int]:
     if not (await stream.info()).state.messages:
         return []
-    return [int(message.data) async for message in stream.read(first=1)]
+    return [int(message.data) async for message in stream.read(first_seq=1)]
 
 
 @pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")

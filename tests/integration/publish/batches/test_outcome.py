@@ -371,7 +371,7 @@ async def test_outcomes_are_true_while_leaders_are_killed(
             else:
                 told[number] = await commit_one(stream, number)
         await asyncio.to_thread(cluster.wait_until_ready)  # Who chooses a leader answers nobody.
-        found = [int(m.data) async for m in stream.read(first=1)]
+        found = [int(m.data) async for m in stream.read(first_seq=1)]
 
     assert sorted(found) == sorted(2 * [number for number, is_in in told.items() if is_in])
     assert any(told[number] for number in range(9, 25))

@@ -35,7 +35,7 @@ def sinks_of(js: JetStream) -> dict[bytes, Any]:
 async def test_direct_get_is_what_the_leader_gives(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 5, allow_direct=True)
     await js.publish(f"{stream_name}.0", b"last", headers={"A": ["1", "2"], "B": " b "})
-    moment = (await stream.read(first=3).__aiter__().__anext__()).time_ns
+    moment = (await stream.read(first_seq=3).__aiter__().__anext__()).time_ns
 
     questions: list[dict[str, Any]] = [
         {"sequence": 3},
@@ -102,13 +102,13 @@ async def test_batch_reads_on_where_the_last_one_ended(js: JetStream, stream_nam
     stream = await fill(js, stream_name, 20, allow_direct=True)
     await stream.delete_message(7)
 
-    one = await stream.direct.batch(8, first=2)
-    two = await stream.direct.batch(100, first=one.last_seq + 1)
+    one = await stream.direct.batch(8, first_seq=2)
+    two = await stream.direct.batch(100, first_seq=one.last_seq + 1)
 
     assert [each.sequence for each in one.messages] == [2, 3, 4, 5, 6, 8, 9, 10]
     assert (len(one), one.num_pending, two.num_pending) == (8, 10, 0)
     assert [each.sequence for each in two.messages] == list(range(11, 21))
-    assert len(await stream.direct.batch(5, first=21)) == 0
+    assert len(await stream.direct.batch(5, first_seq=21)) == 0
 
 
 async def test_batch_ends_after_max_bytes(js: JetStream, stream_name: str) -> None:
@@ -195,7 +195,7 @@ async def test_stream_without_allow_direct_is_refused_until_it_has_it(
         ("get", {"start_time": "yesterday"}, ConfigError),
         ("batch", {"count": 0}, ConfigError),
         ("batch", {"count": 1_001}, ConfigError),
-        ("batch", {"count": 5, "first": 1, "start_time": 1}, ConfigError),
+        ("batch", {"count": 5, "first_seq": 1, "start_time": 1}, ConfigError),
         ("batch", {"count": 5, "max_bytes": 0}, ConfigError),
         ("batch", {"count": 5, "timeout": -1}, ConfigError),
         ("latest", {"filters": []}, ConfigError),

@@ -124,10 +124,10 @@ async def test_place_is_where_another_one_goes_on(js: JetStream, stream_name: st
     async with stream.latest() as tail:
         found = await take_sequences(tail, 1)
         first, created_ns = tail.next_seq, tail.created_ns
-    async with stream.latest(first=first, created_ns=created_ns) as tail:
+    async with stream.latest(first_seq=first, created_ns=created_ns) as tail:
         found += [message.sequence async for message in tail.initial()]
         assert tail.next_seq == 31
-    async with stream.latest(first=31) as tail:
+    async with stream.latest(first_seq=31) as tail:
         assert [message async for message in tail.initial()] == []
 
     assert found == [28, 29, 30]
@@ -139,10 +139,10 @@ async def test_place_that_the_stream_has_not_come_to_is_refused(
     stream = await fill(js, stream_name, 3)
 
     with pytest.raises(StreamRecreatedError, match="has come to 3, not to 4"):
-        async with stream.latest(first=5):
+        async with stream.latest(first_seq=5):
             pass
     with pytest.raises(StreamRecreatedError):
-        async with stream.latest(first=2, created_ns=1):
+        async with stream.latest(first_seq=2, created_ns=1):
             pass
     assert await consumer_count(stream) == 0
 
@@ -151,6 +151,6 @@ async def test_wrong_arguments_are_refused(js: JetStream, stream_name: str) -> N
     stream = await fill(js, stream_name, 3)
 
     with pytest.raises(ConfigError, match="two starts"):
-        stream.latest(first=1, include_history=True)
+        stream.latest(first_seq=1, include_history=True)
     with pytest.raises(SubjectError):
         stream.latest(filters=["a..b"])

@@ -17,7 +17,7 @@ from natsstream.read.latest.wanted import FILTERS_MAX, LatestRequest
         ({}, "last_per_subject"),
         ({"include_history": True}, "all"),
         ({"updates_only": True}, "new"),
-        ({"first": 7}, "all"),
+        ({"first_seq": 7}, "all"),
     ],
 )
 def test_start_becomes_a_deliver_policy(options: dict[str, Any], policy: str) -> None:
@@ -27,7 +27,7 @@ def test_start_becomes_a_deliver_policy(options: dict[str, Any], policy: str) ->
     spec = wanted.ordered()
 
     assert spec.deliver_policy == policy
-    assert spec.first == options.get("first")
+    assert spec.first_seq == options.get("first_seq")
     assert (spec.stream, spec.filters, spec.headers_only, spec.created_ns) == (
         "S", ("a.*", "b"), True, 5,
     )  # fmt: skip
@@ -75,8 +75,8 @@ def test_as_many_filters_as_the_server_bears_are_taken() -> None:
         ({"filters": "a"}, ConfigError),
         ({"filters": ["a b"]}, SubjectError),
         ({"filters": [7]}, SubjectError),
-        ({"first": 0}, ConfigError),
-        ({"first": True}, ConfigError),
+        ({"first_seq": 0}, ConfigError),
+        ({"first_seq": True}, ConfigError),
         ({"include_history": 1}, ConfigError),
         ({"updates_only": "no"}, ConfigError),
         ({"headers_only": None}, ConfigError),
@@ -85,7 +85,7 @@ def test_as_many_filters_as_the_server_bears_are_taken() -> None:
         ({"created_ns": 0}, ConfigError),
         ({"created_ns": 2**63}, ConfigError),
         ({"include_history": True, "updates_only": True}, ConfigError),
-        ({"first": 3, "updates_only": True}, ConfigError),
+        ({"first_seq": 3, "updates_only": True}, ConfigError),
     ],
 )
 def test_wrong_arguments_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
