@@ -137,7 +137,7 @@ def no_ack_subject(reply: bytes) -> ProtocolError:
 
 
 def is_ack_subject(reply: bytes) -> bool:
-    """Tell whether a reply subject is one that settles a message; its numbers are not read.
+    """Return True if a reply subject is one that settles a message; its numbers are not read.
 
     Nothing else is a delivery, whoever sent it: to settle it would be to publish with this user's
     rights wherever the sender likes, such as into another stream.
@@ -158,5 +158,5 @@ def ack_text(reply: bytes) -> str:
 
 
 def _is_number(token: str) -> bool:
-    """Tell whether a token is an unsigned number as a server would write it."""
+    """Return True if a token is an unsigned number as a server would write it."""
     return token.isascii() and token.isdigit() and len(token) <= _DIGITS_MAX

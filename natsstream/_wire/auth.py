@@ -121,7 +121,7 @@ def tls_context(options: ConnectOptions) -> ssl.SSLContext:
         hint = "give PEM files: the certificate, and the private key that it was made for"
         if _is_encrypted(options):
             hint = "the key has a password: give the right one as key_password"
-        message = f"cert {options.cert} and key {options.key} can not be used"
+        message = f"cert {options.cert} and key {options.key} cannot be used"
         raise ConfigError(message, detail=reason, hint=hint) from None
     return context
 

@@ -48,7 +48,7 @@ class Client:
     Attributes:
         options: What it was opened with.
         parser: The sinks of its subscriptions.
-        requests: Its requests under way.
+        requests: Its requests in flight.
         endings: Clean-up in flight on the server.
     """
 
@@ -251,7 +251,7 @@ class Client:
         """Send protocol bytes, in order, now or after a reconnect.
 
         Returns:
-            True when they are on their way to the connected server; False when they wait for one,
+            True when they are in flight to the connected server; False when they wait for one,
             and `take_back` can still forget them.
 
         Raises:
@@ -331,7 +331,7 @@ class Client:
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
-            NoRespondersError: Nobody listens on the subject.
+            NoRespondersError: The subject has no responders.
             PermissionDeniedError: The user may not publish there, or not listen for answers.
             ConnectionLostError: The connection broke before the answer came.
             UsageError: It cannot be encoded; see `publish_command`.

@@ -198,7 +198,7 @@ class ConnectionState:
         self._tell(event)
 
     def on_broken(self, error: NatsStreamError) -> None:
-        """The peer sent what can not be handled; the connection is being aborted."""
+        """The peer sent what cannot be handled; the connection is being aborted."""
         self._blame(error.message)
         self._tell(PeerUnreadable(url=self.url, error=error))
 

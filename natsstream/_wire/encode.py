@@ -3,7 +3,7 @@
 Law: nothing leaves here that could end a line or a token before its time. Subject, reply and queue
 group are proved free of white space and NUL and their line to be short enough, whoever made them:
 arguments, files, other clients or a server. A header block ends where its size says. A command that
-can not be proved is an error of the call, and nothing of it is sent.
+cannot be proved is an error of the call, and nothing of it is sent.
 
 What a subject costs is paid once by senders of many: `publish_start`, then `publish_command`.
 """
@@ -150,7 +150,7 @@ def ack_commands(replies: Sequence[bytes]) -> bytes:
 
 
 def is_word(text: bytes) -> bool:
-    """Tell whether bytes from the wire can stand as a word in a command."""
+    """Return True if bytes from the wire can stand as a word in a command."""
     is_clean = len(text.translate(None, _ENDS_WORD_BYTES)) == len(text)
     return 0 < len(text) <= _TEXTS_BYTES_MAX and is_clean
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Endings:
-    """The endings under way on one connection."""
+    """The endings in flight on one connection."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()

@@ -5,7 +5,7 @@ Law: only `err_code` chooses. The text changes between servers, and `code` puts 
 
 Where one number has several causes (10057, 10077), the hint names them and the layer that knows the
 noun looks further. `retryable` is True only where the server refused and stored nothing, so that
-sending the same call again can not store it twice.
+sending the same call again cannot store it twice.
 """
 
 from __future__ import annotations

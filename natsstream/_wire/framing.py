@@ -189,7 +189,7 @@ class _Tail:
     suffix_tokens: int
 
     def fits(self, data: bytes, subject_stop: int, reply: bytes) -> bool:
-        """Tell whether a message with this reply is of the same consumer and delivery."""
+        """Return True if a message with this reply is of the same consumer and delivery."""
         return data.startswith(self.glue, subject_stop) and reply.count(b".") + 1 == self.tokens
 
 
@@ -275,7 +275,7 @@ def _chain(array: Bytes) -> _Frames:
 
 
 def _whole(array: Bytes, frames: _Frames) -> _Frames:
-    """Return the frames up to the first whose sizes can not be true."""
+    """Return the frames up to the first whose sizes cannot be true."""
     is_true = array[frames.payload_stop] == _CR
     is_true &= frames.payload_start <= frames.payload_stop
     return frames if is_true.all() else frames.head(int(np.argmin(is_true)))

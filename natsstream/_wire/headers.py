@@ -167,7 +167,7 @@ class Headers(Mapping[str, str]):
         if isinstance(other, Headers):
             return self._values() == other._values()
         if isinstance(other, Mapping):
-            # The cast names what isinstance can not see: any mapping, of anything.
+            # The cast names what isinstance cannot see: any mapping, of anything.
             plain = dict(cast("Mapping[object, object]", other))
             return len(self.items_all()) == len(self) and dict(self.items()) == plain
         return NotImplemented
@@ -242,7 +242,7 @@ def _pairs(headers: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Yield one pair for each value; what is neither text nor a sequence is left to `_line`."""
     for name, value in headers.items():
         if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-            # The cast names what isinstance can not see: items of any type, for `_line` to check.
+            # The cast names what isinstance cannot see: items of any type, for `_line` to check.
             yield from ((name, one) for one in cast("Sequence[object]", value))
         else:
             yield name, value

@@ -14,7 +14,7 @@ from natsstream.errors import ConsumerNameError, StreamNameError, UsageError
 STREAM_NAME_BYTES_MAX = 255
 
 # White space is ASCII's: servers take any other. The last range is what text has in the place of
-# bytes that are not UTF-8: it can not be encoded.
+# bytes that are not UTF-8: it cannot be encoded.
 _ILLEGAL_IN_NAME = re.compile(r"[\s.*>/\\\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 
 
@@ -29,7 +29,7 @@ def check_consumer_name(name: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a text of others can be the name of a stream or a consumer."""
+    """Return True if a text of others can be the name of a stream or a consumer."""
     try:
         check_stream_name(text)
     except StreamNameError:

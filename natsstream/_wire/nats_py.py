@@ -46,7 +46,7 @@ RECONNECT_WAIT_S = 0.2
 DEFAULT_PORT = 4222
 # Credentials that the servers have refused more often than this, each, are given up (ADR-40).
 _REFUSALS_MAX = 2
-# The watchdog pings; nats-py's own timer can not leave a peer that has frozen.
+# The watchdog pings; nats-py's own timer cannot leave a peer that has frozen.
 _NEVER_S = 1 << 24
 
 
@@ -172,7 +172,7 @@ class LanedClient(NatsPyClient):
         task = asyncio.current_task()
         is_cancelled = task is not None and task.cancelling() > 0  # nats-py swallows it.
         if self.is_connected and task is self._tasks()[0] and not is_cancelled:
-            await self._process_op_err(NatsPyError("nats: what the server sent can not be read"))
+            await self._process_op_err(NatsPyError("nats: what the server sent cannot be read"))
 
     async def _process_op_err(self, e: Exception) -> None:
         # nats-py tells of an end of file, but not of a reset.
@@ -322,7 +322,7 @@ async def open_nats(
     """Connect to one server, once; later breaks are followed by reconnects to any of them.
 
     Raises:
-        ConnectError: It can not be reached, or is no NATS server.
+        ConnectError: It cannot be reached, or is no NATS server.
         AuthenticationError: It refused the credentials.
         ConfigError: A file with credentials or certificates holds none.
         RequestTimeoutError: The handshake took too long.

@@ -87,7 +87,7 @@ def denied_error(event: PermissionDenied) -> PermissionDeniedError:
 
 
 def is_about_credentials(text: str) -> bool:
-    """Tell whether the server refuses the user, and not what the user did."""
+    """Return True if the server refuses the user, and not what the user did."""
     lowered = text.lower()
     # A server that is busy says "Authentication Timeout" to the best credentials.
     return "timeout" not in lowered and any(word in lowered for word in _AUTH_WORDS)

@@ -83,17 +83,17 @@ class Requests:
                 return
 
     def refuse(self, error: NatsStreamError) -> None:
-        """Fail all requests from now on: their answers can not come."""
+        """Fail all requests from now on: their answers cannot come."""
         self._refusal = error
         self.fail(lambda: error)
 
     def lose(self, make_error: Callable[[], NatsStreamError]) -> None:
-        """Fail all requests under way: the connection broke. The next server may refuse nothing."""
+        """Fail all requests in flight: the connection broke. The next server may refuse nothing."""
         self._refusal = None
         self.fail(make_error)
 
     def fail(self, make_error: Callable[[], NatsStreamError]) -> None:
-        """Fail all requests under way."""
+        """Fail all requests in flight."""
         for waiting in self._waiting.values():
             if not waiting.future.done():
                 waiting.future.set_exception(make_error())

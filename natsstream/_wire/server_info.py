@@ -35,7 +35,7 @@ def read_info(text: bytes) -> dict[str, object]:
     try:
         info: object = json.loads(text.decode())
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"INFO can not be read: {text[:80]!r}", detail=repr(error)) from None
+        raise ProtocolError(f"INFO cannot be read: {text[:80]!r}", detail=repr(error)) from None
     return settle_info(info)
 
 
@@ -77,7 +77,7 @@ def _wrong(name: str, value: object) -> ProtocolError:
 
 
 def _is_flat(info: object) -> bool:
-    """Tell whether nothing stands deeper than a reader that calls itself can follow."""
+    """Return True if nothing stands deeper than a reader that calls itself can follow."""
     level: list[object] = [info]
     for _ in range(_DEPTH_MAX):
         level = [inner for each in level for inner in _inner(each)]

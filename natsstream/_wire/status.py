@@ -31,7 +31,7 @@ class StatusCode(IntEnum):
     END_OF_BATCH = 204
     """A direct get, or a snapshot, has sent everything."""
     BAD_REQUEST = 400
-    """A pull that the consumer can not understand or serve; repeating it does not help."""
+    """A pull that the consumer cannot understand or serve; repeating it does not help."""
     NOT_FOUND = 404
     """No messages: none pending for a no-wait pull, or none at the sequence or subject."""
     TIMEOUT = 408
@@ -49,7 +49,7 @@ class StatusCode(IntEnum):
     SERVER_ERROR = 500
     """The server failed; the description says at what."""
     NO_RESPONDERS = 503
-    """Nobody listens on the subject of the request."""
+    """The subject has no responders of the request."""
 
 
 class PullEnd(Enum):
@@ -70,7 +70,7 @@ class PullEnd(Enum):
     CONSUMER_DELETED = "consumer deleted"
     """The consumer is gone for good."""
     PUSH_CONSUMER = "consumer is push based"
-    """The consumer pushes: it can not be pulled from."""
+    """The consumer pushes: it cannot be pulled from."""
     TOO_MANY_PULLS = "exceeded maxwaiting"
     """The consumer has `max_waiting` pulls open: wait until one of them ends."""
     BATCH_LIMIT = "exceeded maxrequestbatch"

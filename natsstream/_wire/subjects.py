@@ -33,7 +33,7 @@ def under_prefix(subject: str, prefix: str) -> str:
 
 
 def is_same_request(sent: str, named: str) -> bool:
-    """Tell whether a server that names one subject can mean a request to the other.
+    """Return True if a server that names one subject can mean a request to the other.
 
     The server of a domain maps `$JS.<domain>.API.INFO` to `$JS.API.INFO` before it asks whether the
     user may publish there, and names what it has asked.
@@ -194,7 +194,7 @@ def settle_message(stream: str, consumer: str, sequence: int) -> str:
 
 
 def is_command(subject: str) -> bool:
-    """Tell whether a server acts on what is published to a subject; what it tells is no command."""
+    """Return True if a server acts on messages to a subject; its own events are no commands."""
     return subject.startswith(("$JS.", "$SYS.")) and not subject.startswith(f"{EVENTS}.")
 
 

@@ -112,7 +112,7 @@ class Subscriptions:
 
     def ask_to_end(self, sid: bytes) -> None:
         """Tell the server that no more is wanted."""
-        # The SUB may wait for the next connection, or be on its way through a reconnect: behind it
+        # The SUB may wait for the next connection, or be in flight through a reconnect: behind it
         # in order, this ends both. A server does not mind an UNSUB of what it does not know.
         with suppress(NatsStreamError):
             self._write(unsubscribe_command(sid))

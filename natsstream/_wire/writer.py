@@ -188,7 +188,7 @@ class SocketWriter:
         return True
 
     def lose(self) -> None:
-        """End the flushes under way: the connection broke."""
+        """End the flushes in flight: the connection broke."""
         for flush in self._flushes:
             if not flush.done():
                 flush.set_exception(self._state.broken())

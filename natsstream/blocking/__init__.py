@@ -106,7 +106,7 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    if not TYPE_CHECKING:  # Type checkers tell of these mistakes by themselves.
+    if not TYPE_CHECKING:  # Type checkers report these mistakes by themselves.
 
         def __await__(self) -> NoReturn:
             raise _async_mistake("nothing here is awaited")
@@ -115,7 +115,7 @@ class Connection:
             raise _async_mistake("a blocking connection is opened with plain `with`")
 
         def __aexit__(self, *_: object) -> None:
-            """Nothing was entered: without it Python would tell of `__aexit__` alone."""
+            """Never called: without it Python would complain about `__aexit__` only."""
 
         def __getattr__(self, name: str) -> NoReturn:
             told = f"'Connection' object has no attribute {name!r}"

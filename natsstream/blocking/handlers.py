@@ -29,11 +29,11 @@ def find_handlers(method: Callable[..., Any]) -> frozenset[int | str]:
 
 
 def is_awaited(annotation: object, names: dict[str, Any]) -> bool:
-    """Tell whether an annotation is of a function whose result is awaited.
+    """Return True if an annotation is of a function whose result is awaited.
 
     Args:
         annotation: As the signature has it: a text, or what it means.
-        names: What the names of its module mean.
+        names: The names of its module.
     """
     if not isinstance(annotation, str):
         return not inspect.isclass(annotation) and bool(_AWAITED.search(repr(annotation)))

@@ -134,7 +134,7 @@ class Portal:
     async def run_in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a function in a thread and return its result; for the loop's own thread.
 
-        Cancelling this does not end the function: its thread goes on to the function's end.
+        Cancelling this does not end the function: its thread runs to the function's end.
         """
         if self._threads is None:
             self._threads = ThreadPoolExecutor(
@@ -186,7 +186,7 @@ class Portal:
 
     def __reduce__(self) -> NoReturn:
         raise UsageError(
-            "an open connection can not be pickled or copied",
+            "an open connection cannot be pickled or copied",
             hint="send the URL and the names instead, and connect where they arrive",
         )
 

@@ -280,7 +280,7 @@ def _container(values: Any, portal: Portal) -> Any:
         after = _container(before, portal)
         return pairs if after is before else dict(zip(pairs, after, strict=True))
     kinds = cast("set[type[Any]]", set(map(type, values)))
-    # What is deeper than one level is data: it is not walked through at each crossing.
+    # Deeper levels are data, and returned as they are.
     if all(_rule(kind) in (None, _container) for kind in kinds):
         return values
     return type(values)(wrap(value, portal) for value in values)

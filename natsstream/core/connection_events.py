@@ -1,4 +1,4 @@
-"""What happens to the connection, for a reader: `async for event in js.events()`.
+"""The events of the connection: `async for event in js.events()`.
 
 Law: an event is told in order; a reader that is far behind loses the oldest, and is told how many.
 """

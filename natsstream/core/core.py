@@ -38,7 +38,7 @@ class Core:
         """Send a message to whoever listens now; nobody says whether somebody does.
 
         Raises:
-            SubjectError: A subject can not be published to; nothing was sent.
+            SubjectError: A subject cannot be published to; nothing was sent.
             HeaderError: A header would break the wire; nothing was sent.
             ConfigError: The payload is no bytes; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
@@ -65,10 +65,10 @@ class Core:
             timeout: Seconds to wait; None is `request_timeout`.
 
         Raises:
-            NoRespondersError: Nobody listens on the subject.
+            NoRespondersError: The subject has no responders.
             RequestTimeoutError: No answer in time.
             PermissionDeniedError: The user may not publish there.
-            SubjectError: The subject can not be published to; nothing was sent.
+            SubjectError: The subject cannot be published to; nothing was sent.
             ConfigError: An argument is of the wrong type; nothing was sent.
         """
         client = self._client
@@ -93,7 +93,7 @@ class Core:
         """Describe a subscription; `async with` opens it, `async for` reads it.
 
         Args:
-            subject: What to listen to; wildcards are taken.
+            subject: The subject; wildcards are legal.
             queue: Queue group: each message goes to one member of it.
             max_pending: Messages that may wait to be read.
             max_pending_bytes: Bytes that they may have; one message may be larger.

@@ -33,7 +33,7 @@ class CoreSubscription:
     `async with` subscribes, `async for` gives the messages in the order in which they arrived.
 
     Attributes:
-        subject: What is listened to.
+        subject: The subject, wildcards included.
         dropped: Messages dropped so far because the reader was too slow.
     """
 
@@ -106,7 +106,7 @@ class CoreSubscription:
             return
         subscription.stop()
         try:
-            # What the server sent before it knew comes before the answer to the ping.
+            # Messages that the server sent before come before the PONG.
             await self._client.flush(self._client.options.request_timeout)
         finally:
             self._free()

@@ -1,6 +1,7 @@
-"""The messages of a publisher that wait for their acks: how many, how large, and how they ended.
+"""The messages of a publisher that wait for their acks.
 
-Law: whatever enters leaves once, with an ack or an error; who waits for room is woken by it.
+Law: every message that enters leaves once, with an ack or an error, and wakes those that wait for
+room.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from natsstream.publish.pub_ack import PubAck
 
 
 class AckFuture(asyncio.Future[PubAck]):
-    """The future of an ack; knows whether somebody was told how it failed."""
+    """The future of an ack; knows whether its error was read."""
 
     is_seen: bool = False
 
@@ -27,13 +28,13 @@ class AckFuture(asyncio.Future[PubAck]):
         return super().exception()
 
     def fail(self, error: NatsStreamError) -> None:
-        """Settle with an error, of which asyncio need not complain: the publisher tells it."""
+        """Set an error without asyncio's warning: the publisher raises it."""
         self.set_exception(error)
         super().exception()
 
     @property
     def error(self) -> BaseException | None:
-        """The error that it failed with, without having seen it; None while it has not."""
+        """The error without marking it as read; None for none."""
         return super().exception() if self.done() and not self.cancelled() else None
 
     def __await__(self) -> Generator[Any, None, PubAck]:
@@ -48,12 +49,12 @@ class PendingMessage:
     """A message that waits for its ack.
 
     Attributes:
-        subject: Where it goes.
-        future: What its ack settles.
-        size: Bytes that it holds.
-        deadline: When the ack of this attempt is overdue, on the loop's clock.
-        give_up: From when on it is not sent again.
-        is_over: True when it has its ack or its error, also if nobody wants the future any more.
+        subject: Its subject.
+        future: The future of its ack.
+        size: Its bytes.
+        deadline: Deadline of this attempt's ack, on the loop's clock.
+        give_up: Time from which it is not sent again.
+        is_over: True once it has its ack or error, also if its future was cancelled.
     """
 
     __slots__ = ("deadline", "future", "give_up", "is_over", "size", "subject")
@@ -70,10 +71,10 @@ class PendingMessage:
 
 
 class AckWindow:
-    """Counts what waits for acks, and settles it.
+    """Counts the messages that wait for acks, and completes them.
 
     Attributes:
-        count: Messages that wait.
+        count: Number of messages.
         size: Their bytes.
     """
 
@@ -91,13 +92,13 @@ class AckWindow:
         return len(self._failed)
 
     def has_room(self, size: int) -> bool:
-        """Tell whether one more may enter; into an empty window goes any."""
+        """Return True if one more message may enter; an empty window takes any size."""
         if self.count >= self._count_max:
             return False
         return self.size + size <= self._size_max or not self.count
 
     async def wait_for_room(self) -> None:
-        """Wait until something has left; everything in it has a deadline."""
+        """Wait until a message has left; each has a deadline."""
         self._room.clear()
         await self._room.wait()
 
@@ -108,12 +109,12 @@ class AckWindow:
                 await self.wait_for_room()
 
     def enter(self, entry: PendingMessage) -> None:
-        """Count one in."""
+        """Add a message."""
         self.count += 1
         self.size += entry.size
 
     def settle(self, entry: PendingMessage, ack: PubAck) -> None:
-        """Let one leave with its ack; `wake` tells those who wait for room."""
+        """Complete a message with its ack; call `wake` after the last one."""
         self.count -= 1
         self.size -= entry.size
         entry.is_over = True
@@ -121,7 +122,7 @@ class AckWindow:
             entry.future.set_result(ack)
 
     def fail(self, entry: PendingMessage, error: NatsStreamError) -> None:
-        """Let one leave with an error, which is told once."""
+        """Complete a message with an error, which is raised once."""
         self.count -= 1
         self.size -= entry.size
         entry.is_over = True
@@ -130,14 +131,14 @@ class AckWindow:
             self._failed.append(entry.future)
 
     def wake(self) -> None:
-        """Let those go on who wait for room."""
+        """Wake all that wait for room."""
         self._room.set()
 
     def raise_failure(self) -> None:
-        """Raise the first failure that nobody has looked at; the others are forgotten.
+        """Raise the first failure whose future was not read; forget the others.
 
         Raises:
-            NatsStreamError: What a message failed with.
+            NatsStreamError: The error of the message.
         """
         if not self._failed:
             return

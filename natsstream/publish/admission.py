@@ -1,8 +1,8 @@
-"""What only the servers and the stream can say of a message before it is sent.
+"""Checks of a message that need the servers or the stream, before it is sent.
 
 Law: an expectation of the last message id never reaches a stream with replicas. There each server
 compares it when it applies the message, and nats-server 2.14 to 2.15.1 is out of step after one
-that is wrong: every later write to the stream waits for ever (seen live). One that is under way
+that is wrong: every later write to the stream waits for ever (seen live). One that is in flight
 while a stream gets replicas does the same: 5 of 5 streams broke, each scaled from one replica to
 three under a run of such messages.
 """
@@ -30,12 +30,12 @@ async def check_with_stream(
 
     Args:
         api: The connection.
-        message: What `outgoing.prepare` made.
+        message: The message, by `outgoing.prepare`.
         stream: The stream that it goes to, where it is known; its replicas are asked for anew.
         timeout: Seconds for each question; None is `request_timeout`.
 
     Returns:
-        What was found, where the stream was looked at.
+        The stream, if it was read.
 
     Raises:
         UnsupportedServerError: The servers lack something that it asks for.

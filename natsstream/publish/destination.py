@@ -1,10 +1,9 @@
-"""The stream that messages are meant for, told by nothing in the messages themselves.
+"""The stream that messages are for, without a header that says so.
 
-Law: no header is stored that nobody gave. `Nats-Expected-Stream` would make the server refuse what
-is for another stream, but it is stored with the message, and whoever copies the message with its
-headers into another stream is refused as well. So a subject is looked at before it is first sent
-to, and the name in each ack after. Between the two another stream may take a subject over: then the
-ack's name tells, and the message stands in the other stream.
+Law: no header is added. `Nats-Expected-Stream` would be stored with the message, and a copy of the
+message with its headers into another stream would be refused. So each subject is checked before its
+first message, and the stream's name in each ack. If another stream captures a subject in between,
+the ack shows it, and the message is stored in the other stream.
 """
 
 from __future__ import annotations
@@ -33,28 +32,27 @@ class Destination:
 
     Args:
         api: The connection.
-        stream: The stream as it was last seen.
+        stream: The stream, as last read.
 
     Attributes:
         name: Its name.
-        stream: As it was last seen; None where it was gone.
+        stream: The stream, as last read; None if it was deleted.
     """
 
     def __init__(self, api: Api, stream: StreamInfo) -> None:
         self._api = api
         self.name: str = stream.name
         self.stream: StreamInfo | None = stream
-        # Captured as far as the servers know; accounts and imports may map subjects.
+        # Captured as far as the servers know: accounts and imports may map subjects.
         self._asked: set[str] = set()
 
     async def check(self, subject: str) -> None:
         """Refuse a subject that another stream captures.
 
         Raises:
-            WrongStreamError: Another stream does; nothing was sent.
-            TransportError: The server did not answer in time; nothing was sent.
+            WrongStreamError: Another stream captures it; nothing was sent.
 
-        Cost: nothing for a subject that the stream is known to capture, else a round trip, once.
+        Cost: nothing for a subject in the stream's configuration, else one round trip, once.
         """
         is_known = self.stream is not None and captures(self.stream.config, subject)
         if is_known or subject in self._asked:
@@ -72,13 +70,9 @@ class Destination:
         self._asked.add(subject)
 
     async def strays(self, subjects: Collection[str]) -> set[str]:
-        """Look at the stream again, and return the subjects that another one captures by now.
+        """Read the stream again, and return the subjects that another one captures by now.
 
-        Raises:
-            ServerError: The servers do not tell.
-            TransportError: They did not answer in time.
-
-        Cost: a round trip, and one for each subject that the stream is not known to capture.
+        Cost: one round trip, and one for each subject outside of the stream's configuration.
         """
         try:
             self.stream = await stream_info(self._api, self.name)
@@ -95,7 +89,7 @@ class Destination:
 
 
 def captures(config: StreamConfig, subject: str) -> bool:
-    """Tell whether a stream's configuration has a subject among its own; a mirror has none."""
+    """Return True if a stream's configuration captures a subject; a mirror captures none."""
     subjects = config.subjects
     if subjects is None:
         return config.mirror is None and not config.sources and subject == config.name
@@ -103,16 +97,16 @@ def captures(config: StreamConfig, subject: str) -> bool:
 
 
 def check_teller(subject: str, teller: str, sequence: int, wanted: str) -> None:
-    """Refuse the ack of another stream than the one that a message was meant for.
+    """Refuse the ack of another stream.
 
     Args:
-        subject: Where the message went.
-        teller: The stream that says that it has it.
-        sequence: Its sequence there.
-        wanted: The stream that it was meant for.
+        subject: Subject of the message.
+        teller: The stream in the ack.
+        sequence: The sequence in the ack.
+        wanted: The stream that the message is for.
 
     Raises:
-        WrongStreamError: It is another one, and the message is stored there.
+        WrongStreamError: Another stream has stored the message.
     """
     if teller != wanted:
         raise wrong_stream(
@@ -122,7 +116,7 @@ def check_teller(subject: str, teller: str, sequence: int, wanted: str) -> None:
 
 
 def taken_over(subject: str, wanted: str) -> WrongStreamError:
-    """Return the error of a message that was sent once, and whose subject has moved since."""
+    """Return the error of a sent message whose subject another stream captures by now."""
     error = wrong_stream(
         f"publish to {subject}: another stream captures the subject by now, not stream {wanted}; "
         "the message is not sent again"

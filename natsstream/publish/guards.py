@@ -1,15 +1,15 @@
-"""What keeps a run of messages in order: each says which one must stand before it in the stream.
+"""The order of a run of messages: each expects the message before it in the stream.
 
-Law: the first message of a run says nothing, and is sent only when all before it have ended; each
-further one is stored only when the one before it is. So a message that is lost holds back those
-behind it, wherever it was lost.
+Law: the first message of a run expects nothing, and is sent only when all earlier ones have ended.
+Each further one is stored only if the one before it is. So a lost message holds back all later
+ones.
 
-Which way works depends on the stream, as read in nats-server's source (processJetStreamMsg,
-checkMsgHeadersPreClusteredProposal) and seen on 2.15:
+The method depends on the stream, by nats-server's source (processJetStreamMsg,
+checkMsgHeadersPreClusteredProposal) and tests on 2.15:
 
 - With one replica the server looks for duplicates before it compares message ids, and after it has
-  compared sequences. An id names one message, whoever else writes; a second copy is told as a
-  duplicate. So ids are what works.
+  compared sequences. An id names one message, also with other writers; a second copy is a
+  duplicate. So ids work.
 - With replicas nothing works. Ids are compared when a message is applied, on each server for
   itself; one that is refused is then taken for one in flight, and no second copy is stored until
   the duplicate window has passed. Sequences are compared by the leader, against those that it
@@ -38,7 +38,7 @@ _UTF8_BYTES_MAX = 4
 
 
 def is_unclustered(stream: StreamInfo) -> bool:
-    """Tell whether a stream lives on one server that is in no cluster, so it can get no replica."""
+    """Return True if a stream is on a server outside of clusters, where it can get no replica."""
     cluster = stream.cluster
     return (stream.config.replicas or 1) == 1 and (cluster is None or not cluster.name)
 
@@ -60,7 +60,7 @@ class Guard(Protocol):
         ...
 
     def is_refusal(self, error: NatsStreamError) -> bool:
-        """Tell whether a message was refused because another one stands before it."""
+        """Return True if a message was refused because another one stands before it."""
         ...
 
 
@@ -103,5 +103,5 @@ class MessageIdGuard:
         return (HeaderName.EXPECTED_LAST_MSG_ID, last) if last else None
 
     def is_refusal(self, error: NatsStreamError) -> bool:
-        """Tell whether a message was refused because another one stands before it."""
+        """Return True if a message was refused because another one stands before it."""
         return isinstance(error, WrongLastMessageIdError)

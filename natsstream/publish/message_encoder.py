@@ -1,6 +1,6 @@
-"""What a publisher makes of a message's arguments: the bytes around its payload.
+"""Encodes a publisher's messages: the bytes around the payload.
 
-Law: a message that may be sent again has an id, and names its stream wherever that does no harm.
+Law: a message that may be sent again has an id.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from natsstream.publish.schedule import Schedule, Ttl
 _SUBJECTS_MAX = 1_024
 # A server needs longer than this to be started again in a cluster and to give a stream replicas.
 _REPLICAS_KNOWN_S = 1.0
-# What all expectations of an order have in common, however they were given.
+# Common to all expectations of an order.
 _ORDER_LINE = b"\r\nNats-Expected-Last-"
 
 
 class MessageEncoder:
-    """Makes commands' beginnings and header blocks, for one publisher.
+    """Makes command prefixes and header blocks for one publisher.
 
     Args:
         api: The connection.
-        retry_for: Seconds in which a message may be sent again; None for never.
+        retry_for: Seconds within which a message may be sent again; None for never.
 
     Attributes:
-        starts: What the commands of a subject begin with; a subject in it is legal.
-        destination: The stream that all messages are for; None where there is no such.
+        starts: Command prefix by subject; these subjects are legal.
+        destination: The stream of all messages; None for any.
     """
 
     def __init__(self, api: Api, *, retry_for: float | None) -> None:
@@ -54,27 +54,27 @@ class MessageEncoder:
         self._ids = f"{secrets.token_urlsafe(9)}-"
         self._ids_given = 0
         self.destination: Destination | None = None
-        # Until when the stream of a subject is known to be in no cluster.
+        # Time until which the stream of a subject is known to be outside of clusters.
         self._alone_until: dict[str, float] = {}
 
     def begin(self, reply_prefix: str) -> None:
-        """Begin a block, whose acks go to subjects with this prefix."""
+        """Begin a `with` block; its acks go to subjects with this prefix."""
         self._reply_prefix = reply_prefix
         self.destination = None
         self.starts.clear()
 
     async def start(self, subject: object) -> bytes:
-        """Return what the commands of a subject begin with.
+        """Return the command prefix of a subject.
 
         Raises:
-            SubjectError: The subject can not be published to.
-            WrongStreamError: Another stream than the one that messages are for captures it.
+            SubjectError: The subject is illegal.
+            WrongStreamError: Another stream captures it.
         """
         legal = check_publish_subject(subject)
         if self.destination is not None:
             await self.destination.check(legal)
         elif self._api.make_stream is not None:
-            # Before the first message: behind it others of the subject would be lost as well.
+            # Before the first message, or later ones of the subject would be lost as well.
             make = self._api.make_stream
             await insist(lambda: make(legal), self._retry_for)
         if len(self.starts) >= _SUBJECTS_MAX:
@@ -93,12 +93,12 @@ class MessageEncoder:
         rollup: Rollup | None,
         schedule: Schedule | None,
     ) -> tuple[bytes, str]:
-        """Return the header block of a message, and the id in it where it may be sent again.
+        """Return the header block of a message, and its id if it may be sent again.
 
         Raises:
-            HeaderError: A header would break the wire.
-            ConfigError: An argument has no legal value here.
-            UnsupportedServerError: The server is too old for what was asked.
+            HeaderError: A header is illegal.
+            ConfigError: An argument is illegal here.
+            UnsupportedServerError: The server is too old for an argument.
         """
         if self._is_retried:
             msg_id = self._retried_id(msg_id, headers)
@@ -107,7 +107,7 @@ class MessageEncoder:
         )
         if self._is_retried and _ORDER_LINE in block:
             raise ConfigError(
-                "a message that may be sent again can expect nothing of what stands before it",
+                "retry_for allows no expectation of the message before",
                 detail="the second copy would be refused because of the first",
                 hint="leave retry_for out, or the expectation",
             )
@@ -116,7 +116,7 @@ class MessageEncoder:
         return block, msg_id or ""
 
     async def _check_with_stream(self, message: Prepared) -> None:
-        """Ask the servers and the stream about a message; outside of clusters once a second."""
+        """Check a message with the servers and the stream; outside of clusters once a second."""
         now = asyncio.get_running_loop().time()
         if message.expects_last_id and now < self._alone_until.get(message.subject, 0.0):
             message = message._replace(expects_last_id=False)
@@ -128,9 +128,9 @@ class MessageEncoder:
             self._alone_until[message.subject] = now + _REPLICAS_KNOWN_S
 
     def _retried_id(self, msg_id: str | None, headers: HeaderValues | None) -> str:
-        """Return the id by which the stream knows a second copy, made here where none is given."""
+        """Return the id by which the stream knows a second copy; make one if none is given."""
         if msg_id is None:
-            # One that the caller gives as a header is an identity as well.
+            # An id in the headers counts as well.
             msg_id = given_msg_id(headers)
         if msg_id is not None:
             return msg_id
@@ -139,8 +139,8 @@ class MessageEncoder:
 
 
 def too_large(subject: str, size: int, largest: int) -> PayloadTooLargeError:
-    """Return the error of a message that the server would end the connection for."""
+    """Return the error of a message beyond max_payload, which would end the connection."""
     return PayloadTooLargeError(
-        f"message to {subject} has {size} bytes, the server takes {largest}",
+        f"message to {subject} has {size} bytes, the server's max_payload is {largest}",
         hint="split it, or raise max_payload in the server's configuration",
     )

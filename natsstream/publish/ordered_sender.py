@@ -137,7 +137,7 @@ class OrderedSender:
             self._loop.call_soon(self.write)
 
     def _seen(self, stream: StreamInfo) -> None:
-        """Take what the stream is now: it decides how many messages are under way."""
+        """Take what the stream is now: it decides how many messages are in flight."""
         self._heard_at = self._loop.time()
         self._is_look_due = False
         self._may_use_ids = is_unclustered(stream)
@@ -265,7 +265,7 @@ class OrderedSender:
                 ack = read_ack(frame, entry.subject)
                 check_teller(entry.subject, ack.stream, ack.sequence, self._destination.name)
             except NatsStreamError as error:
-                # Of an earlier run's copy only good news counts: a later one is under way.
+                # Of an earlier run's copy only good news counts: a later one is in flight.
                 if run == self._run:
                     self._refuse(entry, error)
             else:

@@ -1,4 +1,4 @@
-"""What a message carries into a stream: payload, headers, identity, expectation, life time.
+"""A message before it is sent: payload, headers, id, expectation, TTL, schedule.
 
 Law: what the server would do otherwise than asked is refused here; the caller's objects are never
 changed.
@@ -33,7 +33,7 @@ _SEQUENCE_MAX = 2**64 - 1
 _PAIR = 2
 _EXPECT_EXAMPLE = "expect=ns.Expect(last_seq=41)"
 _ROLLUPS = {"subject": "sub", "all": "all"}
-# What an older server would pass over and store as a plain message, by the header that asks for it.
+# Headers that an older server would ignore, and store a plain message.
 _HEADER_FEATURES: Mapping[str, Feature] = {
     HeaderName.TTL.value: MESSAGE_TTL,
     HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT.value: EXPECT_SUBJECT,
@@ -45,7 +45,7 @@ _HEADER_FEATURES: Mapping[str, Feature] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
-    """What must hold when the message reaches the stream; otherwise it is refused.
+    """Conditions on the stream; if one does not hold, the message is refused.
 
     Attributes:
         stream: The stream that captures the subject.
@@ -116,7 +116,7 @@ class Prepared(NamedTuple):
         subject: Where to.
         data: The payload; nobody changes it while it waits.
         block: The header block; empty for none.
-        needs: What the servers must have.
+        needs: Features that the servers need.
         expects_last_id: Whether it expects a last message id, which breaks replicated streams.
     """
 
@@ -140,7 +140,7 @@ def prepare(
     """Check the arguments of one message and return its bytes; they are `JetStream.publish`'s.
 
     Raises:
-        SubjectError: The subject can not be published to.
+        SubjectError: The subject cannot be published to.
         HeaderError: A header would break the wire.
         ConfigError: An argument has no legal value, or is of another type.
     """

@@ -1,6 +1,6 @@
 """Sends a publisher's messages and pairs them with their answers, each message for itself.
 
-Law: every message ends with an ack or an error, by its deadline at the latest. What has ended is
+Law: every message ends with an ack or an error, by its deadline at the latest. An ended message is
 not sent any more: commands wait here for a connection, so that they can be dropped. Before a
 message is sent for a second time the stream is looked at: another one may have the subject by now,
 and would store the copy beside the first.
@@ -284,7 +284,7 @@ class PipelinedSender:
         self._window.wake()
 
     def on_connection(self) -> None:
-        """Fail what was under way when the connection broke, or send it again when it is back."""
+        """Fail what was in flight when the connection broke, or send it again when it is back."""
         if self._writer.is_connected:
             self.write()
             self._look_soon()

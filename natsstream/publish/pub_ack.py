@@ -1,4 +1,4 @@
-"""What a stream answers to a published message.
+"""The ack of a published message.
 
 Law: an answer that is not a stream's ack is never taken for one. The fast way of reading gives what
 the slow one gives.
@@ -19,7 +19,7 @@ from natsstream.publish.digits import read_number
 # Every number of so many digits has 64 bits; of longer ones the slow way tells.
 _DIGITS_MAX = 19
 _ZERO = ord("0")
-# What stands before the sequence: the names of a stream and of a domain have 255 bytes at most.
+# The JSON before the sequence: names of streams and domains have 255 bytes at most.
 _START_BYTES_MAX = 600
 
 
@@ -74,7 +74,7 @@ def _teller(start: bytes) -> tuple[str, str | None] | None:
     """
     try:
         pairs: object = json.loads((start + b"1}").decode(), object_pairs_hook=list)
-        json.dumps(pairs, ensure_ascii=False).encode()  # Names that UTF-8 can not write are none.
+        json.dumps(pairs, ensure_ascii=False).encode()  # Names that UTF-8 cannot write are none.
     except (ValueError, RecursionError):
         return None
     match pairs:
@@ -87,7 +87,7 @@ def _teller(start: bytes) -> tuple[str, str | None] | None:
 
 
 def read_json_ack(frame: Frame, subject: str) -> PubAck:
-    """Return the ack in an answer of any form; what `read_ack` does where it can not be quick."""
+    """Return the ack in an answer of any form; what `read_ack` does where it cannot be quick."""
     what = f"publish to {subject}"
     try:
         check_responders(frame, subject)

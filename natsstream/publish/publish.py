@@ -1,7 +1,7 @@
 """Publishing one message into a stream, and waiting for its ack.
 
-Law: a message whose ack was returned is in the stream; it is sent again only where the server has
-said that nobody took it, and only until its deadline.
+Law: a message whose ack was returned is stored. It is sent again only if the server has
+answered that there are no responders, and only until its deadline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from natsstream.publish.destination import Destination, captures, check_acks, ch
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import PubAck, no_stream, read_ack
 
-# ADR-22: while a stream's leader changes, nobody listens on its subjects for a moment.
+# ADR-22: while a stream's leader changes, its subjects have no responders for a moment.
 RETRY_ATTEMPTS = 2
 RETRY_WAIT_S = 0.25
 _ATTEMPTS_ON_NEW = 8
@@ -36,10 +36,10 @@ async def publish(
 
     Args:
         api: The connection.
-        message: What `outgoing.prepare` made.
-        stream: The stream that it is for, where it is for one; no template makes another one.
+        message: The message, by `outgoing.prepare`.
+        stream: The stream to publish into, None for any; no template creates another one.
         timeout: Seconds in all; None is `request_timeout`.
-        retry_attempts: How often it is sent again where nobody listens.
+        retry_attempts: Retries if there are no responders.
         retry_wait: Seconds between two attempts.
     """
     given = api.client.options.request_timeout if timeout is None else timeout
@@ -70,14 +70,14 @@ async def publish(
             return ack
         except NoRespondersError as error:
             if not is_made and await _make_stream(api, subject, deadline):
-                # Its servers may need a moment until everybody knows of its subjects.
+                # The servers need a moment until all know its subjects.
                 is_made, retry_attempts = True, max(retry_attempts, _ATTEMPTS_ON_NEW)
                 continue
             if retry_attempts <= 0 or loop.time() + retry_wait >= deadline:
                 raise no_stream(subject) from error
             retry_attempts -= 1
             await asyncio.sleep(retry_wait)
-            if loop.time() >= deadline:  # A busy loop woke up late: nothing more may be sent.
+            if loop.time() >= deadline:  # A busy loop woke up late: the deadline has passed.
                 raise no_stream(subject) from error
         except RequestTimeoutError as error:
             raise _no_ack_in_time(subject, wait_s) from error
@@ -92,8 +92,8 @@ async def _check_with_stream(
             await check_with_stream(api, message, stream=stream, timeout=left)
     except TimeoutError:
         raise RequestTimeoutError(
-            f"publish to {message.subject}: the servers did not tell in time whether they take it; "
-            "the message was not stored",
+            f"publish to {message.subject}: no answer in time whether the stream takes it; the "
+            "message was not sent",
             retryable=True,
         ) from None
 
@@ -106,14 +106,14 @@ async def _check_destination(
             await Destination(api, stream).check(message.subject)
     except TimeoutError:
         raise RequestTimeoutError(
-            f"publish to {message.subject}: the servers did not tell in time which stream captures "
-            "the subject; the message was not stored",
+            f"publish to {message.subject}: no answer in time which stream captures it; the "
+            "message was not sent",
             retryable=True,
         ) from None
 
 
 async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
-    """Make a stream where a template has one for the subject; tell whether there is one now."""
+    """Create a stream if a template has one for the subject; return True if there is one now."""
     if api.make_stream is None:
         return False
     try:
@@ -121,7 +121,7 @@ async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
             return await api.make_stream(subject)
     except TimeoutError:
         raise RequestTimeoutError(
-            f"publish to {subject}: no stream captured the subject, and none was made in time; "
+            f"publish to {subject}: no stream captures the subject, and none was created in time; "
             "the message was not stored",
             retryable=True,
         ) from None
@@ -130,6 +130,6 @@ async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
 def _no_ack_in_time(subject: str, wait_s: float) -> RequestTimeoutError:
     return RequestTimeoutError(
         f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
-        hint="send it again with the same msg_id or expectation; a stream with no_ack never tells",
+        hint="send it again with the same msg_id or expectation; a stream with no_ack sends no ack",
         retryable=True,
     )

@@ -1,7 +1,7 @@
-"""Publishing many messages with a window of acks under way.
+"""Publishing many messages with a window of acks in flight.
 
-Law: a message whose ack was returned is in the stream; every future settles, with the ack, with
-the server's refusal, or with an error that says that nothing is known.
+Law: a message whose ack was returned is stored. Every future completes, with the ack, with the
+server's error, or with an error that leaves open whether the message is stored.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _DUPLICATE_WINDOW_S = 120.0
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`.
 
-    Messages leave in the order of `send`. Leaving the context waits for all acks and raises the
-    first failure that nobody has looked at; leaving it by an error sends nothing more.
+    Messages are sent in the order of `send`. Leaving the context waits for all acks and raises the
+    first failure whose future was not read. Leaving it by an error sends nothing more.
     """
 
     def __init__(self, api: Api, options: PublisherOptions) -> None:
@@ -75,12 +75,12 @@ class Publisher:
 
     @property
     def pending_count(self) -> int:
-        """Messages whose ack is under way."""
+        """Messages whose ack is in flight."""
         return self._window.count
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of the messages whose ack is under way."""
+        """Bytes of the messages whose ack is in flight."""
         return self._window.size
 
     async def __aenter__(self) -> Self:
@@ -129,20 +129,20 @@ class Publisher:
         """Send a message; waits only while the window is full.
 
         Arguments as in `JetStream.publish`. With `retry_for` all messages go to the stream of the
-        first, one that has no `msg_id` is given one, and `expect` may say `stream` only.
+        first one, each gets a `msg_id` if it has none, and `expect` may set `stream` only.
 
         Returns:
-            The future of its ack. It need not be awaited: leaving the context tells failures.
+            The future of the ack. It need not be awaited: leaving the context raises failures.
 
         Raises:
-            SubjectError: The subject can not be published to; nothing was sent.
-            HeaderError: A header would break the wire; nothing was sent.
-            ConfigError: An argument has no legal value; nothing was sent.
+            SubjectError: The subject is illegal; nothing was sent.
+            HeaderError: A header is illegal; nothing was sent.
+            ConfigError: An argument is illegal; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
-            UnsupportedServerError: The server is too old for what was asked; nothing was sent.
-            TransportError: With `retry_for`: the stream could not be looked at in that time, or in
-                `request_timeout` where that is longer; nothing was sent.
-            NatsStreamError: An earlier message failed and nobody looked at its future.
+            UnsupportedServerError: The server is too old for an argument; nothing was sent.
+            TransportError: With `retry_for`: no stream info within that time, or within
+                `request_timeout` if that is longer; nothing was sent.
+            NatsStreamError: An earlier message failed, and its future was not read.
         """
         if self._sender is None:
             await self._prepare(subject)
@@ -156,24 +156,22 @@ class Publisher:
     ) -> list[PubAck]:
         """Send messages and wait for all of their acks.
 
-        One call crosses into the loop's thread once where `natsstream.blocking` is used; the
-        iterable is then gone through in that thread.
+        With `natsstream.blocking` the iterable runs in the loop's thread.
 
         Args:
-            messages: Each with its arguments, or as (subject, data).
+            messages: Messages with their arguments, or (subject, data) pairs.
 
         Returns:
             The acks, in the order of the messages.
 
         Raises:
-            NatsStreamError: What the first message that failed has failed with; its `index` counts
-                from 0. Nothing is sent after a failure is known, but messages behind it may have
-                been under way, and are stored or not; all of them have ended.
+            NatsStreamError: The error of the first failed message; `index` counts from 0. Later
+                messages that were in flight are stored or not; nothing else is sent.
 
-        The iterable must give its messages at once: while it waits, for a file or another server,
-        the whole connection does, and messages before may fail by `ack_timeout`.
+        The iterable must not block: while it waits for a file or another server, the whole
+        connection waits, and earlier messages may exceed `ack_timeout`.
 
-        Cost: some 300 bytes a message until the call ends: give a long source in parts.
+        Cost: about 300 bytes a message until the call returns; pass a long source in parts.
         """
         self._window.raise_failure()
         futures: list[AckFuture] = []
@@ -197,9 +195,9 @@ class Publisher:
         """Wait for the acks of everything sent so far.
 
         Raises:
-            NatsStreamError: The first failure that nobody has looked at.
+            NatsStreamError: The first failure whose future was not read.
 
-        Cost: at most `ack_timeout`, and `retry_for` on top, as no message waits for longer.
+        Cost: at most `ack_timeout` plus `retry_for`.
         """
         if self._sender is not None:
             self._sender.write()
@@ -285,12 +283,12 @@ class Publisher:
     # How messages are sent.
 
     async def _prepare(self, subject: str) -> None:
-        """Look at the stream before the first message that may be sent again."""
+        """Find and check the stream before the first message that may be sent again."""
         if self._subscription is None:
             raise _not_open()
         if self._refusal is not None:
             raise self._refusal.with_traceback(None)  # Else it would grow with each call.
-        # The look may take as long as the message; others wait for the same one meanwhile.
+        # This may take as long as the message; other calls wait for the same request.
         loop, request_s = asyncio.get_running_loop(), self._api.client.options.request_timeout
         deadline = loop.time() + max(self._options.retry_for or 0.0, request_s)
         async with self._looking_up:
@@ -306,7 +304,7 @@ class Publisher:
             self._check_stream(stream)
             if self._is_left:
                 raise _not_open()
-            # Ids make copies known to one stream: elsewhere they would be stored twice.
+            # Only one stream knows the ids: another one would store a copy twice.
             destination = self._labels.destination = Destination(self._api, stream)
             self._sender = self._sender_to(destination)
 
@@ -317,8 +315,8 @@ class Publisher:
         window_s = _DUPLICATE_WINDOW_S if told is None else duration_ns(told) / NS_PER_SECOND
         if window_s <= retry_for:
             raise ConfigError(
-                f"stream {stream.name} remembers message ids for {window_s:g} s only, and messages "
-                f"would be sent again for {retry_for:g} s",
+                f"stream {stream.name} has a duplicate_window of {window_s:g} s, retry_for is "
+                f"{retry_for:g} s: a copy could be stored twice",
                 hint="lower retry_for, or raise the stream's duplicate_window",
             )
         check_acks(stream.config)
@@ -329,7 +327,7 @@ class Publisher:
             return OrderedSender(self._api, self._options, self._window, prefix, destination)
         return PipelinedSender(self._api, self._options, self._window, prefix, destination)
 
-    # What the connection tells.
+    # Callbacks of the connection.
 
     def _on_acks(self, frames: list[Frame]) -> None:
         if self._sender is not None:
@@ -344,7 +342,7 @@ class Publisher:
             self._sender.on_denied(event)
 
     def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
-        """No ack can come: fail what is under way, and take nothing more."""
+        """No ack can come: fail all messages, and take no more."""
         self._refusal = error
         if self._sender is not None:
             self._sender.close(error)

@@ -1,4 +1,4 @@
-"""How a publisher works; what lives here is the shape, and which values can work together."""
+"""The options of a publisher."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PublisherOptions:
         check_bool(self.keep_order, "keep_order")
         if self.keep_order and self.retry_for is None:
             raise ConfigError(
-                "keep_order is about messages that are sent again, and none is",
+                "keep_order needs retry_for",
                 hint="give retry_for=30 as well",
             )
         if self.stream is not None:

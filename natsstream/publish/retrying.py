@@ -25,7 +25,7 @@ async def insist(ask: Callable[[], Awaitable[T]], for_s: float) -> T:
         for_s: Seconds after which it is not asked again.
 
     Raises:
-        NatsStreamError: What it was answered the last time.
+        NatsStreamError: The error of the last attempt.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + for_s

@@ -256,7 +256,7 @@ def read_schedule(headers: Mapping[str, str]) -> Schedule | None:
 
 def _read_ttl(text: str) -> Ttl:
     seconds = parse_life_time(text)
-    if seconds is None:  # What no server takes stays the text that it is, and is refused when sent.
+    if seconds is None:  # An illegal text stays as it is; the server refuses it.
         return cast("Ttl", text)
     return "never" if seconds < 0 else float(seconds)
 

@@ -1,4 +1,4 @@
-"""What a server for tests can do, whether it is a process or a container."""
+"""The common interface of test servers, processes and containers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NatsNode(Protocol):
         ...
 
     def kill(self) -> None:
-        """End the server with SIGKILL, as a crash would; `start()` goes on with the same data."""
+        """End the server with SIGKILL, as a crash would; `start()` continues with the same data."""
         ...
 
     def pause(self) -> None:

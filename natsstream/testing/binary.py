@@ -1,7 +1,4 @@
-"""The nats-server program: where it is, which version it is, and the error when it does not start.
-
-What must not live here: running it as a server (`servers.py`).
-"""
+"""The nats-server program: its place, its version, and the error when it does not start."""
 
 from __future__ import annotations
 
@@ -94,5 +91,5 @@ def _candidates() -> Iterator[Path]:
 
 
 def is_program(path: Path) -> bool:
-    """Tell whether a path is a file that may be run."""
+    """Return True if a path is a file that may be run."""
     return path.is_file() and os.access(path, os.X_OK)

@@ -2,7 +2,7 @@
 
 testcontainers has a reaper container for this, but its image is not everywhere. So what is made
 here bears a label with its owner, and the next owner on the same machine removes what a dead one
-left. What must not live here: containers of a living process, and of any other machine.
+left.
 Its law: where it is not certain that the owner is dead, nothing is removed.
 """
 
@@ -61,7 +61,7 @@ def remove_leftovers(client: DockerClient) -> int:
 
 
 def is_dead(owner: str) -> bool:
-    """Tell whether the owner that a label names is a process of this machine that is gone."""
+    """Return True if the owner that a label names is a process of this machine that is gone."""
     rest, _, started = owner.rpartition(" ")
     machine, _, process = rest.rpartition(" ")
     if not machine or machine != _machine() or not re.fullmatch(r"[1-9][0-9]{0,8}", process):
@@ -83,7 +83,7 @@ def _logged(what: str) -> Generator[None]:
     try:
         yield
     except DockerException as error:
-        _log.warning("%s was left by a dead process and can not be removed: %s", what, error)
+        _log.warning("%s was left by a dead process and cannot be removed: %s", what, error)
     else:
         _log.info("removed %s, which a dead process had left", what)
 

@@ -53,7 +53,7 @@ class NatsCluster(Members[ClusterNode]):
     `store_dir` ends them. Not for use by several threads at once. Methods wait as long as they
     say: in async code call them with `asyncio.to_thread()` where that matters.
 
-    Raft's times are nats-server's own and can not be set: a leader that is gone is replaced after 4
+    Raft's times are nats-server's own and cannot be set: a leader that is gone is replaced after 4
     to 9 s, one that is cut off gives up leading after 10 to 20 s.
 
     Attributes:
@@ -83,7 +83,7 @@ class NatsCluster(Members[ClusterNode]):
             name: Name of the cluster, as the servers tell clients.
 
         Raises:
-            UsageError: A value that can not work.
+            UsageError: A value that cannot work.
         """
         names = node_names(size, single="NatsServer")
         self.name: str = name
@@ -161,7 +161,7 @@ class NatsCluster(Members[ClusterNode]):
         Args:
             deadline_s: Seconds that the servers have to end by themselves after SIGTERM.
             keep_store: Keep folders, claims, ports and proxies, faults included, so that `start()`
-                goes on with the same data.
+                continues with the same data.
 
         Raises:
             NatsStreamError: A process or a thread does not end.

@@ -34,7 +34,7 @@ class NatsClusterContainer(Members[NatsContainer]):
 
     The containers have a Docker network of their own, on which they are called `n1`, `n2`, ...;
     their ports for clients are published as those of `NatsContainer`. Single nodes may be killed,
-    paused and restarted; links can not be broken: use `NatsCluster` for that. Not for use by
+    paused and restarted; links cannot be broken: use `NatsCluster` for that. Not for use by
     several threads at once.
 
     Attributes:
@@ -62,7 +62,7 @@ class NatsClusterContainer(Members[NatsContainer]):
             name: Name of the cluster, as the servers tell clients.
 
         Raises:
-            UsageError: A value that can not work.
+            UsageError: A value that cannot work.
             ServerStartError: No Docker daemon answers.
         """
         names = node_names(size, single="NatsContainer")
@@ -128,7 +128,7 @@ class NatsClusterContainer(Members[NatsContainer]):
         Args:
             deadline_s: Seconds that each server has to end by itself, with `keep_store`.
             keep_store: End the servers in good order and keep containers and network, so that
-                `start()` goes on with the same data.
+                `start()` continues with the same data.
 
         Raises:
             NatsStreamError: The daemon does not remove a container or the network.
@@ -142,7 +142,7 @@ class NatsClusterContainer(Members[NatsContainer]):
         if not keep_store and self._network is not None:
             network, self._network = self._network, None
             self._at_exit.disarm()
-            with daemon_errors(f"the network of {self.name} can not be removed"):
+            with daemon_errors(f"the network of {self.name} cannot be removed"):
                 network.remove()
             # It has a client of its own, and no way to close it.
             network._docker.client.close()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]

@@ -69,7 +69,7 @@ class NatsContainer(DockerContainer):
     one for clients is the same for the life of this object. Elsewhere Docker chooses the ports, on
     all addresses of its machine and anew after each start.
 
-    Where the reaper of testcontainers can not be had, it is switched off for this process
+    Where the reaper of testcontainers cannot be had, it is switched off for this process
     (`TESTCONTAINERS_RYUK_DISABLED`), which is logged as a warning. Not for use by several threads
     at once.
 
@@ -106,7 +106,7 @@ class NatsContainer(DockerContainer):
             name: Server name; None makes a unique one.
 
         Raises:
-            UsageError: A value that can not work.
+            UsageError: A value that cannot work.
             ServerStartError: No Docker daemon answers.
         """
         if image is not None and version is not None:
@@ -153,11 +153,11 @@ class NatsContainer(DockerContainer):
         if self._container is None:
             return False
         try:
-            with daemon_errors(f"{self.name} can not be asked for"):
+            with daemon_errors(f"{self.name} cannot be asked for"):
                 self._container.reload()
         except NatsStreamError as error:
             if isinstance(error.__cause__, NotFound):
-                return False  # Somebody removed it.
+                return False  # Removed from outside.
             raise
         return self._container.status in {"running", "paused"}
 
@@ -213,7 +213,7 @@ class NatsContainer(DockerContainer):
     def start(self, *, deadline_s: float = 30.0) -> Self:
         """Start the container and return it when the server answers clients.
 
-        A running one stays as it is; one that was killed goes on with its data.
+        A running one stays as it is; one that was killed keeps its data.
 
         Args:
             deadline_s: Seconds from the container's start until the server answers. Finding the
@@ -221,13 +221,13 @@ class NatsContainer(DockerContainer):
 
         Raises:
             ServerStartError: No daemon, no image, port taken, bad configuration, or not ready in
-                time; `detail` has the last log lines. What the call made is removed again.
+                time; `detail` has the last log lines. On failure nothing is left behind.
         """
         if self.is_running:
             return self
         is_new = self._container is None
         try:
-            with daemon_errors(f"{self.name} can not be started", ServerStartError):
+            with daemon_errors(f"{self.name} cannot be started", ServerStartError):
                 if is_new:
                     self._create()
                 else:
@@ -265,7 +265,7 @@ class NatsContainer(DockerContainer):
         if keep_store:
             if self.is_running:
                 self.resume()
-                with daemon_errors(f"{self.name} can not be stopped"):
+                with daemon_errors(f"{self.name} cannot be stopped"):
                     self.get_wrapped_container().stop(timeout=round(deadline_s))
                 self._keep_port()
             return
@@ -273,7 +273,7 @@ class NatsContainer(DockerContainer):
         self._at_exit.disarm()
         if self._container is not None:
             self._last_log = self.log_tail(LOG_LINES_MAX)
-            with daemon_errors(f"{self.name} can not be removed"), contextlib.suppress(NotFound):
+            with daemon_errors(f"{self.name} cannot be removed"), contextlib.suppress(NotFound):
                 super().stop(force, delete_volume)
             self._container = None
             self._port = self._wanted_port
@@ -287,7 +287,7 @@ class NatsContainer(DockerContainer):
         """
         if not self.is_running:
             return
-        with daemon_errors(f"{self.name} can not be killed"):
+        with daemon_errors(f"{self.name} cannot be killed"):
             self.get_wrapped_container().kill()
         if not poll_until(lambda: not self.is_running, KILL_WAIT_S):
             raise NatsStreamError(f"{self.name} does not end after SIGKILL")
@@ -301,7 +301,7 @@ class NatsContainer(DockerContainer):
         """
         self._check_running()
         if not self.is_paused:
-            with daemon_errors(f"{self.name} can not be paused"):
+            with daemon_errors(f"{self.name} cannot be paused"):
                 self.get_wrapped_container().pause()
 
     def resume(self) -> None:
@@ -312,7 +312,7 @@ class NatsContainer(DockerContainer):
         """
         self._check_running()
         if self.is_paused:
-            with daemon_errors(f"{self.name} can not be resumed"):
+            with daemon_errors(f"{self.name} cannot be resumed"):
                 self.get_wrapped_container().unpause()
 
     def restart(self, *, deadline_s: float = 30.0) -> Self:

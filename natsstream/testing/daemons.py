@@ -1,7 +1,4 @@
-"""The Docker daemon behind the containers: its errors as ours, and who removes what is left.
-
-What must not live here: containers (`containers.py`) and images (`images.py`).
-"""
+"""The Docker daemon of the containers: its errors, and the removal of leftovers."""
 
 from __future__ import annotations
 
@@ -51,13 +48,13 @@ def daemon_errors(
 def prepare(client: DockerClient) -> None:
     """Make sure that containers of this process will be removed, whatever becomes of it.
 
-    The reaper of testcontainers does that. Where its image can not be had it is switched off for
+    The reaper of testcontainers does that. Where its image cannot be had it is switched off for
     this process; then the exit of Python removes them, and, after a kill, the next owner.
 
     Raises:
         ServerStartError: The daemon does not answer.
     """
-    with daemon_errors("containers of dead processes can not be listed", ServerStartError):
+    with daemon_errors("containers of dead processes cannot be listed", ServerStartError):
         remove_leftovers(client)
     if testcontainers_config.ryuk_disabled:
         return
@@ -66,7 +63,7 @@ def prepare(client: DockerClient) -> None:
     if failure is not None:
         testcontainers_config.ryuk_disabled = True
         _log.warning(
-            "the reaper %s can not be had (%s): TESTCONTAINERS_RYUK_DISABLED is set for this "
+            "the reaper %s cannot be had (%s): TESTCONTAINERS_RYUK_DISABLED is set for this "
             "process, and containers are removed at its exit",
             image,
             failure,
@@ -74,7 +71,7 @@ def prepare(client: DockerClient) -> None:
 
 
 def publishes_here(daemon: TestcontainersClient) -> bool:
-    """Tell whether the daemon publishes ports on the 127.0.0.1 of this process.
+    """Return True if the daemon publishes ports on the 127.0.0.1 of this process.
 
     It does not when it runs on another machine, or when this process runs in a container beside
     those that it asks for. testcontainers takes some machines for containers, so what decides is

@@ -1,4 +1,4 @@
-"""SIGSTOP pulses: a process that stops and goes on again and again, as on an overloaded machine."""
+"""SIGSTOP pulses: a process pauses and resumes again and again, as on an overloaded machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOIN_WAIT_S = 30.0
 class Freezer:
     """Pauses and resumes one process on a thread, between entering and leaving a `with` block.
 
-    The process goes on when the block is left, when all pulses are done, and at the normal end of
+    The process resumes when the block is left, when all pulses are done, and at the normal end of
     Python. Pulses end early when the process ends.
     """
 

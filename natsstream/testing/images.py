@@ -31,7 +31,7 @@ EXPOSE 4222 6222 8222
 ENTRYPOINT ["/nats-server"]
 """
 PULL_DEADLINE_S = 120.0
-# What ELF headers and Docker daemons call the same processors.
+# Processors by ELF number and by Docker's name.
 _ELF_MACHINES = {0x3E: "amd64", 0xB7: "arm64", 0x28: "arm"}
 _HINT = "load or build an image yourself and name it with image="
 
@@ -62,7 +62,7 @@ def take_image(client: DockerClient, name: str) -> None:
         return
     failure = pull_failure(client, name)
     if failure is not None:
-        message = f"there is no image {name} here, and it can not be pulled"
+        message = f"there is no image {name} here, and it cannot be pulled"
         raise ServerStartError(message, detail=failure, hint=_HINT)
 
 
@@ -98,7 +98,7 @@ def default_image(client: DockerClient, official: str, version: str) -> str:
 
 
 def has_image(client: DockerClient, name: str) -> bool:
-    """Tell whether the daemon has the image.
+    """Return True if the daemon has the image.
 
     Raises:
         ServerStartError: The daemon does not answer, or the name is not one.
@@ -108,7 +108,7 @@ def has_image(client: DockerClient, name: str) -> bool:
     except ImageNotFound:
         return False
     except (DockerException, RequestException) as error:
-        message = f"the Docker daemon can not be asked for the image {name!r}: {error}"
+        message = f"the Docker daemon cannot be asked for the image {name!r}: {error}"
         raise ServerStartError(message, hint="check the name, and `docker info`") from error
     return True
 
@@ -135,7 +135,7 @@ def pull_failure(
     except (DockerException, RequestException) as error:
         # The daemon's own words, without the request that they answer.
         failure = (error.explanation if isinstance(error, APIError) else None) or str(error)
-        _log.info("image %s can not be pulled: %s", name, failure)
+        _log.info("image %s cannot be pulled: %s", name, failure)
         return failure
     _log.info("pulled image %s in %.1f s", name, time.monotonic() - started)
     return None
@@ -157,7 +157,7 @@ def build_image(client: DockerClient, name: str, binary: Path) -> None:
         context = _build_context(content)
         client.images.build(fileobj=context, custom_context=True, tag=name, rm=True, forcerm=True)
     except (DockerException, RequestException, OSError) as error:
-        message = f"image {name} can not be built: {error}"
+        message = f"image {name} cannot be built: {error}"
         raise ServerStartError(message, hint=_HINT) from error
     _log.info("built image %s from %s", name, binary)
 

@@ -1,4 +1,4 @@
-"""What every cluster for tests has, whatever its nodes run in: lifecycle and leaders."""
+"""The base of all test clusters: lifecycle and leaders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASK_AGAIN_S = 0.05
 
 
 class Member(Protocol):
-    """What a cluster asks of a node."""
+    """A node, as a cluster needs it."""
 
     name: str
 

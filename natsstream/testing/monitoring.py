@@ -1,4 +1,4 @@
-"""What nats-servers tell about their cluster on their monitoring pages."""
+"""The state of a cluster, from the monitoring pages of its servers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE_WAIT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What one server thinks of itself and the others.
+    """One server's view of itself and the others.
 
     Attributes:
         peers: Names of the servers that it has a route to.
@@ -113,7 +113,7 @@ def find_what_is_missing(healths: Mapping[str, Health | None], names: frozenset[
     """Return the first thing that keeps these servers from being a cluster; empty when none does.
 
     Args:
-        healths: What each server tells, by its name; None for one that does not answer.
+        healths: The view of each server, by its name; None for one that does not answer.
         names: The servers that have to work together.
     """
     for name, health in healths.items():

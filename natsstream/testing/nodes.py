@@ -31,8 +31,8 @@ class ClusterNode(NatsServer):
     server's; after `start()` the cluster may need `wait_until_ready()`.
 
     Attributes:
-        client_proxy: What clients connect through, with faults of its own.
-        route_proxies: What peers dial this node through, by the peer's name.
+        client_proxy: Proxy of the clients, with faults of its own.
+        route_proxies: Proxies of the peers that dial this node, by the peer's name.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class ClusterNode(NatsServer):
         routes = ", ".join(f'"nats://{route}"' for route in self._routes)
         return [
             *super()._config_lines(),
-            # What clients are told as this server's address, also by its peers.
+            # The address that clients get, also from the peers.
             f'client_advertise: "{HOST}:{self.port}"',
             "cluster {",
             f'  name: "{self._cluster_name}"',

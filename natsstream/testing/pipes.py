@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK_BYTES_MAX = 64 * 1024
-# A link of 20 ms that carries 50 MB/s has 1 MB on its way.
+# A link of 20 ms that carries 50 MB/s has 1 MB in flight.
 HELD_BYTES_MAX = 1024 * 1024
 # The server's kernel may be slow to accept, as when the server is paused.
 CONNECT_WAIT_S = 10.0
@@ -30,11 +30,11 @@ RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong with one direction of a proxy, and what went through.
+    """The faults of one direction of a proxy, and its byte count.
 
     Attributes:
-        delay_s: Seconds from the arrival of a chunk until it goes on.
-        is_stalled: Whether nothing goes on.
+        delay_s: Seconds from the arrival of a chunk until it is sent.
+        is_stalled: True if nothing is sent.
         bytes_per_s: Most bytes a second of one connection; 0 is no limit.
         bytes_left: Bytes until a connection is truncated; None is no truncation.
         n_bytes: Bytes forwarded since the proxy started.
@@ -47,7 +47,7 @@ class Faults:
     n_bytes: int = 0
 
     def heal(self) -> None:
-        """Forget all faults; the count goes on."""
+        """End all faults; the byte count stays."""
         self.delay_s, self.is_stalled, self.bytes_per_s, self.bytes_left = 0.0, False, 0, None
 
 
@@ -190,7 +190,7 @@ class Pipe:
         return piece
 
     def _account(self, n_sent: int) -> bool:
-        """Take sent bytes out of what is held; tell whether the connection is to be truncated."""
+        """Remove sent bytes from the buffer; return True if the connection is to be truncated."""
         arrived, chunk = self._held.popleft()
         if n_sent < len(chunk):
             self._held.appendleft((arrived, chunk[n_sent:]))
@@ -328,7 +328,7 @@ class Connection:
 
 
 def _is_connected_to_another(end: socket.socket) -> bool:
-    """Tell whether a connection attempt went well, and not to itself.
+    """Return True if a connection attempt went well, and not to itself.
 
     Where nobody listens, the kernel may give a socket the very port that it dials as its own end,
     and TCP then connects it to itself.

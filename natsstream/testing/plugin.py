@@ -65,7 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def nats_backend(pytestconfig: pytest.Config) -> Backend:
-    """What the servers of this run are: `process` or `container`."""
+    """The kind of servers of this run: `process` or `container`."""
     return "container" if _choice(pytestconfig, "nats_backend") == "container" else "process"
 
 
@@ -177,7 +177,7 @@ def _cluster(
 
 
 def _has_log(value: object) -> TypeGuard[NatsNode | NatsCluster]:
-    """Tell whether it is a server or a cluster of ours, without touching what is not."""
+    """Return True if it is a server or a cluster of ours, without touching what is not."""
     return any(
         kind.__module__.startswith("natsstream.testing.") and hasattr(kind, "log_tail")
         for kind in type(value).__mro__

@@ -1,6 +1,6 @@
-"""The ports of a server: which it chose, whether it answers, and keeping one while it is down.
+"""The ports of a server: reading, probing, and keeping one while the server is down.
 
-What must not live here: choosing a port. nats-server does that, since any other way is a race.
+nats-server chooses its ports by itself: any other way is a race.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read_ports(ports_dir: Path, pid: int) -> dict[str, list[str]] | None:
 
 
 def says_info(port: int, host: str = HOST) -> bool:
-    """Tell whether a NATS server greets on the port."""
+    """Return True if a NATS server greets on the port."""
     with contextlib.suppress(OSError):
         probe = socket.create_connection((host, port), PROBE_TIMEOUT_S)
         with probe, probe.makefile("rb") as greeting:

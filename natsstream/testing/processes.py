@@ -1,4 +1,4 @@
-"""What the system says about a process of which only the pid is known."""
+"""The state of a process by its pid."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def command_line(pid: int) -> str:
 
 
 def is_frozen(pid: int) -> bool:
-    """Tell whether the process is stopped by SIGSTOP."""
+    """Return True if the process is stopped by SIGSTOP."""
     return _state(pid) == "T"
 
 
 def has_exited(pid: int) -> bool:
-    """Tell whether all threads of the process are gone.
+    """Return True if all threads of the process are gone.
 
     A zombie counts as gone: in a container nobody may ever collect it. The first thread of a dying
     process is a zombie while the others finish their system calls, so on Linux they are counted.

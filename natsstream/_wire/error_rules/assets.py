@@ -52,7 +52,7 @@ RULES = (
         "STREAM_WRONG_LAST_SEQUENCE",
         "somebody wrote in between: read the newest message, decide again, and expect its sequence",
     ),
-    # Replicated streams answer so while another write to the subject is on its way: this one was
+    # Replicated streams answer so while another write to the subject is in flight: this one was
     # not stored, and who wins is not decided. A batch also gets it for a second check after it
     # wrote the subject itself; that never succeeds, and the limit of the retry loop ends it.
     rule(
@@ -83,7 +83,7 @@ RULES = (
         errors.ConflictError,
         "CLUSTER_SERVER_MEMBER_CHANGE_INFLIGHT STREAM_MOVE_IN_PROGRESS "
         "STREAM_RECONFIGURE_IN_PROGRESS",
-        "wait until the change under way has ended",
+        "wait until the change in flight has ended",
         retryable=True,
     ),
     rule(

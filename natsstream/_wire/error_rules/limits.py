@@ -70,7 +70,7 @@ RULES = (
     rule(
         errors.NotPermittedError,
         "STREAM_PURGE_FAILED",
-        "the stream has deny_purge, which can not be taken back",
+        "the stream has deny_purge, which cannot be taken back",
     ),
     rule(
         errors.UnsupportedServerError,

@@ -1,4 +1,4 @@
-"""Servers and clusters that can not answer now, or not do this."""
+"""Servers and clusters that cannot answer now, or not do this."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Listening to what JetStream tells of by itself."""
+"""Reading JetStream's advisories."""

@@ -22,14 +22,14 @@ _OTHER_EVENTS = ("ADVISORY.DOMAIN.>", "ADVISORY.SERVER.>", "ADVISORY.API.>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisoryFilter:
-    """What a reader wants to hear of.
+    """The selection of advisories.
 
     Attributes:
         kinds: Names of `AdvisoryKind`; empty for all but `api_audit`.
         stream: Only about this stream; None for all.
         consumer: Only about consumers of this name; None for all.
         domain: Only from this JetStream domain, and where none is told; None for all.
-        prefix: What stands before `.ADVISORY`.
+        prefix: Prefix before `.ADVISORY`.
         max_pending: Events that may wait to be read.
     """
 

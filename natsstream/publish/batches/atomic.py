@@ -1,8 +1,8 @@
 """An atomic batch: messages that are stored together, or not at all.
 
-Law: a commit is sent once. What it answers is told; where its answer is lost, nobody is told that
-it failed, and `outcome` finds out. A batch lives on one connection: after a break its messages may
-have a gap, so it ends, before anything of it is stored.
+Law: a commit is sent once. If its answer is lost, the error leaves open whether the batch is
+stored, and `outcome` finds out. A batch lives on one connection: after a disconnect its messages
+could have a gap, so it ends before anything of it is stored.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _State = Literal["new", "open", "committing", "committed", "unknown", "over"]
 class AtomicBatch:
     """Messages that the stream stores together or not at all; made by `Stream.batch`.
 
-    Use it as `async with stream.batch() as tx`. Leaving the block without `commit` gives the batch
-    up. Nothing of it can be read before it is committed.
+    Use it as `async with stream.batch() as tx`. Leaving the block without `commit` abandons the
+    batch. No reader sees a message before the commit.
 
     Attributes:
-        batch_id: What its messages carry as `Nats-Batch-Id`.
+        batch_id: The `Nats-Batch-Id` of its messages.
     """
 
     def __init__(
@@ -120,29 +120,28 @@ class AtomicBatch:
         rollup: Rollup | None = None,
         schedule: Schedule | None = None,
     ) -> int:
-        """Put a message into the batch; the arguments are those of `JetStream.publish`.
+        """Add a message to the batch, with the arguments of `JetStream.publish`.
 
-        What a message expects is compared with the stream as it is when the batch is committed,
-        without the batch itself. `last_seq` can be expected by the first message only, and
-        `last_msg_id` by none.
+        Expectations are checked at the commit, against the stream without the batch. Only the
+        first message may expect `last_seq`, and none `last_msg_id`.
 
         Returns:
             The message's number in the batch, from 1.
 
         Raises:
-            ConfigError: The batch is not open, or an argument has no legal value here; the batch
-                goes on without the message.
-            BatchTooLargeError: The batch is full; it goes on without the message.
-            BatchDuplicateError: The batch has this message id; it goes on without the message.
-            BatchExpiredError: Nothing was added for longer than the server keeps a batch.
-            TooManyBatchesError: The stream has too many open batches; nothing of this is stored.
-            NoRespondersError: No stream captures the subject.
-            WrongStreamError: Another stream captures the subject; the batch goes on without the
+            ConfigError: The batch is not open, or an argument is illegal here. The batch stays open
+                without the message.
+            BatchTooLargeError: The batch is full; it stays open without the message.
+            BatchDuplicateError: The batch has this message id; it stays open without the message.
+            WrongStreamError: Another stream captures the subject; the batch stays open without the
                 message.
-            TransportError: The connection broke or the server does not answer. The batch is over,
-                and nothing of it is stored.
+            BatchExpiredError: The batch was idle for longer than the server keeps it.
+            TooManyBatchesError: The stream has too many open batches; nothing is stored.
+            NoRespondersError: No stream captures the subject.
+            TransportError: The connection broke or no answer came. The batch is over, and nothing
+                of it is stored.
 
-        Cost: a round trip for the first message, and for each 250th; the others are written only.
+        Cost: one round trip for the first message and each 250th one.
         """
         message = prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
         async with self._lock:
@@ -165,37 +164,35 @@ class AtomicBatch:
         """Store the batch, with one last message if a subject is given, and return its ack.
 
         Args:
-            subject: Where the last message goes; None commits what was added.
-            data: The payload of the last message, as the other arguments are its.
-            headers: As in `JetStream.publish`, like the arguments that follow.
-            msg_id: Identity for the stream's duplicate window.
-            expect: What must hold in the stream.
-            ttl: Time to live.
-            rollup: Which earlier messages it replaces.
-            schedule: When the server is to publish it.
+            subject: Subject of the last message; None commits without one.
+            data: Payload of the last message.
+            headers: Its headers, as in `JetStream.publish`.
+            msg_id: Its id for the stream's duplicate window.
+            expect: Its conditions on the stream.
+            ttl: Its time to live.
+            rollup: The earlier messages that it replaces.
+            schedule: The time at which the server publishes it.
             timeout: Seconds to wait for the ack; None is `request_timeout`.
 
         Raises:
-            ConfigError: The batch is empty or not open, or an argument has no legal value.
+            ConfigError: The batch is empty or not open, or an argument is illegal.
             WrongLastSequenceError: An expectation did not hold; nothing of the batch is stored.
-            BatchDuplicateError: The stream has a message with the id of one of these; nothing of
-                the batch is stored.
-            BatchIncompleteError: The server lacks a message of the batch, or has given it up;
+            BatchDuplicateError: The stream has a message with the same id; nothing of the batch is
+                stored.
+            BatchIncompleteError: The server lacks a message of the batch, or has dropped it;
                 nothing of it is stored.
             ServerError: The stream refused the batch; nothing of it is stored.
-            WrongStreamError: Another stream captures the last message's subject, and the batch is
-                open as it was; or it has taken all subjects over since this stream was looked at,
-                and has stored the batch, which the error says.
-            NoRespondersError: Nobody took the commit; nothing of the batch is stored.
-            TransportError: There was no answer, or not in time: the batch may be stored or not.
-                `outcome` finds out.
+            WrongStreamError: Another stream captures the last message's subject, and the batch
+                stays open; or another stream has stored the batch, which the error says.
+            NoRespondersError: No stream received the commit; nothing of the batch is stored.
+            TransportError: No answer came: the batch may be stored or not. `outcome` finds out.
 
-        Cost: one round trip, two for a batch of one message, and what the stream pays for a batch:
-        on a file store with one replica a few milliseconds.
+        Cost: one round trip, two for a batch of one message, and a few milliseconds in a file store
+        with one replica.
         """
         given = (headers, msg_id, expect, ttl, rollup, schedule)
         if subject is None and (data or any(each is not None for each in given)):
-            raise ConfigError("commit: a last message without a subject", hint="give its subject")
+            raise ConfigError("commit: the last message has no subject", hint="give its subject")
         if timeout is not None:
             check_seconds(timeout, "timeout")
         last = None
@@ -211,20 +208,20 @@ class AtomicBatch:
     async def outcome(self, *, timeout: float = OUTCOME_TIMEOUT_S) -> BatchAck | None:
         """Return the batch's ack if it is stored, and None if it is not and never will be.
 
-        For a `commit` whose answer was lost. The server is first made to forget the batch, so that
-        a commit that is still under way comes to nothing; then the stream is searched for it.
+        For a `commit` whose answer was lost. The call first makes the server drop the batch, so
+        that a commit in flight has no effect. Then it searches the stream for the batch.
 
         Args:
             timeout: Seconds in all.
 
         Raises:
             ConfigError: The batch is still open.
-            BatchOutcomeUnknownError: It can not be told: messages were removed from where the
-                batch would stand, the stream is another one, or its leader did not answer in time.
-                Where `retryable` is True, asking again may tell.
+            BatchOutcomeUnknownError: Messages were removed where the batch would be, the stream was
+                recreated, or its leader did not answer in time. If `retryable` is True, call it
+                again.
 
-        Cost: nothing where the commit was answered. Otherwise some round trips, on a replicated
-        stream up to some seconds, and a read of what was stored since the stream was opened here.
+        Cost: nothing if the commit was answered. Otherwise some round trips, up to some seconds on
+        a replicated stream, and a read of the messages stored since the batch began.
         """
         check_seconds(timeout, "timeout")
         async with self._lock:
@@ -246,18 +243,18 @@ class AtomicBatch:
             return self._ack
 
     async def abandon(self) -> None:
-        """Give the batch up: nothing of it is stored. Giving up twice is fine.
+        """Abandon the batch: nothing of it is stored. Abandoning twice is fine.
 
         Raises:
-            ConfigError: It was committed, or may have been.
+            ConfigError: The batch was committed, or may have been.
         """
         async with self._lock:
             if self._state in ("committed", "unknown"):
-                raise ConfigError(f"the batch is {self._state}", hint="it can not be taken back")
+                raise ConfigError(f"the batch is {self._state}", hint="a commit cannot be undone")
             if self._state == "open":
                 self._end(None)
 
-    # Messages on their way.
+    # Messages in flight.
 
     async def _add(self, message: Prepared) -> int:
         headers = await self._check_message(message)

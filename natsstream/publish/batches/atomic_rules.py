@@ -1,4 +1,4 @@
-"""What an atomic batch may hold, how its messages are marked, and how its ack is read.
+"""The rules of atomic batches: legal messages, their headers, and the ack.
 
 Law: what the server would refuse at the commit for certain is refused before anything is sent,
 because by then it says little of the reason.
@@ -84,7 +84,7 @@ class AtomicState:
         Raises:
             BatchTooLargeError: The batch is full.
             BatchDuplicateError: The batch has the message's id already.
-            ConfigError: A header or an expectation can not stand in a batch, or not here.
+            ConfigError: A header or an expectation cannot stand in a batch, or not here.
         """
         if self.count >= self._max:
             raise BatchTooLargeError(
@@ -131,8 +131,8 @@ class AtomicState:
         """Count a message in and return its header block, the batch's own headers added.
 
         Args:
-            message: What `check` let through.
-            headers: What `check` returned for it, so that they are read once.
+            message: A message that passed `check`.
+            headers: The result of `check`.
         """
         self.count += 1
         self.last_subject = message.subject

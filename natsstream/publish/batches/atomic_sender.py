@@ -1,6 +1,6 @@
 """Writes the messages of one atomic batch, in blocks, on the connection on which it began.
 
-Law: a batch lives on one connection. What was not written to it is written to no other, so a break
+Law: a batch lives on one connection. No message is written to another one, so a disconnect
 leaves a gap before the commit at worst, and never a commit without its messages.
 """
 
@@ -88,7 +88,7 @@ class AtomicSender:
         try:
             frame = await self._request(subject, data, block, timeout, retries=retries)
         except (NoRespondersError, PermissionDeniedError):
-            self._is_refused = self.sent == 1  # Nobody has anything to forget.
+            self._is_refused = self.sent == 1  # The server has no batch to drop.
             raise
         read_staged(frame, f"batch into {self._stream}, message {self.sent}")
 

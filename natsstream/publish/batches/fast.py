@@ -1,6 +1,6 @@
 """A fast ingest: many messages into one stream, with one ack for hundreds of them.
 
-Law: no message is sent twice. What became of each is in the report: stored, not stored, or unknown;
+Law: no message is sent twice. The report has each message: stored, not stored, or unknown;
 a batch that breaks is told by an error, and the next one begins only when it is asked for.
 """
 
@@ -84,14 +84,14 @@ class FastIngest:
 
     @property
     def report(self) -> IngestReport:
-        """What is known now of the messages; while the ingest is open, some are under way."""
+        """The state of the messages; while the ingest is open, some are in flight."""
         return self._ingest.report()
 
     async def __aenter__(self) -> Self:
         if self._sender is not None:
             raise ConfigError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
-        # Who waits so long for an ack waits as long for the stream.
+        # The same limit for the stream info as for an ack.
         wait_s = max(self._ack_timeout, self._api.client.options.request_timeout)
         self._stream = await stream_info(self._api, self._stream.name, timeout=wait_s)
         check_stream(self._stream.config, atomic=False)
@@ -143,7 +143,7 @@ class FastIngest:
     ) -> int:
         """Send a message; the arguments are those of `JetStream.publish`.
 
-        Waits while as many messages are under way as the server has asked for. That it returns does
+        Waits while as many messages are in flight as the server has asked for. That it returns does
         not say that the message is stored: `close` does.
 
         Returns:
@@ -155,7 +155,7 @@ class FastIngest:
             WrongStreamError: Another stream captures the subject; nothing was sent.
             BatchBrokenError: The batch ended before its time, by a gap, a refusal or a server that
                 does not know it any more; this message was not sent. Its cause says why, `report`
-                says what is stored, and `resume` goes on.
+                says what is stored, and `resume` begins another batch.
             RequestTimeoutError: Nothing was acked for `ack_timeout` seconds; this message was not
                 sent, unless it is the first of a batch: then the report has it as unknown.
 
@@ -187,7 +187,7 @@ class FastIngest:
             The number of the last message in this ingest; `IngestReport.sent`, if none was given.
 
         Raises:
-            NatsStreamError: As `send`. The messages before are on their way, and `report.sent` says
+            NatsStreamError: As `send`. The messages before are in flight, and `report.sent` says
                 how many were taken.
         """
         if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users.
@@ -208,7 +208,7 @@ class FastIngest:
     async def resume(self) -> None:
         """Go on with a new batch after the last one broke; nothing is sent again.
 
-        The report goes on as well: it has the messages of all batches.
+        The report has the messages of all batches.
 
         Raises:
             ConfigError: The ingest is not open.
@@ -344,7 +344,7 @@ class FastIngest:
             err_code=known.err_code if known is not None else 0,
             description=known.description if known is not None else "",
             detail=failure.message if failure is not None else "",
-            hint="`report` says which; resume() goes on with another batch",
+            hint="`report` says which; resume() begins another batch",
         )
         error.index = refused.number - 1 if refused is not None else None
         error.__cause__ = failure

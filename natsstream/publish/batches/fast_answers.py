@@ -1,4 +1,4 @@
-"""What the server says to a fast batch, read from its answers.
+"""The server's answers to a fast batch.
 
 ```
 <inbox>.<id>.<flow>.<ok|fail>.<number>.<operation>.$FI      where each message's answer goes
@@ -26,14 +26,14 @@ from natsstream.errors import NatsStreamError, NoRespondersError, ProtocolError,
 from natsstream.fields import Fields
 
 SUFFIX = "$FI"
-# What follows the inbox: id, flow, gap mode, number, operation, suffix.
+# After the inbox: id, flow, gap mode, number, operation, suffix.
 _TOKENS = 6
 _DIGITS_MAX = 20
 _NO_MESSAGES = (b"3", b"4")
 
 
 class Operation(IntEnum):
-    """What a message of a fast batch does, the last but one token of its reply subject."""
+    """The operation of a fast batch's message, the last but one token of its reply subject."""
 
     START = 0
     APPEND = 1

@@ -62,14 +62,14 @@ class FastSender:
         ingest: The ingest of the ingest.
         stream: The stream's name.
         flow: An ack is wanted each so many messages, at most.
-        outstanding: Acks that may be under way.
-        gaps_are_ok: Whether a batch goes on behind a gap.
+        outstanding: Acks that may be in flight.
+        gaps_are_ok: Whether a batch continues after a gap.
         ack_timeout: Seconds that a wait takes without any progress.
         idle_timeout: Seconds for which the server keeps a batch without a sign.
 
     Attributes:
         room: Messages that can be taken without waiting.
-        starts: What the commands of a subject begin with; a subject in it is legal.
+        starts: Command prefix by subject; these subjects are legal.
         waiting: Commands of messages that are taken and not written.
         waiting_bytes: Their bytes.
         largest: The largest message that the server takes.
@@ -338,11 +338,11 @@ class FastSender:
         return RequestTimeoutError(
             f"fast batch into {self._stream}: nothing was acked for {self._ack_timeout:g} s",
             detail=f"message {batch.base + batch.acked} was the last{odd}",
-            hint="has the stream a leader? resume() goes on with another batch",
+            hint="has the stream a leader? resume() begins another batch",
             retryable=True,
         )
 
-    # What the server and the connection tell.
+    # Callbacks of the server and the connection.
 
     def _on_frames(self, frames: list[Frame]) -> None:
         batch = self._ingest.current
@@ -441,7 +441,7 @@ class FastSender:
         self._wake()
 
     def _drop(self) -> None:
-        """What was not written will not be."""
+        """Drop unwritten messages."""
         self.waiting.clear()
         self.waiting_bytes = 0
 

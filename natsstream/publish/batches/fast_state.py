@@ -1,7 +1,7 @@
 """The state of a fast ingest: which of its messages are stored, are not, or nobody can say.
 
 Law: a message counts as stored only where the stream has said so, and as not stored only where it
-can not be stored any more; all others are unknown. Messages are numbered from 1 through the whole
+cannot be stored any more; all others are unknown. Messages are numbered from 1 through the whole
 ingest; each batch of it numbers its own from 1, and the ingest adds what was before.
 """
 
@@ -40,7 +40,7 @@ class IngestRefusal:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of the messages of a fast ingest, which are numbered from 1 as they were sent.
+    """The outcome of a fast ingest's messages, numbered from 1 as they were sent.
 
     Attributes:
         stream: The stream.
@@ -55,9 +55,9 @@ class IngestReport:
         missing: How many are not stored in all.
         refused: Those of them that the stream refused, with its reasons; at most 1,000.
         refused_count: How many it refused.
-        unknown: Messages of which it can not be told: the server was gone before it had acked them,
+        unknown: Messages of which it cannot be told: the server was gone before it had acked them,
             or, with `on_gap="ok"`, the connection broke before all that was said of them had come.
-            While the ingest is open, those that are under way.
+            While the ingest is open, those that are in flight.
         batches: Fast batches that were begun.
     """
 
@@ -128,7 +128,7 @@ class BatchState:
         """Return how many messages may be taken now.
 
         Args:
-            outstanding: Acks that may be under way.
+            outstanding: Acks that may be in flight.
         """
         return self.acked + outstanding * self.every - self.taken
 
@@ -156,7 +156,7 @@ class BatchState:
             self._lack(IngestSpan(answer.number, answer.number))
 
     def on_break(self) -> None:
-        """The connection broke: what was said of messages under way may be lost.
+        """The connection broke: what was said of messages in flight may be lost.
 
         A later ack settles them, and says no more than that where gaps are allowed.
         """
@@ -236,7 +236,7 @@ class IngestState:
     """
 
     def __init__(self, stream: str, after_sequence: int) -> None:
-        # What the batches before the current one came to: nothing more is said of them.
+        # The report of the batches before the current one.
         self._past = IngestReport(stream, after_sequence=after_sequence)
         self.current: BatchState = BatchState(0)
 

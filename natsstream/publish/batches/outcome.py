@@ -1,6 +1,6 @@
-"""What became of an atomic batch whose commit was not answered.
+"""The outcome of an atomic batch whose commit was not answered.
 
-Law: "not stored" is said only when the batch can not be stored later either, and nothing was
+Law: "not stored" is said only when the batch cannot be stored later either, and nothing was
 removed from where it would stand.
 
 What is found is stored, whoever else was asked. Otherwise:
@@ -8,7 +8,7 @@ What is found is stored, whoever else was asked. Otherwise:
 1. The server forgets the batch: a message with a wrong number leaves a gap in it. A commit that
    comes later finds no batch; one that came earlier was handled before this answer. On a stream
    with one replica that is all: what is handled is stored.
-2. With replicas a handled batch may still be on its way through the stream's log. A publish that
+2. With replicas a handled batch may still be in flight through the stream's log. A publish that
    expects an impossible sequence is refused with the sequence that the leader has given out, the
    log's included; the stream is waited for until it has come to it.
 3. A leader that was deposed without knowing it may have answered all this. So the stream's info
@@ -73,7 +73,7 @@ async def find_outcome(api: Api, lost: LostCommit, timeout: float) -> BatchAck |
     """Return the ack of a batch that is stored, None of one that is not and never will be.
 
     Raises:
-        BatchOutcomeUnknownError: It can not be told.
+        BatchOutcomeUnknownError: It cannot be told.
     """
     cause: NatsStreamError | None = None
     try:
@@ -102,7 +102,7 @@ async def find_outcome(api: Api, lost: LostCommit, timeout: float) -> BatchAck |
 
 
 async def _look(api: Api, lost: LostCommit) -> BatchAck | None:
-    # What a leader has is stored; only that it lacks something needs proof.
+    # A message that the leader has is stored; only a missing one needs proof.
     found = await _last_of(api, lost)
     if found is not None:
         return found
@@ -110,7 +110,7 @@ async def _look(api: Api, lost: LostCommit) -> BatchAck | None:
 
 
 async def _settle(api: Api, lost: LostCommit) -> StreamInfo:
-    """Wait until the batch is stored, or can not be stored any more; return the stream then."""
+    """Wait until the batch is stored, or cannot be stored any more; return the stream then."""
     loop = asyncio.get_running_loop()
     await _refused(api, lost.anchor, abort_block(lost.batch_id))
     forgotten_at = loop.time()
@@ -127,7 +127,7 @@ async def _settle(api: Api, lost: LostCommit) -> StreamInfo:
         if is_there and is_confirmed(info.cluster, within_ns=within_ns):
             return info
         if info.config.allow_msg_counter:  # Counters refuse every expectation, for other reasons.
-            raise _unknown(lost, "a replicated stream of counters does not tell what is under way")
+            raise _unknown(lost, "a replicated stream of counters does not tell what is in flight")
         last_seq = await _given_out(api, lost)
         given_out = last_seq if given_out is None else min(given_out, last_seq)
         await asyncio.sleep(_RETRY_WAIT_S)
@@ -157,16 +157,16 @@ async def _ask(api: Api, subject: str, block: bytes) -> Frame:
 
 
 async def _given_out(api: Api, lost: LostCommit) -> int:
-    """Return the sequence that the stream's leader has given out, stored or on its way."""
+    """Return the sequence that the stream's leader has given out, stored or in flight."""
     block = add_header(b"", HeaderName.EXPECTED_LAST_SEQUENCE, _IMPOSSIBLE_SEQUENCE)
     error = await _refused(api, lost.anchor, block)
     if isinstance(error, WrongLastSequenceError) and error.last_seq is not None:
         return error.last_seq
-    raise _unknown(lost, f"the stream does not tell what is under way: {error.message}")
+    raise _unknown(lost, f"the stream does not tell what is in flight: {error.message}")
 
 
 def is_confirmed(cluster: ClusterInfo | None, *, within_ns: int) -> bool:
-    """Tell whether a majority of a stream's servers was in touch with the leader that answered.
+    """Return True if a majority of a stream's servers was in touch with the leader that answered.
 
     Args:
         cluster: Those servers, as the leader sees them; None for a server alone.
@@ -224,7 +224,7 @@ def _not_stored(lost: LostCommit) -> None:
 
 
 def _is_whole(info: StreamInfo, first: int) -> bool:
-    """Tell whether a stream has each message from a sequence on."""
+    """Return True if a stream has each message from a sequence on."""
     return info.state.first_seq <= first and not info.state.num_deleted
 
 
@@ -249,7 +249,7 @@ def _ack_of(sequence: int, headers: Headers, lost: LostCommit) -> BatchAck | Non
 
 def _unknown(lost: LostCommit, why: str) -> BatchOutcomeUnknownError:
     return BatchOutcomeUnknownError(
-        f"batch {lost.batch_id}: whether stream {lost.stream.name} has it can not be told",
+        f"batch {lost.batch_id}: whether stream {lost.stream.name} has it cannot be told",
         detail=why,
         hint="give one of its messages a msg_id or an expectation, then sending it again is safe",
     )

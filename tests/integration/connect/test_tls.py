@@ -211,9 +211,9 @@ async def test_server_that_the_cluster_told_of_is_checked_by_the_name_that_was_g
     ("change", "said"),
     [
         ({"ca": "server-key.pem"}, "holds no certificates"),
-        ({"cert": "server-key.pem"}, "can not be used"),
+        ({"cert": "server-key.pem"}, "cannot be used"),
         ({"key": "server-key.pem"}, "mismatch"),
-        ({"key": "server.csr"}, "can not be used"),
+        ({"key": "server.csr"}, "cannot be used"),
         ({"cert": "sealed.pem", "key": "sealed-key.pem"}, "key_password"),
         ({"cert": "sealed.pem", "key": "sealed-key.pem", "key_password": "no"}, "key_password"),
     ],

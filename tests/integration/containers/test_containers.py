@@ -163,7 +163,7 @@ def test_bad_configuration_is_told_with_the_log() -> None:
 
 def test_unknown_image_is_told_by_name() -> None:
     # Port 1 has no registry on any machine, so that the daemon is refused at once.
-    with pytest.raises(ServerStartError, match=r"127\.0\.0\.1:1/none:1 here, and it can not"):
+    with pytest.raises(ServerStartError, match=r"127\.0\.0\.1:1/none:1 here, and it cannot"):
         NatsContainer("127.0.0.1:1/none:1").start()
 
 
