@@ -1,4 +1,4 @@
-"""The reply subject of a JetStream message: where it comes from, in numbers.
+"""The ack subject, which is the reply subject of a JetStream message.
 
 ```
 v1  $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time ns>.<pending>
@@ -32,7 +32,7 @@ _DIGITS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class AckSubject:
-    """What the reply subject of a JetStream message says.
+    """The values in an ack subject.
 
     Attributes:
         stream: Name of the stream.
@@ -56,7 +56,7 @@ class AckSubject:
 
 
 def parse_ack_subject(reply: str) -> AckSubject | None:
-    """Return what a reply subject says, or None when it is no well-formed ack subject."""
+    """Return the values in a reply subject, None if it is no ack subject."""
     if not reply.startswith(_PREFIX):
         return None
     tokens = reply.split(".")
@@ -128,19 +128,19 @@ def ack_deliveries(reply: bytes) -> int:
 
 
 def no_ack_subject(reply: bytes) -> ProtocolError:
-    """Return the error for a reply subject that does not say where its message is from."""
+    """Return the error of a message without an ack subject."""
     return ProtocolError(
         "a message came without an ack subject",
         detail=repr(reply[:80]),
-        hint="did somebody else publish to where the consumer delivers?",
+        hint="did another client publish to the consumer's deliver subject?",
     )
 
 
 def is_ack_subject(reply: bytes) -> bool:
-    """Return True if a reply subject is one that settles a message; its numbers are not read.
+    """Return True if a reply subject is an ack subject; its numbers are not read.
 
-    Nothing else is a delivery, whoever sent it: to settle it would be to publish with this user's
-    rights wherever the sender likes, such as into another stream.
+    A message with any other reply is no delivery: its ack would publish with this user's rights to
+    a subject of the sender's choice, such as another stream's.
     """
     return reply[:_PREFIX_SIZE] == _PREFIX_BYTES and len(reply) <= _BYTES_MAX
 

@@ -1,8 +1,7 @@
-"""Standing on a connection that the application has opened with nats-py.
+"""Attaching to a connection that the application has opened with nats-py.
 
-The lane is put in front of the running connection, and again after each reconnect. Where it can
-not be, on a WebSocket, frames of our subscriptions are taken from nats-py's parser: slower, and
-`Client.has_lane` says so.
+The lane is installed on the running connection, and again after each reconnect. On a WebSocket,
+which has no lane, frames come through nats-py's parser: slower, and `Client.has_lane` is False.
 
 Law: the application's subscriptions, callbacks and options work as before, also after `close`.
 """
@@ -44,7 +43,7 @@ _CALLBACKS = {
     "_discovered_server_cb": "on_servers",
     "_lame_duck_mode_cb": "on_lame_duck",
 }
-# What this file puts in front of nats-py's methods, under the same names.
+# The methods of nats-py that this file replaces, by name.
 _METHODS = (
     "_process_connect_init",
     "_attempt_reconnect",
@@ -59,9 +58,9 @@ def attach_nats(nats: object, parser: FrameParser, listener: ConnectionListener)
     """Hook into a connected client of nats-py.
 
     Raises:
-        ConfigError: It is no client of nats-py, not connected, of another event loop, or has
-            another natsstream on it.
-        ProtocolError: Its server has said of itself what no server of NATS says.
+        ConfigError: The object is no client of nats-py, not connected, of another event loop, or
+            attached already.
+        ProtocolError: The server's INFO is invalid.
     """
     if not isinstance(nats, NatsPyClient):
         raise ConfigError(
@@ -76,12 +75,12 @@ def attach_nats(nats: object, parser: FrameParser, listener: ConnectionListener)
     if reading is not None and reading.get_loop() is not asyncio.get_running_loop():
         raise ConfigError(
             "the client of nats-py belongs to another event loop",
-            hint="attach where it was connected, or open a connection with natsstream.connect()",
+            hint="attach on the loop of the client, or open a connection with natsstream.connect()",
         )
     settle_info(cast("Any", nats)._server_info)
     if hasattr(nats, "_natsstream"):
         raise ConfigError(
-            "natsstream stands on this connection already", hint="use one context for the program"
+            "natsstream is attached to this connection already", hint="use one context for it"
         )
     return _Attachment(nats, parser, listener)
 
@@ -110,7 +109,7 @@ class _Attachment:
             setattr(nats, name, getattr(self, name))
         self._install()
 
-    # What nats-py calls instead of its own methods.
+    # Called by nats-py instead of its own methods.
 
     async def _process_connect_init(self) -> None:
         await self._methods["_process_connect_init"]()
@@ -122,7 +121,7 @@ class _Attachment:
         await self._methods["_attempt_reconnect"]()
 
     async def _process_op_err(self, e: Exception) -> None:
-        # As for a connection of our own: nats-py tells of an end of file, but not of a reset.
+        # As for a connection of our own: nats-py reports an end of file, but no reset.
         await self._listener.on_error(e)
         await self._methods["_process_op_err"](e)
 

@@ -73,7 +73,7 @@ def auth_arguments(options: ConnectOptions) -> dict[str, Any]:
     """
     user, password, token = options.user, options.password, options.token
     signed_in = [found for found in map(url_sign_in, options.servers) if found is not None]
-    # Given so, they hold for servers that the cluster tells of, too, and `%40` is decoded.
+    # So they also apply to discovered servers, and `%40` is decoded.
     if signed_in and signed_in.count(signed_in[0]) == len(options.servers):
         user, password = signed_in[0]
         if password is None:
@@ -145,13 +145,13 @@ def demand_tls(info: dict[str, Any]) -> None:
 def tls_failure(
     url: str, error: BaseException, options: ConnectOptions, info: object
 ) -> TlsError | None:
-    """Return what a failed TLS handshake means, None when it was another failure.
+    """Return the error of a failed TLS handshake, None for another failure.
 
     Args:
         url: The server.
-        error: What the connection failed with.
-        options: What it was tried with.
-        info: The server's INFO, or whatever a stranger sent in its place.
+        error: The failure.
+        options: The options of the connection.
+        info: The server's INFO, or anything that a stranger sent.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsError(
@@ -163,39 +163,41 @@ def tls_failure(
     # With TLS 1.3 a client learns of it after the handshake, often by nothing but a reset.
     wants_client = isinstance(info, dict) and cast("dict[str, object]", info).get("tls_verify")
     if wants_client and isinstance(error, OSError):
-        hint = "the server wants a certificate of this client: give cert and key"
+        hint = "the server requires a client certificate: give cert and key"
         if options.cert is not None:
-            hint = "cert must be valid and signed by an authority that the server knows"
+            hint = "cert must be valid and signed by a CA that the server knows"
         return TlsError(f"{public_url(url)} refused this client", detail=reason, hint=hint)
     if not isinstance(error, ssl.SSLError):
         return None
-    hint = "look at the server's log"
+    hint = "check the server's log"
     if reason == _NOT_OFFERED:
-        hint = "turn TLS on in the server; or connect by nats:// without ca, cert and tls_first"
+        hint = "enable TLS in the server; or connect by nats:// without ca, cert and tls_first"
     elif "wrong version" in reason or "record layer" in reason:
         hint = "is another program listening there?"
         if options.tls_first:
-            hint = "the server greets before TLS: leave tls_first out, or set its handshake_first"
+            hint = (
+                "the server sends INFO before TLS: leave tls_first out, or set its handshake_first"
+            )
     return TlsError(f"no TLS with {public_url(url)}", detail=reason, hint=hint)
 
 
 def silence_hint(options: ConnectOptions) -> str:
-    """Return what to try when a server said nothing for as long as a handshake may take."""
+    """Return the hint for a server that sent nothing during the handshake."""
     if options.tls_first:
-        return "if the server greets before TLS, leave tls_first out"
-    return "if the server is set to handshake_first, give tls_first=True"
+        return "if the server sends INFO before TLS, leave tls_first out"
+    return "if the server has handshake_first, give tls_first=True"
 
 
 def _certificate_hint(code: int) -> str:
     if code in _OTHER_NAME:
-        return "connect by a name or address that stands in the server's certificate"
+        return "connect by a name or address of the server's certificate"
     if code == _EXPIRED:
-        return "the server's certificate, or one above it, has expired: renew it"
+        return "the server's certificate, or one of its CAs, has expired: renew it"
     if code == _NOT_YET_VALID:
-        return "the certificate is not valid yet: is the clock of this machine right?"
+        return "the certificate is not valid yet: check the clock of this machine"
     if code in _UNTRUSTED:
-        return "give the certificate of the authority that signed it as ca"
-    return "look at the certificate with: openssl x509 -text"
+        return "give the certificate of its CA as ca="
+    return "check the certificate with: openssl x509 -text"
 
 
 def _reason(error: OSError) -> str:
@@ -215,7 +217,7 @@ def _is_encrypted(options: ConnectOptions) -> bool:
 
 
 def _text(value: Secret, option: str) -> str:
-    """Return a secret that may come from a function of the caller's.
+    """Return a secret, also from a function of the caller.
 
     Raises:
         ConfigError: The function raised, or returned no text.

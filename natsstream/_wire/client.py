@@ -38,7 +38,7 @@ from natsstream.options import ConnectOptions, public_url
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import NatsPyLink
 
-# What was written last, such as the deletion of a consumer, gets this long to reach the server.
+# The last commands, such as the deletion of a consumer, have this long to reach the server.
 _LAST_FLUSH_S = 1.0
 
 
@@ -46,7 +46,7 @@ class Client:
     """A connection that reconnects; use `Client.connect` or `Client.attach`.
 
     Attributes:
-        options: What it was opened with.
+        options: Its options.
         parser: The sinks of its subscriptions.
         requests: Its requests in flight.
         endings: Clean-up in flight on the server.
@@ -76,7 +76,7 @@ class Client:
         """Connect to the first of the servers that answers.
 
         Raises:
-            ConnectError: None could be reached within `connect_timeout` each.
+            ConnectError: No server answered within `connect_timeout` each.
             AuthenticationError: A server refused the credentials.
             TlsError: No server could be trusted.
         """
@@ -85,7 +85,7 @@ class Client:
 
         failures: list[TransportError] = []
         for url in options.servers:
-            # A new one each time: what a failed handshake tells while it closes is not about it.
+            # A new client each time: events of a failed handshake do not reach the next one.
             client = cls(options)
             try:
                 await client._begin(await open_nats(url, options, client.parser, client._state))
@@ -112,12 +112,12 @@ class Client:
 
     @classmethod
     async def attach(cls, nats: object, options: ConnectOptions) -> Client:
-        """Stand on a connection that the application has opened with nats-py, and leave it open.
+        """Use a connection that the application has opened with nats-py, and leave it open.
 
         Raises:
-            ConfigError: It is no client of nats-py, or not connected.
+            ConfigError: The object is no client of nats-py, or not connected.
         """
-        # As above: whoever has a client of nats-py has paid for its import, others need not.
+        # As above: an application with a client of nats-py has imported it already.
         from natsstream._wire.attach import attach_nats  # noqa: PLC0415
 
         client = cls(options)
@@ -138,7 +138,7 @@ class Client:
             f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
         )
 
-    # What happens to the connection.
+    # Changes of the connection.
 
     def _on_change(self) -> None:
         if self.is_connected:
@@ -176,22 +176,22 @@ class Client:
 
     @property
     def is_closed(self) -> bool:
-        """True once the connection is over for good."""
+        """True once the connection is closed for good."""
         return self._state.is_closed
 
     @property
     def is_congested(self) -> bool:
-        """True while written bytes wait for room in the socket: `drain` before more are written."""
+        """True while written bytes wait for room in the socket: `drain` before the next write."""
         return self._writer.is_congested
 
     @property
     def connections(self) -> int:
-        """How many connections were made; a change means that a break lies between."""
+        """Number of connections so far; a change means a reconnect."""
         return self._state.connections
 
     @property
     def has_lane(self) -> bool:
-        """False where frames have to come through nats-py's parser, on an attached WebSocket."""
+        """False if frames come through nats-py's parser, on an attached WebSocket."""
         return self._link is not None and self._link.has_lane
 
     @property
@@ -201,7 +201,7 @@ class Client:
 
     @property
     def server_info(self) -> dict[str, object]:
-        """What the connected server said in its INFO."""
+        """The INFO of the connected server."""
         return cast("dict[str, object]", self._nats._server_info)
 
     @property
@@ -215,19 +215,19 @@ class Client:
         return self._state.url
 
     def closing_error(self) -> NatsStreamError:
-        """Return what those get whose wait the end of the connection ends."""
+        """Return the error for all that wait when the connection ends."""
         return self._state.broken()
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Call back whenever the connection breaks, returns or closes; returns how to stop."""
+        """Call back on every disconnect, reconnect and close; return a function to stop."""
         return self._state.watch(watcher)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call back with each event; returns how to stop. The listener must not wait."""
+        """Call back with each event; return a function to stop. The listener must not block."""
         return self._state.listen(listener)
 
     def watch_denied(self, sink: Callable[[PermissionDenied], None]) -> Callable[[], None]:
-        """Call back with each thing that the server does not allow; returns how to stop."""
+        """Call back with each permission violation; return a function to stop."""
 
         def pass_on(event: ConnectionEvent) -> None:
             if isinstance(event, PermissionDenied):
@@ -239,9 +239,9 @@ class Client:
         """Wait until a server is connected.
 
         Raises:
-            ConnectionLostError: None was within `timeout` seconds.
+            ConnectionLostError: No server was connected within `timeout` seconds.
             ConnectionClosedError: The connection was closed.
-            AuthenticationError: It was, because the servers refuse the credentials.
+            AuthenticationError: It was closed because the servers refuse the credentials.
         """
         await self._state.wait_connected(timeout)
 
@@ -251,43 +251,42 @@ class Client:
         """Send protocol bytes, in order, now or after a reconnect.
 
         Returns:
-            True when they are in flight to the connected server; False when they wait for one,
-            and `take_back` can still forget them.
+            True if they are in flight to the connected server; False if they wait for a reconnect,
+            and `take_back` can still remove them.
 
         Raises:
             ConnectionClosedError: The connection was closed.
-            ConnectionLostError: There is no connection and 8 MiB wait for one already.
+            ConnectionLostError: There is no connection, and 8 MiB wait for one already.
         """
         return self._writer.write(commands)
 
     def take_back(self, command: bytes) -> None:
-        """Forget a command that still waits for a connection: nobody waits for its answer."""
+        """Remove a command that still waits for a connection: its caller has stopped waiting."""
         self._writer.take_back(command)
 
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`.
 
         Raises:
-            ConnectionLostError: The server reads nothing.
+            ConnectionLostError: The server does not read.
         """
         await self._writer.drain(self.options.request_timeout)
 
     def when_flushed(self, then: Callable[[], None]) -> bool:
-        """Call back when the server has handled all that was written, or the connection broke.
+        """Call back when the server has handled all written commands, or the connection broke.
 
-        What it has sent until then was handed over before. Nobody waits; a server that stands still
-        lets it take as long as the connection lasts.
+        All messages that it sent before have arrived then. There is no deadline.
 
         Returns:
-            False when there is no server to ask: nothing is called.
+            False without a connected server: the callback is not called.
         """
         return self._writer.when_flushed(then)
 
     async def flush(self, timeout: float) -> None:
-        """Wait until the server has handled all that was written.
+        """Wait until the server has handled all written commands.
 
         Raises:
-            RequestTimeoutError: It did not within `timeout` seconds.
+            RequestTimeoutError: No PONG came within `timeout` seconds.
             ConnectionLostError: The connection broke, or there is none.
         """
         await self._writer.flush(timeout)
@@ -296,14 +295,14 @@ class Client:
         """Return the bytes that publish one message.
 
         Raises:
-            PayloadTooLargeError: It exceeds the server's max_payload.
-            SubjectError: Subject or reply would break the line.
-            HeaderError: The header block would break the message.
+            PayloadTooLargeError: The message exceeds the server's max_payload.
+            SubjectError: The subject or reply is illegal.
+            HeaderError: The header block is illegal.
         """
         size, largest = len(headers) + len(payload), self._nats.max_payload
         if size > largest:
             raise PayloadTooLargeError(
-                f"message to {subject} has {size} bytes, the server takes {largest}",
+                f"message to {subject} has {size} bytes, the server's max_payload is {largest}",
                 hint="split it, or raise max_payload in the server's configuration",
             )
         return publish_command(publish_start(subject, reply), b"", headers, payload)
@@ -321,20 +320,20 @@ class Client:
         """Send a request and return its answer.
 
         Args:
-            subject: Where to.
-            payload: What to ask.
-            headers: An encoded header block, or nothing.
+            subject: Subject of the request.
+            payload: Its payload.
+            headers: An encoded header block; may be empty.
             timeout: Seconds in all, retries included.
-            retries: How often it is sent again when nobody listens, 250 ms apart (ADR-22).
-            repeats: Send it again while there is no answer, after 1 s, then 2 s, then each 4 s; the
-                first answer counts. For questions, which change nothing.
+            retries: Retries if there are no responders, 250 ms apart (ADR-22).
+            repeats: Repeat it without an answer, after 1 s, then 2 s, then every 4 s; the first
+                answer counts. For requests that change nothing.
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
             NoRespondersError: The subject has no responders.
-            PermissionDeniedError: The user may not publish there, or not listen for answers.
+            PermissionDeniedError: The user may not publish there, or not subscribe to the inbox.
             ConnectionLostError: The connection broke before the answer came.
-            UsageError: It cannot be encoded; see `publish_command`.
+            UsageError: The request is illegal; see `publish_command`.
         """
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
@@ -346,7 +345,7 @@ class Client:
                 if retries <= 0 or deadline - now() <= RETRY_WAIT_S:
                     raise
                 await asyncio.sleep(RETRY_WAIT_S)
-                if now() >= deadline:  # A busy loop woke up late: nothing more may be sent.
+                if now() >= deadline:  # A busy loop woke up late: the deadline has passed.
                     raise
             else:
                 return frame
@@ -366,7 +365,7 @@ class Client:
         command, is_over = b"", False
 
         def ask_again() -> None:
-            if self._writer.has_server:  # Otherwise the first one waits for a connection still.
+            if self._writer.has_server:  # Otherwise the first one still waits for a connection.
                 self.write(command)
 
         timer = RequestTimer(future, deadline, ask_again if repeats else None)
@@ -379,7 +378,7 @@ class Client:
         except TimeoutError:
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
-                hint="raise request_timeout, or look at the server's health",
+                hint="raise request_timeout, or check the server's health",
                 retryable=True,
             ) from None
         finally:
@@ -391,7 +390,7 @@ class Client:
     # Subscriptions.
 
     def new_inbox(self) -> str:
-        """Return a subject that nobody else uses."""
+        """Return a unique subject."""
         return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
     async def subscribe(
@@ -405,7 +404,7 @@ class Client:
         """Hand every frame of a subject to a sink, across reconnects.
 
         Args:
-            subject: What to listen to; wildcards are taken.
+            subject: The subject; wildcards are legal.
             sink: Gets the frames; it must not wait.
             queue: The queue group, empty for none.
             on_denied: Called when the server does not allow it, which it tells later.

@@ -1,4 +1,4 @@
-"""What happens to one connection: who is told, who must wait no longer, and whether it is over.
+"""The state of one connection: its events, its listeners, and its end.
 
 Law: whoever waits is woken by every break and by the end; an event is told once, in order.
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# What the server complained of just before a break is its cause; an older complaint is not.
+# An error of the server just before a disconnect is its cause; an older one is not.
 _CAUSE_S = 1.0
 # Commands written while there is no connection, kept by nats-py until there is one.
 PENDING_BYTES_MAX = 8 << 20
@@ -51,7 +51,7 @@ class ConnectionState:
         nats: nats-py's client, once there is one.
         watchdog: Watches the server while it is connected.
         connections: How many connections were made; a change means that a break lies between.
-        last_error: What went wrong last, in words; may be empty.
+        last_error: Text of the last error; may be empty.
     """
 
     def __init__(self, watchdog: Watchdog, on_denied: Callable[[PermissionDenied], None]) -> None:
@@ -95,7 +95,7 @@ class ConnectionState:
         return lambda: self._watchers.discard(watcher)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call back with each event; returns how to stop. The listener must not wait."""
+        """Call back with each event; return a function to stop. The listener must not block."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
@@ -103,9 +103,9 @@ class ConnectionState:
         """Wait until a server is connected.
 
         Raises:
-            ConnectionLostError: None was within `timeout` seconds.
+            ConnectionLostError: No server was connected within `timeout` seconds.
             ConnectionClosedError: The connection was closed.
-            AuthenticationError: It was, because the servers refuse the credentials.
+            AuthenticationError: It was closed because the servers refuse the credentials.
         """
         try:
             if not self._is_up.is_set():
@@ -113,20 +113,20 @@ class ConnectionState:
                     await self._is_up.wait()
         except TimeoutError:
             raise ConnectionLostError(
-                f"no server came back within {timeout:g} s",
+                f"no reconnect within {timeout:g} s",
                 detail=self.last_error,
-                hint="look at the servers, or raise request_timeout (readers: reconnect_timeout)",
+                hint="check the servers, or raise request_timeout (readers: reconnect_timeout)",
                 retryable=True,
             ) from None
         self.check_open()
 
     def check_open(self) -> None:
-        """Raise what ended the connection, if something has."""
+        """Raise the error that ended the connection, if it has ended."""
         if self._is_closed:
             raise self.broken()
 
     def broken(self) -> NatsStreamError:
-        """Return the error for those whose answer the break, or the end, has cost."""
+        """Return the error for calls that the disconnect, or the close, has ended."""
         if self._fatal is not None:
             return self._fatal.with_traceback(None)
         if self._is_closed or self._is_closing:
@@ -139,15 +139,15 @@ class ConnectionState:
             "connection lost before the answer came", detail=self.last_error, retryable=True
         )
 
-    # What nats-py and the lane tell.
+    # Callbacks of nats-py and the lane.
 
     def on_heard(self) -> None:
         """The server sent something."""
         self.watchdog.heard()
 
     async def on_error(self, error: Exception) -> None:
-        """Something went wrong that nats-py goes on after."""
-        # What broke the connection tells more than the end of file that follows.
+        """An error that does not end nats-py."""
+        # The cause of a disconnect says more than the end of file that follows.
         if self._is_closing:
             return
         if asyncio.get_running_loop().time() - self._blamed_at >= _CAUSE_S:
@@ -181,7 +181,7 @@ class ConnectionState:
         self._tell(LameDuck(url=self.url))
 
     async def on_servers(self) -> None:
-        """The cluster has told of more servers."""
+        """The cluster has announced more servers."""
         servers = tuple(public_url(server.geturl()) for server in self.nats.servers)
         self._tell(ServersChanged(url=self.url, servers=servers))
 
@@ -203,16 +203,16 @@ class ConnectionState:
         self._tell(PeerUnreadable(url=self.url, error=error))
 
     def on_refused(self, error: NatsStreamError) -> None:
-        """The servers refuse the credentials again and again: nats-py is about to close."""
+        """The servers keep refusing the credentials: nats-py is about to close."""
         self._fatal = error
 
     def on_silent(self, seconds: float) -> None:
-        """Nothing came from the server for too long; it is being left."""
+        """Nothing came from the server for too long; the client drops it."""
         self._blame(f"nothing came from the server for {seconds:g} s")
         self._tell(PeerSilent(url=self.url, seconds=seconds))
 
     def begin_end(self) -> None:
-        """This side is closing: what breaks from now on is meant to."""
+        """This side is closing: later disconnects are no errors."""
         self._is_closing = True
         self.last_error = ""
 
@@ -222,7 +222,7 @@ class ConnectionState:
             return
         self.watchdog.stop()
         self._is_closed = True
-        # Those who wait for a connection must wake to learn that none will come.
+        # Wake all that wait for a connection: none will come.
         self._is_up.set()
         self._tell(Closed(url=self.url, reason=self._fatal.message if self._fatal else ""))
         self._wake()
@@ -241,8 +241,8 @@ class ConnectionState:
 
 
 def _call(told: Callable[..., None], *args: ConnectionEvent) -> None:
-    """Call one of those who are told; when it fails, the others and the connection go on."""
+    """Call a listener; if it fails, the others and the connection are not affected."""
     try:
         told(*args)
     except Exception:  # noqa: BLE001 - it is theirs, and nats-py would end its attempts to reconnect.
-        _log.exception("who was told of the connection to the server failed")
+        _log.exception("a listener to the connection failed")

@@ -1,11 +1,10 @@
 """The protocol commands that hold text of others, as bytes: PUB, HPUB, SUB, UNSUB and acks.
 
-Law: nothing leaves here that could end a line or a token before its time. Subject, reply and queue
-group are proved free of white space and NUL and their line to be short enough, whoever made them:
-arguments, files, other clients or a server. A header block ends where its size says. A command that
-cannot be proved is an error of the call, and nothing of it is sent.
+Law: no text ends a line or a token early. Subject, reply and queue group are checked for white
+space, NUL and length, also those of files, other clients or a server. A header block ends where its
+size says. An illegal command is an error of the call, and nothing of it is sent.
 
-What a subject costs is paid once by senders of many: `publish_start`, then `publish_command`.
+Senders of many messages check a subject once: `publish_start`, then `publish_command`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ CONTROL_LINE_BYTES_MAX = 4_096
 No server tells its own. One with a larger limit is not made use of, one with a smaller says so by
 closing the connection.
 """
-# What a line has beside its texts: the verb, a reply's last token, the number of a subscription,
+# The rest of a line: the verb, a reply's last token, the number of a subscription,
 # two sizes. The longest is a fast batch's: `HPUB`, two numbers and `$FI`, two sizes of 10 digits.
 _REST_BYTES_MAX = 96
 _TEXTS_BYTES_MAX = CONTROL_LINE_BYTES_MAX - _REST_BYTES_MAX
@@ -61,7 +60,7 @@ def publish_command(start: bytes, token: bytes, headers: bytes, payload: bytes) 
     """Return the command of one message, whose answer goes to the reply prefix and the token.
 
     Args:
-        start: What `publish_start` has returned.
+        start: The result of `publish_start`.
         token: The reply's last token, or nothing: made here, so not looked at.
         headers: A header block, or nothing.
         payload: The payload; headers and payload together fit into the server's `max_payload`.
@@ -160,7 +159,7 @@ def _check_word(text: str, noun: str, error: type[UsageError] = SubjectError) ->
     if found:
         raise error(
             f"{noun} {_shown(text)} has {found.group()!r}",
-            hint="no white space or control characters",
+            hint="use no white space or control characters",
         )
     if not text or len(text) > _TEXTS_BYTES_MAX:
         raise _unfit(text, noun, text.encode("utf-8", "surrogatepass"), error)
@@ -190,7 +189,7 @@ def _unfit(text: str, noun: str, line: bytes, error: type[UsageError] = SubjectE
 
 def _bad_reply(reply: bytes) -> SubjectError:
     shown = reply[:_SHOWN_CHARACTERS_MAX]
-    return SubjectError(f"a message came with {shown!r} for a reply subject: nothing can go there")
+    return SubjectError(f"a message came with the illegal reply subject {shown!r}")
 
 
 def _no_block(headers: bytes) -> HeaderError:

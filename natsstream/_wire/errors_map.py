@@ -1,10 +1,10 @@
-"""From a server's answer to the error that the caller sees.
+"""From a server's error answer to the error of the caller.
 
-Law: only `err_code` chooses. The text changes between servers, and `code` puts a caller's fault
-(10111 is a 500) beside a server's; both are shown, neither is asked.
+Law: only `err_code` decides. The text differs between servers, and `code` mixes faults of callers
+(10111 is a 500) and of servers; both are shown only.
 
-Where one number has several causes (10057, 10077), the hint names them and the layer that knows the
-noun looks further. `retryable` is True only where the server refused and stored nothing, so that
+If one number has several causes (10057, 10077), the hint names them, and an upper layer finds out
+more. `retryable` is True only if the server refused and stored nothing, so that
 sending the same call again cannot store it twice.
 """
 
@@ -30,7 +30,7 @@ def server_error(error: Mapping[str, object], *, what: str) -> errors.ServerErro
 
     Args:
         error: The object as it came: `code`, `err_code`, `description`; each may be missing.
-        what: What was being done on what, such as `stream ORDERS` or `publish to orders.new`.
+        what: The operation and its object, such as `stream ORDERS` or `publish to orders.new`.
 
     Returns:
         The class that RULES has for the `err_code`. A number that the catalogue lacks gives a plain

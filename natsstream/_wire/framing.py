@@ -182,14 +182,14 @@ def cut_in_order(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """What stands between the subject and the ack subject's numbers, the same for each message."""
+    """The bytes between the subject and the ack subject's numbers, equal for each message."""
 
     glue: bytes
     tokens: int
     suffix_tokens: int
 
     def fits(self, data: bytes, subject_stop: int, reply: bytes) -> bool:
-        """Return True if a message with this reply is of the same consumer and delivery."""
+        """Return True if a message with this reply has the same consumer and delivery."""
         return data.startswith(self.glue, subject_stop) and reply.count(b".") + 1 == self.tokens
 
 

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 # falls out of the second-level cache. One buffer a connection.
 BLOCK_BYTES = 1 << 20
 # How long received bytes may wait for a block to fill while columns are read. A pull's last bytes
-# always wait that long, so it is far below what a person or a Spark batch can notice.
+# always wait that long, so it is far below anything that a person or a Spark batch notices.
 BLOCK_WAIT_S = 0.001
 
 

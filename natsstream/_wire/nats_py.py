@@ -65,7 +65,7 @@ class ConnectionListener(Protocol):
 
 
 class NatsPyLink(Protocol):
-    """What a client holds of its connection."""
+    """A connection, as the client uses it."""
 
     @property
     def nats(self) -> Any:
@@ -149,9 +149,9 @@ class LanedClient(NatsPyClient):
         if self._refusals > _REFUSALS_MAX * len(self._server_pool):
             self._natsstream[1].on_refused(
                 AuthenticationError(
-                    "the servers refuse the credentials that they took before",
+                    "the servers refuse credentials that they accepted before",
                     detail=text,
-                    hint="have they expired or been revoked? Connect again with new ones",
+                    hint="they may be expired or revoked: connect again with new ones",
                 )
             )
             raise NoServersError
@@ -168,14 +168,14 @@ class LanedClient(NatsPyClient):
 
     async def _read_loop(self) -> None:
         await super()._read_loop()
-        # What nats-py does not expect ends its loop, and nobody would answer the server's pings.
+        # Unexpected input ends nats-py's loop; the server's pings would get no PONG.
         task = asyncio.current_task()
         is_cancelled = task is not None and task.cancelling() > 0  # nats-py swallows it.
         if self.is_connected and task is self._tasks()[0] and not is_cancelled:
             await self._process_op_err(NatsPyError("nats: what the server sent cannot be read"))
 
     async def _process_op_err(self, e: Exception) -> None:
-        # nats-py tells of an end of file, but not of a reset.
+        # nats-py reports an end of file, but no reset.
         await self._natsstream[1].on_error(e)
         await super()._process_op_err(e)
 
@@ -187,7 +187,7 @@ class LanedClient(NatsPyClient):
             demand_tls(info)
         await super()._process_info(info, initial_connection)
         if not initial_connection:
-            # A reload changes limits; nats-py goes on with the old ones.
+            # A reload changes limits; nats-py keeps the old ones.
             self._server_info.update(info)
             self._max_payload = info.get("max_payload", self._max_payload)
 
@@ -322,11 +322,11 @@ async def open_nats(
     """Connect to one server, once; later breaks are followed by reconnects to any of them.
 
     Raises:
-        ConnectError: It cannot be reached, or is no NATS server.
-        AuthenticationError: It refused the credentials.
-        ConfigError: A file with credentials or certificates holds none.
+        ConnectError: The server cannot be reached, or is no NATS server.
+        AuthenticationError: The server refused the credentials.
+        ConfigError: A file has no valid credentials or certificates.
         RequestTimeoutError: The handshake took too long.
-        TlsError: TLS is asked for and there is none, or a certificate is not trusted.
+        TlsError: The server has no TLS, or its certificate is not trusted.
     """
     auth = auth_arguments(options)
     nats = LanedClient(parser, listener)
@@ -345,7 +345,7 @@ async def open_nats(
                 servers=[url],
                 name=options.name,
                 connect_timeout=cast("int", options.connect_timeout),
-                # The first connection is tried once: a wrong address shall be told at once.
+                # The first connection is tried once: a wrong address fails at once.
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=cast("int", RECONNECT_WAIT_S),

@@ -26,7 +26,7 @@ FRAME_BYTES_MAX = 64 << 20
 """No frame is larger than this or the largest `max_payload` that a server told, by which a server
 compares headers and payload; 64 MiB is the most that a server queues for a client by default, and
 so the most that a `max_payload` was which a reload has lowered since."""
-# What a server puts beside a message that it has stored: where it is from, for direct gets,
+# Headers that a server adds to a stored message: its stream and sequence, for direct gets,
 # republished and sourced messages.
 _ADDED_BYTES_MAX = 64 << 10
 # nats-server keeps sizes in 32 bits.
@@ -69,7 +69,7 @@ class BlockSink(Protocol):
 
 
 class Parsed(NamedTuple):
-    """What one call of `FrameParser.parse` did.
+    """The result of one call of `FrameParser.parse`.
 
     Attributes:
         consumed: Bytes that need not be shown again.
@@ -105,7 +105,7 @@ class FrameParser:
     def allow(self, max_payload: int) -> None:
         """Read frames of a server that takes such messages; a smaller limit than before is no news.
 
-        What is stored may be larger than what a server takes since a reload.
+        A stored message may be larger than the limit after a reload.
         """
         self.frame_bytes_max = max(self.frame_bytes_max, max_payload + _ADDED_BYTES_MAX)
 

@@ -1,4 +1,4 @@
-"""The errors that a server sends by itself: whom they are about.
+"""Permission violations: errors that a server sends without a request.
 
 A permission violation arrives after the command that caused it, on no reply subject; all that
 connects the two is the subject in the text. The server offers nothing but English here.
@@ -31,7 +31,7 @@ _AUTH_WORDS = ("authorization", "authentication", "user credentials", "account a
 
 
 class PermissionViolation(NamedTuple):
-    """What the server does not allow.
+    """A denied operation.
 
     Attributes:
         operation: "publish" or "subscription".
@@ -45,7 +45,7 @@ class PermissionViolation(NamedTuple):
 
 
 def parse_permission_violation(text: str) -> PermissionViolation | None:
-    """Return what is not allowed, None for any other error."""
+    """Return the denied operation, None for any other error."""
     found = _DENIED.search(text)
     if found is None:
         return None

@@ -21,7 +21,7 @@ class RequestTimer:
     """Waits for one answer.
 
     Args:
-        future: What the answer settles.
+        future: Future of the answer.
         deadline: When there is none any more, on the loop's clock.
         ask_again: Asks once more; None for what must be asked once only.
 

@@ -32,7 +32,7 @@ class Requests:
     """The requests of one connection.
 
     Attributes:
-        inbox: What every reply subject of this connection begins with.
+        inbox: Prefix of all reply subjects of this connection.
     """
 
     def __init__(self, inbox_prefix: str) -> None:
@@ -42,12 +42,12 @@ class Requests:
         self._refusal: NatsStreamError | None = None
 
     def expect(self, subject: str) -> tuple[str, asyncio.Future[Frame]]:
-        """Return a reply subject for a request, and the future that its answer settles.
+        """Return a reply subject for a request, and the future of its answer.
 
         The caller waits with a deadline and calls `forget`.
 
         Raises:
-            PermissionDeniedError: The user may not listen for answers.
+            PermissionDeniedError: The user may not subscribe to the inbox.
         """
         if self._refusal is not None:
             # Raised again and again, it would keep a longer traceback each time.
@@ -62,19 +62,19 @@ class Requests:
         """Drop a reply subject; an answer that comes later is ignored."""
         waiting = self._waiting.pop(reply.encode(), None)
         if waiting is not None and waiting.future.done() and not waiting.future.cancelled():
-            # Who was cancelled at the moment of a break has not read the error, which is no cause
-            # for asyncio to complain.
+            # A caller that was cancelled during a disconnect has not read the error: asyncio would
+            # complain.
             waiting.future.exception()
 
     def settle(self, frames: Sequence[Frame]) -> None:
-        """Hand answers to those who wait for them; the sink of the inbox."""
+        """Set answers on their futures; the sink of the inbox."""
         for frame in frames:
             waiting = self._waiting.get(frame[0])
             if waiting is not None and not waiting.future.done():
                 waiting.future.set_result(frame)
 
     def deny(self, event: PermissionDenied) -> None:
-        """Fail the oldest request that a denial can be about."""
+        """Fail the oldest request that a permission violation can be about."""
         for reply, waiting in self._waiting.items():
             is_meant = is_same_request(waiting.subject, event.subject)
             is_meant = is_meant or event.subject == reply.decode()
@@ -88,7 +88,7 @@ class Requests:
         self.fail(lambda: error)
 
     def lose(self, make_error: Callable[[], NatsStreamError]) -> None:
-        """Fail all requests in flight: the connection broke. The next server may refuse nothing."""
+        """Fail all requests in flight: the connection broke. The next one may allow the inbox."""
         self._refusal = None
         self.fail(make_error)
 
@@ -105,8 +105,8 @@ def check_responders(frame: Frame, subject: str) -> None:
         status = parse_status(frame[2])
         if status is not None and status.code == StatusCode.NO_RESPONDERS:
             raise NoRespondersError(
-                f"nobody listens on {subject}",
-                hint="start who answers there; for JetStream: does a stream have this subject, and "
-                "is JetStream on?",
+                f"no responders on {subject}",
+                hint="is the service running? For JetStream: does a stream capture the subject, "
+                "and is JetStream enabled?",
                 retryable=True,
             )

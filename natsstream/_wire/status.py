@@ -1,11 +1,11 @@
-"""Status lines: what a server says with a header block instead of a message.
+"""Status lines: header blocks of a server instead of a message.
 
-Law: the code decides. Only the many meanings of 409 are told apart by English text, because the
-server offers nothing else there; every such text stands in one table below, compared without case,
-and an unknown one becomes `PullEnd.OTHER`.
+Law: the code decides. Only the meanings of 409 differ by English text, because the server has
+nothing else; all these texts are in one table below, compared without case, and an unknown one is
+`PullEnd.OTHER`.
 
-Anybody can publish a block that has a status line, and older servers also store it, so a
-reader believes a status only of a frame whose reply is no ack subject.
+Any client can publish a block with a status line, and older servers also store it. So a reader
+accepts a status only from a frame whose reply is no ack subject.
 
 Source: nats-server's consumer.go and stream.go; ADR-13 for pulls, ADR-31 for direct get.
 """
@@ -31,7 +31,7 @@ class StatusCode(IntEnum):
     END_OF_BATCH = 204
     """A direct get, or a snapshot, has sent everything."""
     BAD_REQUEST = 400
-    """A pull that the consumer cannot understand or serve; repeating it does not help."""
+    """An invalid pull request; a retry does not help."""
     NOT_FOUND = 404
     """No messages: none pending for a no-wait pull, or none at the sequence or subject."""
     TIMEOUT = 408
@@ -70,7 +70,7 @@ class PullEnd(Enum):
     CONSUMER_DELETED = "consumer deleted"
     """The consumer is gone for good."""
     PUSH_CONSUMER = "consumer is push based"
-    """The consumer pushes: it cannot be pulled from."""
+    """The consumer is a push consumer."""
     TOO_MANY_PULLS = "exceeded maxwaiting"
     """The consumer has `max_waiting` pulls open: wait until one of them ends."""
     BATCH_LIMIT = "exceeded maxrequestbatch"
@@ -84,13 +84,13 @@ class PullEnd(Enum):
 
 
 # The values of PullEnd are the texts of nats-server 2.9 to 2.15, which are the same. A limit's text
-# goes on with " of <limit>".
+# continues with " of <limit>".
 _PULL_ENDS = {end.value: end for end in PullEnd}
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a server says instead of a message.
+    """A status message of a server.
 
     Attributes:
         code: Three digits, one of `StatusCode` or one that this version does not know.

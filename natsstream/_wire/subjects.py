@@ -44,7 +44,7 @@ def is_same_request(sent: str, named: str) -> bool:
     return rest != named and tokens[::2] == ["$JS", "API"] and tokens[3:] == [rest]
 
 
-# What JetStream tells of by itself: below it are ADVISORY and METRIC.
+# The prefix of JetStream's events: below it are ADVISORY and METRIC.
 EVENTS = "$JS.EVENT"
 
 # Account: limits, usage, API level.
@@ -171,16 +171,16 @@ def consumer_next(stream: str, consumer: str) -> str:
     return _of_consumer("CONSUMER.MSG.NEXT", stream, consumer)
 
 
-# What the server tells of messages that a consumer gives up; a stream may capture these subjects.
+# Advisories of messages that a consumer gives up; a stream may capture them.
 
 
 def advisory_max_deliveries(stream: str, consumer: str = "*") -> str:
-    """Where the server tells of a message that was delivered as often as the consumer allows."""
+    """Return the subject of the max-deliveries advisory."""
     return f"{EVENTS}.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}"
 
 
 def advisory_terminated(stream: str, consumer: str = "*") -> str:
-    """Where the server tells of a message that a client has terminated."""
+    """Return the subject of the terminated advisory."""
     return f"{EVENTS}.ADVISORY.CONSUMER.MSG_TERMINATED.{stream}.{consumer}"
 
 

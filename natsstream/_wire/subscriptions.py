@@ -25,7 +25,7 @@ class Subscription:
     """A subject whose frames go to sinks; made by `Client.subscribe`.
 
     Attributes:
-        subject: What is listened to.
+        subject: The subject.
         queue: The queue group, empty for none.
         sid: The number that the server puts into each frame, as it stands there.
         on_denied: Called when the server does not allow it.

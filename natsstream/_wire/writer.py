@@ -1,7 +1,7 @@
-"""The way out of one connection: bytes to the socket, or to the next one; pings and their flushes.
+"""Writes to the socket of one connection, or to the next one; pings and flushes.
 
-Law: bytes leave in the order in which they were written, also around nats-py's own queue; what
-waits for a server has a limit; each flush settles, by its PONG or by the end of the connection.
+Law: bytes are sent in the order of the writes, also around nats-py's own queue. Bytes that wait for
+a server have a limit. Each flush ends, by its PONG or by the end of the connection.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class SocketWriter:
         transport = self._link.transport if self._link is not None else None
         is_leaving = transport is not None and transport.is_closing()
         if transport and not is_leaving and self._state.is_connected and nats.is_connected:
-            # nats-py's own way costs a task switch; the transport keeps the order. What nats-py
-            # has queued goes first: its flusher may wait for room in the socket.
+            # nats-py's own way costs a task switch; the transport keeps the order. Commands that
+            # nats-py has queued go first: its flusher may wait for room in the socket.
             if nats._pending:
                 transport.writelines(nats._pending)
                 nats._pending = []
@@ -77,8 +77,8 @@ class SocketWriter:
         self._state.check_open()
         if nats._pending_data_size + len(commands) > PENDING_BYTES_MAX:
             raise ConnectionLostError(
-                "not connected, and 8 MiB of writes wait for a server already",
-                hint="write less while no server is there: js.events() tells of it",
+                "not connected, and 8 MiB of writes wait for a reconnect already",
+                hint="write less while disconnected: js.events() reports it",
                 retryable=True,
             )
         nats._pending.append(commands)
@@ -91,10 +91,10 @@ class SocketWriter:
         """Write a command: the first in a turn of the loop at once, the others in one piece.
 
         Raises:
-            NatsStreamError: What `write` raises.
+            NatsStreamError: As `write`.
 
-        Cost: a write is a call of the system, as dear as all else that a request does. Where many
-        tasks ask at once, one call takes what all of them ask.
+        Cost: a write is a system call, half of the cost of a request. Requests of many tasks share
+        one.
         """
         if self._turn is None:
             self._turn = asyncio.get_running_loop().call_soon(self._end_turn)
@@ -117,7 +117,7 @@ class SocketWriter:
             self.write(b"".join(run))
             return
         for command in run:
-            # One by one, so that each can still be taken back; who asked is told of the break.
+            # One by one, so that each can still be taken back; its caller gets the error.
             with suppress(NatsStreamError):
                 self.write(command)
 
@@ -142,11 +142,11 @@ class SocketWriter:
                     await self._nats._transport.drain()
             except TimeoutError:
                 raise ConnectionLostError(
-                    "the server reads nothing", hint="is it paused or overloaded?", retryable=True
+                    "the server does not read", hint="is it paused or overloaded?", retryable=True
                 ) from None
 
     def ping(self, on_pong: Callable[[], None]) -> None:
-        """Send a PING; what is given is called when its PONG comes, or never comes."""
+        """Send a PING; call back when its PONG comes, or never comes."""
         # nats-py gets a future of its own: it breaks when one of its list is done before.
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         pong.add_done_callback(lambda _: on_pong())
@@ -195,7 +195,7 @@ class SocketWriter:
 
 
 def _removed(commands: list[bytes], command: bytes) -> bool:
-    """Remove this very command, not one that is equal; tell whether it was there."""
+    """Remove this very command, not an equal one; return True if it was there."""
     for index, waiting in enumerate(commands):
         if waiting is command:
             del commands[index]

@@ -1,1 +1,1 @@
-"""What each error of the server's catalogue becomes, a file for each kind of thing it is about."""
+"""Error class and hint of each code in the server's catalogue, by topic."""

@@ -1,4 +1,4 @@
-"""Streams, consumers and messages that are missing, in the way, or not as expected."""
+"""Streams, consumers and messages that are missing, in conflict, or not as expected."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RULES = (
     rule(
         errors.StreamExistsError,
         "STREAM_NAME_EXIST STREAM_NAME_EXIST_RESTORE_FAILED",
-        "streams.get() takes it as it is, streams.ensure() changes what differs",
+        "streams.get() returns it as it is, streams.ensure() updates it",
     ),
     rule(
         errors.SubjectOverlapError,
@@ -44,16 +44,16 @@ RULES = (
         errors.ConsumerExistsError,
         "CONSUMER_ALREADY_EXISTS CONSUMER_EXISTING_ACTIVE CONSUMER_NAME_EXIST "
         "CONSUMER_REPLACEMENT_WITH_DIFFERENT_NAME",
-        "consumers.update() changes it, consumers.get() takes it as it is; another kind of "
+        "consumers.update() changes it, consumers.get() returns it as it is; another kind of "
         "consumer needs another name",
     ),
     rule(
         errors.WrongLastSequenceError,
         "STREAM_WRONG_LAST_SEQUENCE",
-        "somebody wrote in between: read the newest message, decide again, and expect its sequence",
+        "another write came first: read the newest message, decide again, and expect its sequence",
     ),
     # Replicated streams answer so while another write to the subject is in flight: this one was
-    # not stored, and who wins is not decided. A batch also gets it for a second check after it
+    # not stored, and the other may fail as well. A batch also gets it for a second check after it
     # wrote the subject itself; that never succeeds, and the limit of the retry loop ends it.
     rule(
         errors.WrongLastSequenceError,
@@ -70,26 +70,26 @@ RULES = (
     rule(
         errors.WrongStreamError,
         "STREAM_NOT_MATCH",
-        "another stream stores this subject: see which with streams.find(subject), or drop the "
+        "another stream captures this subject: find it with streams.find(subject), or drop the "
         "expected stream",
     ),
     rule(
         errors.ConflictError,
         "STREAM_DUPLICATE_MESSAGE_CONFLICT",
-        "the first send is still being stored: repeat it later",
+        "the first message with this id is not stored yet: retry later",
         retryable=True,
     ),
     rule(
         errors.ConflictError,
         "CLUSTER_SERVER_MEMBER_CHANGE_INFLIGHT STREAM_MOVE_IN_PROGRESS "
         "STREAM_RECONFIGURE_IN_PROGRESS",
-        "wait until the change in flight has ended",
+        "wait until the running change has ended",
         retryable=True,
     ),
     rule(
         errors.ConflictError,
         "CONSUMER_STREAM_IDENTITY_MISMATCH",
-        "the stream was deleted and made again: open it anew",
+        "the stream was deleted and created again: open it again",
     ),
     rule(
         errors.ConflictError,

@@ -30,8 +30,8 @@ RULES = (
         errors.InvalidConfigError,
         "CONSUMER_PULL_REQUIRES_ACK CONSUMER_WQ_CONSUMER_NOT_DELIVER_ALL "
         "CONSUMER_WQ_REQUIRES_EXPLICIT_ACK",
-        "a work-queue stream gives each message once, to a consumer that acks it: use a consumer "
-        "from stream.consumers with ack_policy explicit and deliver_policy all, or look at single "
+        "a work-queue stream delivers each message to one consumer, which acks it: use a consumer "
+        "of stream.consumers with ack_policy explicit and deliver_policy all, or read single "
         "messages with stream.get(sequence)",
     ),
     rule(

@@ -1,4 +1,4 @@
-"""Limits that are reached, and what an account or a configuration does not allow."""
+"""Limits, and operations that an account or a configuration does not allow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RULES = (
     rule(
         errors.ResourceExhaustedError,
         "INSUFFICIENT_RESOURCES MEMORY_RESOURCES_EXCEEDED STORAGE_RESOURCES_EXCEEDED",
-        "the server has no room left: free storage, raise max_memory_store or max_file_store, or "
+        "the server is out of storage: free some, raise max_memory_store or max_file_store, or "
         "place the stream on other servers",
     ),
     rule(
@@ -65,7 +65,7 @@ RULES = (
     rule(
         errors.StreamSealedError,
         "STREAM_SEALED",
-        "a sealed stream stays as it is for ever: write to another stream",
+        "a sealed stream never changes again: write to another stream",
     ),
     rule(
         errors.NotPermittedError,
@@ -75,6 +75,6 @@ RULES = (
     rule(
         errors.UnsupportedServerError,
         "REQUIRED_API_LEVEL",
-        "upgrade the server, or do without the option that needs it",
+        "upgrade the server, or leave the option out",
     ),
 )

@@ -35,7 +35,7 @@ RULES = (
     rule(
         errors.ScheduleError,
         "MESSAGE_SCHEDULES_TARGET_INVALID MESSAGE_SCHEDULES_SOURCE_INVALID",
-        "the stream itself must capture target and source, and neither is the schedule's own "
+        "the stream must capture target and source, and both must differ from the schedule's "
         "subject",
     ),
     rule(
@@ -46,7 +46,7 @@ RULES = (
     rule(
         errors.ScheduleError,
         "MESSAGE_SCHEDULES_SCHEDULER_INVALID",
-        "the subject to end must hold a schedule and be another one than the message's",
+        "the subject to end must have a schedule, and differ from the message's",
     ),
     rule(
         errors.ScheduleError,
@@ -91,7 +91,7 @@ RULES = (
     rule(
         errors.BatchIncompleteError,
         "ATOMIC_PUBLISH_INCOMPLETE_BATCH BATCH_PUBLISH_UNKNOWN_BATCH_ID",
-        "look whether it was stored; if not, send the whole batch again",
+        "check if it was stored; if not, send the whole batch again",
     ),
     rule(
         errors.TooManyBatchesError,
@@ -107,7 +107,7 @@ RULES = (
     rule(
         errors.BatchDuplicateError,
         "ATOMIC_PUBLISH_CONTAINS_DUPLICATE_MESSAGE",
-        "one of its messages was stored before: nothing of the batch is stored; leave that one out",
+        "one of its messages was stored before, so nothing of the batch is stored: leave it out",
     ),
     rule(
         errors.BatchError,

@@ -9,7 +9,7 @@ from natsstream._wire.error_codes import ErrorCode
 
 
 class Rule(NamedTuple):
-    """What an error of the catalogue becomes.
+    """The error class and hint of a code.
 
     Attributes:
         error: The class to raise.

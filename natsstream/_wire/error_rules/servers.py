@@ -1,11 +1,11 @@
-"""Servers and clusters that cannot answer now, or not do this."""
+"""Servers and clusters that cannot serve the request now, or at all."""
 
 from __future__ import annotations
 
 from natsstream import errors
 from natsstream._wire.error_rules.rule import rule
 
-RETRY_LATER = "no leader or no quorum now: retry, and look at the servers if it stays so"
+RETRY_LATER = "no leader or no quorum now: retry, and check the servers if it persists"
 
 RULES = (
     rule(
@@ -32,12 +32,13 @@ RULES = (
     rule(
         errors.ServerError,
         "STREAM_MSG_DELETE_FAILED",
-        "the message may be gone already (read it to see), or the stream has deny_delete",
+        "the message may be deleted already, or the stream has deny_delete",
     ),
     rule(
         errors.ServerError,
         "CLUSTER_NO_PEERS PEER_REMAP",
-        "too few servers are up, tagged or roomy enough: lower replicas or widen the placement",
+        "too few servers are up, have the tags and enough storage: lower replicas or widen the "
+        "placement",
     ),
     rule(
         errors.ServerError,

@@ -157,7 +157,7 @@ async def test_client_without_a_certificate_is_told_to_give_one(
     other = stranger.sign("other")
     with pytest.raises(TlsError, match="refused this client") as caught:
         await tls_version(mutual.url, ca=authority.ca, cert=other.cert, key=other.key)
-    assert "signed by an authority that the server knows" in caught.value.hint
+    assert "signed by a CA that the server knows" in caught.value.hint
 
 
 async def test_certificate_may_name_the_user(authority: Authority, client: Certificate) -> None:

@@ -97,7 +97,7 @@ async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> Non
 
 
 async def test_only_the_status_503_means_that_nobody_listens() -> None:
-    with pytest.raises(NoRespondersError, match="nobody listens on a"):
+    with pytest.raises(NoRespondersError, match="no responders on a"):
         check_responders((b"r", b"", b"NATS/1.0 503\r\n\r\n", b""), "a")
     for frame in (
         (b"r", b"", b"", b""),
