@@ -24,11 +24,8 @@ checkMsgHeadersPreClusteredProposal) and tests on 2.15:
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from natsstream._wire.headers import HeaderName
 from natsstream.api.stream_info import StreamInfo
-from natsstream.errors import NatsStreamError, WrongLastMessageIdError
 
 Line = tuple[HeaderName, str]
 
@@ -43,46 +40,23 @@ def is_unclustered(stream: StreamInfo) -> bool:
     return (stream.config.replicas or 1) == 1 and (cluster is None or not cluster.name)
 
 
-class Guard(Protocol):
-    """Says what each message of a run expects."""
+class NoChain:
+    """Lets every message be a run of its own; for streams of clusters."""
 
     @property
     def line_bytes_max(self) -> int:
         """Most bytes that the next message's line can have; 0 for the first."""
-        ...
+        return 0
 
     def begin(self) -> None:
         """Begin a run: the next message is its first."""
-        ...
 
     def next(self, msg_id: str) -> Line | None:
-        """Return what the next message, which has this id, expects; None for the first."""
-        ...
-
-    def is_refusal(self, error: NatsStreamError) -> bool:
-        """Return True if a message was refused because another one stands before it."""
-        ...
-
-
-class NoChain:
-    """Lets every message be a run of its own; for streams of clusters."""
-
-    line_bytes_max: int = 0
-
-    def begin(self) -> None:
-        """Begin a run."""
-
-    def next(self, msg_id: str) -> Line | None:
-        """Return nothing: every message is the first."""
+        """Return the expectation of the next message, which has this id; None for the first."""
         del msg_id
 
-    def is_refusal(self, error: NatsStreamError) -> bool:
-        """Tell nothing: no message expects anything."""
-        del error
-        return False
 
-
-class MessageIdGuard:
+class MessageIdGuard(NoChain):
     """Expects the id of the message before; for streams that can have no replicas."""
 
     def __init__(self) -> None:
@@ -90,18 +64,11 @@ class MessageIdGuard:
 
     @property
     def line_bytes_max(self) -> int:
-        """Most bytes that the next message's line can have; 0 for the first."""
         return _LINE_BYTES + _UTF8_BYTES_MAX * len(self._last) if self._last else 0
 
     def begin(self) -> None:
-        """Begin a run: the next message is its first."""
         self._last = ""
 
     def next(self, msg_id: str) -> Line | None:
-        """Return what the next message, which has this id, expects; None for the first."""
         last, self._last = self._last, msg_id
         return (HeaderName.EXPECTED_LAST_MSG_ID, last) if last else None
-
-    def is_refusal(self, error: NatsStreamError) -> bool:
-        """Return True if a message was refused because another one stands before it."""
-        return isinstance(error, WrongLastMessageIdError)

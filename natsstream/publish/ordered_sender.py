@@ -13,7 +13,6 @@ sent for a second time before that look: another stream may have the subject by 
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 
 from natsstream._wire.encode import publish_command
@@ -21,16 +20,20 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.errors import (
+    ConnectionLostError,
+    NatsStreamError,
+    WrongLastMessageIdError,
+)
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
 from natsstream.publish.destination import Destination, check_teller, taken_over
-from natsstream.publish.guards import Guard, MessageIdGuard, NoChain, is_unclustered
+from natsstream.publish.guards import MessageIdGuard, NoChain, is_unclustered
 from natsstream.publish.outgoing import add_header
 from natsstream.publish.pipelined_sender import (
     TICK_S,
     WRITE_BYTES,
-    Writer,
+    Sender,
     lost_error,
     overdue_error,
 )
@@ -69,7 +72,7 @@ class _Placed(PendingMessage):
         self.is_first = False
 
 
-class OrderedSender:
+class OrderedSender(Sender):
     """Sends in runs; see the top of the file."""
 
     def __init__(
@@ -80,24 +83,19 @@ class OrderedSender:
         reply_prefix: bytes,
         destination: Destination,
     ) -> None:
+        super().__init__(api, options, window)
         self._client = api.client
-        self._writer = Writer(api)
-        self._window = window
         self._prefix_size = len(reply_prefix)
         self._destination = destination
-        self._looking: asyncio.Task[None] | None = None
         self._next_look = 0.0
         self._is_look_due = False
         # Whether the stream must be looked at before anything is sent for a second time.
         self._is_in_doubt = False
         self._may_use_ids = False
         self._ids = MessageIdGuard()
-        self._guard: Guard = NoChain()
-        self._ack_timeout = options.ack_timeout
-        self._retry_for = options.retry_for or 0.0
+        self._guard = NoChain()
         self._max_pending = options.max_pending
         self._limit_max = 1
-        self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
         self._added = 0
         # All without an ack, in order; and those of them that this run has not sent yet.
@@ -107,15 +105,10 @@ class OrderedSender:
         self._limit = self._limit_max
         self._flying = 0
         self._gained = 0
-        self._is_write_due = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._pause: asyncio.TimerHandle | None = None
-        self._end: NatsStreamError | None = None
         if destination.stream is not None:
             self._seen(destination.stream)
 
     def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
-        """Take a message; its id stands in its block already."""
         if self._end is not None:
             raise self._end.with_traceback(None)  # Else it would grow with each call.
         loop = self._loop
@@ -153,7 +146,7 @@ class OrderedSender:
     def _choose_guard(self, now: float) -> None:
         if self._may_use_ids and now - self._heard_at > _SEEN_FOR_S:
             self._doubt()
-        if self._may_use_ids and not self._flying and isinstance(self._guard, NoChain):
+        if self._may_use_ids and not self._flying and self._guard is not self._ids:
             self._guard = self._ids
             self._guard.begin()
             self._limit_max = self._limit = self._max_pending
@@ -190,9 +183,8 @@ class OrderedSender:
             self._looking = self._loop.create_task(self._look_again())
 
     def write(self) -> None:
-        """Send what may be sent now."""
         self._is_write_due = False
-        if self._pause is not None or not self._writer.is_connected:
+        if self._again is not None or not self._writer.is_connected:
             return
         now = self._loop.time()
         self._choose_guard(now)
@@ -213,6 +205,7 @@ class OrderedSender:
                 continue  # An answer to an earlier copy came late.
             if entry.run and now >= entry.give_up:
                 unsent.popleft()
+                del line[entry.number]
                 self._drop(entry, now)  # The stream may have forgotten the first copy's id.
                 continue
             if entry.run and self._is_in_doubt:
@@ -253,7 +246,6 @@ class OrderedSender:
         return True
 
     def on_acks(self, frames: list[Frame]) -> None:
-        """Settle what is answered; a refusal begins a new run."""
         self._writer.heard()
         self._heard_at = self._loop.time()
         for frame in frames:
@@ -284,7 +276,7 @@ class OrderedSender:
 
     def _refuse(self, entry: _Placed, error: NatsStreamError) -> None:
         """Begin a new run, without the message when it is refused for good."""
-        is_held_back = not entry.is_first and self._ids.is_refusal(error)
+        is_held_back = not entry.is_first and isinstance(error, WrongLastMessageIdError)
         if not is_held_back:
             is_late = self._loop.time() + RETRY_WAIT_S >= entry.give_up
             if is_late or not error.retryable:
@@ -295,11 +287,11 @@ class OrderedSender:
         self._begin_run(error)
 
     def _go_on_later(self) -> None:
-        if self._pause is None:
-            self._pause = self._loop.call_later(RETRY_WAIT_S, self._go_on)
+        if self._again is None:
+            self._again = self._loop.call_later(RETRY_WAIT_S, self._go_on)
 
     def _go_on(self) -> None:
-        self._pause = None
+        self._again = None
         self.write()
 
     def _begin_run(self, error: NatsStreamError) -> None:
@@ -319,21 +311,13 @@ class OrderedSender:
         self._guard.begin()
         self._write_soon()
 
-    def on_connection(self) -> None:
-        """Begin a new run when the connection broke; it is sent when there is another."""
-        if self._writer.is_connected:
-            self.write()
-            return
-        self._writer.take_back()
+    def _resume(self) -> None:
+        self.write()
+
+    def _on_break(self) -> None:
         self._begin_run(lost_error())
-        try:
-            self._writer.check_open()
-        except NatsStreamError as closed:
-            self._fail_all(closed)
-        self._window.wake()
 
     def on_denied(self, event: PermissionDenied) -> None:
-        """Fail the first message of a subject that this user may not publish to."""
         for entry in self._line.values():
             if entry.run == self._run and entry.subject == event.subject:
                 self._refuse(entry, denied_error(event))
@@ -350,6 +334,7 @@ class OrderedSender:
                 if overdue is None and entry.deadline <= now:
                     overdue = entry
             elif now >= self._last_due(entry):
+                del self._line[entry.number]
                 self._drop(entry, now)
         if overdue is not None:
             self._begin_run(overdue_error(overdue.subject, self._ack_timeout))
@@ -361,13 +346,6 @@ class OrderedSender:
             self._tick_by(max(min(dues), now))
         self._window.wake()
 
-    def _drop(self, entry: _Placed, now: float) -> None:
-        """End a message that has waited for its turn for too long."""
-        del self._line[entry.number]
-        waited_s = now - entry.give_up + self._retry_for
-        self._window.fail(entry, overdue_error(entry.subject, waited_s))
-        self._window.wake()
-
     def _tick_by(self, due: float) -> None:
         """See that somebody looks soon after a deadline."""
         if self._timer is not None:
@@ -377,32 +355,16 @@ class OrderedSender:
         self._timer = self._loop.call_at(due + TICK_S, self._tick)
 
     def entries(self) -> list[PendingMessage]:
-        """Return all messages that have not ended."""
         return list(self._line.values())
 
     def _last_due(self, entry: _Placed) -> float:
         """Return until when a message may wait to be sent, for the first time or again."""
         return entry.give_up if entry.run else entry.give_up + self._ack_timeout
 
-    def close(self, error: NatsStreamError) -> None:
-        """Fail all that is left and send nothing more."""
-        for timer in (self._timer, self._pause):
-            if timer is not None:
-                timer.cancel()
-        if self._looking is not None:
-            self._looking.cancel()
-        self._fail_all(error)
-
-    def _fail_all(self, error: NatsStreamError) -> None:
-        """Fail all that is left, and what comes later too."""
-        self._end = error
+    def _forget(self) -> None:
         self._flying = 0
-        self._writer.take_back()
         self._unsent.clear()
-        line, self._line = self._line, {}
-        for entry in line.values():
-            self._window.fail(entry, error)
-        self._window.wake()
+        self._line = {}
 
 
 def _read_token(token: bytes) -> tuple[int, int]:

@@ -9,7 +9,7 @@ and would store the copy beside the first.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from natsstream._wire.encode import publish_command
 from natsstream._wire.parser import Frame
@@ -27,38 +27,6 @@ from natsstream.publish.publisher_options import PublisherOptions
 WRITE_BYTES = 256 << 10
 # A deadline is looked at this late at most, so that many that are close make one look.
 TICK_S = 0.02
-
-
-class Sender(Protocol):
-    """What a publisher asks of the way in which it sends."""
-
-    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
-        """Take a message that fits into the window; raise when no more can be sent."""
-        ...
-
-    def on_acks(self, frames: list[Frame]) -> None:
-        """Take answers."""
-        ...
-
-    def on_connection(self) -> None:
-        """The connection broke, came back or was closed."""
-        ...
-
-    def on_denied(self, event: PermissionDenied) -> None:
-        """The server refuses the oldest message of a subject."""
-        ...
-
-    def write(self) -> None:
-        """Send what waits, if there is a connection."""
-        ...
-
-    def entries(self) -> list[PendingMessage]:
-        """Return all messages that have not ended."""
-        ...
-
-    def close(self, error: NatsStreamError) -> None:
-        """Fail all that is left and send nothing more."""
-        ...
 
 
 class Writer:
@@ -91,10 +59,99 @@ class Writer:
             self._client.take_back(run)
         self._runs.clear()
 
-    def check_open(self) -> None:
-        """Raise when the connection is closed for good."""
-        if self._client.is_closed:
-            raise self._client.closing_error()
+    @property
+    def is_closed(self) -> bool:
+        """True once the connection is closed for good."""
+        return self._client.is_closed
+
+    def closing_error(self) -> NatsStreamError:
+        """Return the error that ended the connection."""
+        return self._client.closing_error()
+
+
+class Sender(ABC):
+    """The part of a publisher that writes messages and pairs them with their acks."""
+
+    def __init__(self, api: Api, options: PublisherOptions, window: AckWindow) -> None:
+        self._writer = Writer(api)
+        self._window = window
+        self._ack_timeout = options.ack_timeout
+        # Without retries a message's first failure is its last.
+        self._retry_for = options.retry_for or 0.0
+        self._loop = asyncio.get_running_loop()
+        self._looking: asyncio.Task[None] | None = None
+        # For deadlines, and for the next attempt.
+        self._timer: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self._is_write_due = False
+        self._end: NatsStreamError | None = None
+
+    @abstractmethod
+    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
+        """Take a message that fits into the window; its id is in its block already."""
+
+    @abstractmethod
+    def write(self) -> None:
+        """Send the waiting messages, if there is a connection."""
+
+    @abstractmethod
+    def on_acks(self, frames: list[Frame]) -> None:
+        """Complete messages with their acks."""
+
+    @abstractmethod
+    def on_denied(self, event: PermissionDenied) -> None:
+        """Fail the oldest message of a subject that the user may not publish to."""
+
+    @abstractmethod
+    def entries(self) -> list[PendingMessage]:
+        """Return all messages that have not ended."""
+
+    def on_connection(self) -> None:
+        """Send again after a reconnect; fail the messages that may not be sent again."""
+        if self._writer.is_connected:
+            self._resume()
+            return
+        self._writer.take_back()
+        self._on_break()
+        if self._writer.is_closed:
+            self._fail_all(self._writer.closing_error())
+        self._window.wake()
+
+    def close(self, error: NatsStreamError) -> None:
+        """Fail all messages that are left, and send nothing more."""
+        for each in (self._timer, self._again, self._looking):
+            if each is not None:
+                each.cancel()
+        self._fail_all(error)
+
+    @abstractmethod
+    def _resume(self) -> None:
+        """Continue after a reconnect."""
+
+    @abstractmethod
+    def _on_break(self) -> None:
+        """Fail or keep the messages in flight: the connection broke."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Drop all messages: they have failed."""
+
+    def _fail_all(self, error: NatsStreamError) -> None:
+        """Fail all messages that are left, and later ones too."""
+        self._end = error
+        self._writer.take_back()
+        entries = self.entries()
+        self._forget()
+        for entry in entries:
+            self._window.fail(entry, error)
+        self._window.wake()
+
+    def _drop(self, entry: PendingMessage, now: float) -> None:
+        """Fail a message that has waited for too long."""
+        self._window.fail(
+            entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
+        )
+        self._window.wake()
 
 
 class _Plain(PendingMessage):
@@ -121,7 +178,7 @@ class _Plain(PendingMessage):
         self.command = command
 
 
-class PipelinedSender:
+class PipelinedSender(Sender):
     """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
 
     def __init__(
@@ -132,15 +189,10 @@ class PipelinedSender:
         reply_prefix: bytes,
         destination: Destination | None,
     ) -> None:
-        self._writer = Writer(api)
-        self._window = window
+        super().__init__(api, options, window)
         self._reply_prefix = reply_prefix
         self._destination = destination
         self._wanted = "" if destination is None else destination.name
-        self._ack_timeout = options.ack_timeout
-        # Without retries a message's first failure is its last.
-        self._retry_for = 0.0 if options.retry_for is None else options.retry_for
-        self._loop = asyncio.get_running_loop()
         self._sent = 0
         self._pending: dict[bytes, _Plain] = {}
         # Commands by reply: not written yet.
@@ -148,19 +200,13 @@ class PipelinedSender:
         self._waiting_bytes = 0
         # Those of them that were written before.
         self._repeated: set[bytes] = set()
-        # Replies of those that are to be sent again when the stream was looked at.
+        # Replies of those to send again once the stream was read.
         self._doubtful: set[bytes] = set()
-        self._looking: asyncio.Task[None] | None = None
         self._breaks = 0
-        self._is_write_due = False
         self._is_held_up = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._again: asyncio.TimerHandle | None = None
         self._refused: list[bytes] = []
-        self._end: NatsStreamError | None = None
 
     def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
-        """Take a message; its id stands in its block already."""
         del msg_id
         if self._end is not None:
             raise self._end.with_traceback(None)  # Else it would grow with each call.
@@ -240,12 +286,9 @@ class PipelinedSender:
             self._waiting_bytes -= len(self._waiting.pop(reply, b""))
             if entry is not None:
                 del self._pending[reply]
-                waited_s = now - entry.give_up + self._retry_for
-                self._window.fail(entry, overdue_error(entry.subject, waited_s))
-                self._window.wake()
+                self._drop(entry, now)
 
     def write(self) -> None:
-        """Send what waits, if there is a connection."""
         self._is_write_due = False
         if not self._waiting or not self._writer.is_connected:
             return
@@ -266,7 +309,6 @@ class PipelinedSender:
             self._repeated.clear()
 
     def on_acks(self, frames: list[Frame]) -> None:
-        """Settle what is answered."""
         self._writer.heard()
         take, read, settle, wanted = self._pending.pop, read_ack, self._window.settle, self._wanted
         for frame in frames:
@@ -283,13 +325,11 @@ class PipelinedSender:
                 settle(entry, ack)
         self._window.wake()
 
-    def on_connection(self) -> None:
-        """Fail what was in flight when the connection broke, or send it again when it is back."""
-        if self._writer.is_connected:
-            self.write()
-            self._look_soon()
-            return
-        self._writer.take_back()
+    def _resume(self) -> None:
+        self.write()
+        self._look_soon()
+
+    def _on_break(self) -> None:
         self._breaks += 1
         for reply in self._repeated:
             if reply in self._waiting:  # Looked at before the break, and not written.
@@ -304,14 +344,8 @@ class PipelinedSender:
             else:
                 del self._pending[reply]
                 self._window.fail(entry, error)
-        try:
-            self._writer.check_open()
-        except NatsStreamError as closed:
-            self._fail_all(closed)
-        self._window.wake()
 
     def on_denied(self, event: PermissionDenied) -> None:
-        """Fail the oldest message of a subject that this user may not publish to."""
         for reply, entry in self._pending.items():
             if event.subject in (entry.subject, reply.decode()):
                 del self._pending[reply]
@@ -320,7 +354,6 @@ class PipelinedSender:
                 return
 
     def entries(self) -> list[PendingMessage]:
-        """Return all messages that have not ended."""
         return list(self._pending.values())
 
     def _may_go_again(self, entry: PendingMessage, error: NatsStreamError) -> bool:
@@ -366,26 +399,10 @@ class PipelinedSender:
             self._timer = self._loop.call_at(due + TICK_S, self._tick)
         self._window.wake()
 
-    def close(self, error: NatsStreamError) -> None:
-        """Fail all that is left and send nothing more."""
-        for timer in (self._timer, self._again):
-            if timer is not None:
-                timer.cancel()
-        if self._looking is not None:
-            self._looking.cancel()
-        self._fail_all(error)
-
-    def _fail_all(self, error: NatsStreamError) -> None:
-        """Fail all that is left, and what comes later too."""
-        self._end = error
-        self._writer.take_back()
-        self._waiting, self._waiting_bytes = {}, 0
+    def _forget(self) -> None:
+        self._pending, self._waiting, self._waiting_bytes = {}, {}, 0
         self._repeated.clear()
         self._doubtful.clear()
-        pending, self._pending = self._pending, {}
-        for entry in pending.values():
-            self._window.fail(entry, error)
-        self._window.wake()
 
 
 def lost_error() -> ConnectionLostError:
