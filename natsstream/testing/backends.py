@@ -38,6 +38,11 @@ class NatsNode(Protocol):
         ...
 
     @property
+    def is_paused(self) -> bool:
+        """Whether the server is paused."""
+        ...
+
+    @property
     def port(self) -> int:
         """Port for clients."""
         ...

@@ -40,8 +40,7 @@ def find_nats_server(binary: Path | None = None) -> Path:
     """
     if binary is not None:
         if not is_program(binary):
-            message = f"{binary} is not an executable file"
-            raise ServerStartError(message, hint=INSTALL_HINT)
+            raise ServerStartError(f"{binary} is not an executable file", hint=INSTALL_HINT)
         return binary.resolve()
     for candidate in _candidates():
         if is_program(candidate):

@@ -196,8 +196,7 @@ class NatsCluster(Members[ClusterNode]):
             UsageError: The cluster is not running, or the node is not one of it.
         """
         if mode not in {"cut", "stall"}:
-            message = f"{mode!r} is not a way to isolate a node"
-            raise UsageError(message, hint="one of cut, stall")
+            raise UsageError(f"{mode!r} is not a way to isolate a node", hint="one of cut, stall")
         others = [other for other in self.servers if other is not self._member(node)]
         links = [self.link(node, other) for other in others] if peers else []
         if clients:
@@ -229,8 +228,7 @@ class NatsCluster(Members[ClusterNode]):
             (one, other), key=lambda node: self.servers.index(self._member(node))
         )
         if first is second:
-            message = f"{first.name} has no link to itself"
-            raise UsageError(message, hint="pass two nodes")
+            raise UsageError(f"{first.name} has no link to itself", hint="pass two nodes")
         return first.route_proxies[second.name]
 
     def _url_of(self, node: ClusterNode) -> str:

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, cast
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
-from natsstream.testing.hiding import without_secrets
+from natsstream.testing.logs import without_secrets
 from natsstream.testing.monitoring import fetch_page
-from natsstream.testing.ports import HOST, reserve_port, says_info
+from natsstream.testing.ports import HOST, PortReservation, check_port, says_info
 from natsstream.testing.processes import poll_until
 
 try:
@@ -112,8 +112,7 @@ class NatsContainer(DockerContainer):
         if image is not None and version is not None:
             message = f"both image={image!r} and version={version!r} are given"
             raise UsageError(message, hint="the image decides which version it has: leave one out")
-        if port is not None and not 0 < port < 65536:
-            raise UsageError(f"port {port} is not between 1 and 65535", hint="leave port out")
+        check_port(port, hint="leave port out")
         if max_payload_bytes is not None and max_payload_bytes <= 0:
             message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
             raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
@@ -136,7 +135,7 @@ class NatsContainer(DockerContainer):
         self._wanted_port = port
         self._port: int | None = port
         self._is_local = True
-        self._reservation: socket.socket | None = None
+        self._reservation = PortReservation()
         self._last_log = ""
         self._at_exit = AtExit(self.stop)
 
@@ -231,7 +230,7 @@ class NatsContainer(DockerContainer):
                 if is_new:
                     self._create()
                 else:
-                    self._release_port()
+                    self._reservation.release()
                     self.get_wrapped_container().start()
                 self._wait_until_ready(deadline_s)
         except BaseException:
@@ -269,7 +268,7 @@ class NatsContainer(DockerContainer):
                     self.get_wrapped_container().stop(timeout=round(deadline_s))
                 self._keep_port()
             return
-        self._release_port()
+        self._reservation.release()
         self._at_exit.disarm()
         if self._container is not None:
             self._last_log = self.log_tail(LOG_LINES_MAX)
@@ -426,13 +425,8 @@ class NatsContainer(DockerContainer):
 
     def _keep_port(self) -> None:
         """Keep the port from being given to others while the server is down."""
-        if self._is_local and self._port is not None and self._reservation is None:
-            self._reservation = reserve_port(self._port)
-
-    def _release_port(self) -> None:
-        if self._reservation is not None:
-            self._reservation.close()
-            self._reservation = None
+        if self._is_local and self._port is not None:
+            self._reservation.keep(self._port)
 
 
 def _free_port() -> int:

@@ -53,8 +53,7 @@ class Freezer:
                 message = f"{name} is {seconds}, it must be positive"
                 raise UsageError(message, hint="for a lasting pause use pause() and resume()")
         if not 1 <= count <= PULSES_MAX:
-            message = f"count is {count}, it must be between 1 and {PULSES_MAX}"
-            raise UsageError(message)
+            raise UsageError(f"count is {count}, it must be between 1 and {PULSES_MAX}")
         self._process = process
         self._paused_s = paused_s
         self._running_s = running_s

@@ -157,8 +157,7 @@ def build_image(client: DockerClient, name: str, binary: Path) -> None:
         context = _build_context(content)
         client.images.build(fileobj=context, custom_context=True, tag=name, rm=True, forcerm=True)
     except (DockerException, RequestException, OSError) as error:
-        message = f"image {name} cannot be built: {error}"
-        raise ServerStartError(message, hint=_HINT) from error
+        raise ServerStartError(f"image {name} cannot be built: {error}", hint=_HINT) from error
     _log.info("built image %s from %s", name, binary)
 
 

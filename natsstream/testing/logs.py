@@ -1,12 +1,19 @@
-"""The log file of a server: its end, as much as a test report takes."""
+"""The log of a server for test reports: its end, without secrets."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 # Some 2,000 lines: enough for a test report, and never the whole log of a long run.
 LOG_TAIL_BYTES_MAX = 256 * 1024
+# Words of nats-server's configuration that have a secret behind them.
+_SECRET = re.compile(
+    r"""(?:pass(?:word|phrase)?|token|seed|nkey|secret|jwt)["']?[\s:=]*["']?([^\s"',}\])]{4,})""",
+    re.IGNORECASE,
+)
+_HIDDEN = "(hidden)"
 
 
 def tail_of(path: Path, *, from_offset: int = 0) -> str:
@@ -18,3 +25,15 @@ def tail_of(path: Path, *, from_offset: int = 0) -> str:
             return log.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def without_secrets(log: str, config: str) -> str:
+    """Return lines of a log without what stands behind a password, token or seed in a config.
+
+    nats-server takes what begins with "$" and has no quotes, as a bcrypt hash may, for a variable,
+    and repeats it when there is none.
+    """
+    found = {match[1].lstrip("$") for match in _SECRET.finditer(config)}
+    for value in sorted(filter(None, found), key=len, reverse=True):
+        log = log.replace(value, _HIDDEN)
+    return log

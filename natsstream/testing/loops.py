@@ -48,8 +48,7 @@ class LoopThread:
             NatsStreamError: The thread does not run.
         """
         if self._loop is None:
-            message = f"the thread {self._name} is not running"
-            raise NatsStreamError(message)
+            raise NatsStreamError(f"the thread {self._name} is not running")
         return self._loop
 
     def start(self) -> None:
@@ -103,7 +102,6 @@ class LoopThread:
             loop.call_soon_threadsafe(loop.stop)
         thread.join(CALL_WAIT_S)
         if thread.is_alive():
-            message = f"the thread {self._name} does not end within {CALL_WAIT_S} s"
-            raise NatsStreamError(message)
+            raise NatsStreamError(f"the thread {self._name} does not end within {CALL_WAIT_S} s")
         self._loop = self._thread = None
         loop.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from natsstream.errors import UsageError
 from natsstream.testing.binary import ServerStartError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from natsstream.testing.backends import NatsNode
     from natsstream.testing.monitoring import Health
 
 NODES_MAX = 7
@@ -28,24 +29,7 @@ NODES_MAX = 7
 ASK_AGAIN_S = 0.05
 
 
-class Member(Protocol):
-    """A node, as a cluster needs it."""
-
-    name: str
-
-    @property
-    def is_running(self) -> bool: ...
-
-    @property
-    def is_paused(self) -> bool: ...
-
-    @property
-    def monitor_url(self) -> str: ...
-
-    def log_tail(self, n_lines: int = 50) -> str: ...
-
-
-Node = TypeVar("Node", bound=Member)
+Node = TypeVar("Node", bound="NatsNode")
 T = TypeVar("T")
 
 
@@ -227,7 +211,7 @@ def node_names(size: int, *, single: str) -> list[str]:
     return [f"n{number}" for number in range(1, size + 1)]
 
 
-def _answer_of(node: Member, question: Callable[[str], T | None]) -> T | None:
+def _answer_of(node: NatsNode, question: Callable[[str], T | None]) -> T | None:
     # It may end at any moment, and then has no address.
     with contextlib.suppress(UsageError):
         return question(node.monitor_url)

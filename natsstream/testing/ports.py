@@ -10,6 +10,8 @@ import json
 import socket
 from typing import TYPE_CHECKING, cast
 
+from natsstream.errors import UsageError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -36,6 +38,35 @@ def says_info(port: int, host: str = HOST) -> bool:
         with probe, probe.makefile("rb") as greeting:
             return greeting.read(5) == b"INFO "
     return False
+
+
+def check_port(port: int | None, *, hint: str) -> int | None:
+    """Return a port, or None.
+
+    Raises:
+        UsageError: The port is not between 1 and 65535.
+    """
+    if port is not None and not 0 < port < 65536:
+        raise UsageError(f"port {port} is not between 1 and 65535", hint=hint)
+    return port
+
+
+class PortReservation:
+    """Keeps the port of a server from other programs while the server is down."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+
+    def keep(self, port: int) -> None:
+        """Reserve a port, if none is reserved."""
+        if self._socket is None:
+            self._socket = reserve_port(port)
+
+    def release(self) -> None:
+        """Give the port back."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
 
 def reserve_port(port: int) -> socket.socket | None:

@@ -11,7 +11,7 @@ from natsstream.errors import UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.loops import LoopThread
 from natsstream.testing.pipes import HELD_BYTES_MAX, RESET_ON_CLOSE, Connection, Faults
-from natsstream.testing.ports import HOST
+from natsstream.testing.ports import HOST, check_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,7 @@ CONNECTIONS_MAX = 256
 LISTEN_BACKLOG = 128
 # When the process has no descriptors left, accepting is tried again after this time.
 ACCEPT_PAUSE_S = 0.5
+_PORT_HINT = "pass the port that the server listens on"
 
 
 class FaultProxy:
@@ -62,7 +63,7 @@ class FaultProxy:
         Raises:
             UsageError: The port is not between 1 and 65535.
         """
-        self._target_port = _checked_port(target_port)
+        self._target_port = check_port(target_port, hint=_PORT_HINT)
         self._thread = loop_thread if loop_thread is not None else LoopThread("natsstream-proxy")
         self._owns_thread = loop_thread is None
         self._to_server = Faults()
@@ -96,7 +97,7 @@ class FaultProxy:
 
     @target_port.setter
     def target_port(self, port: int | None) -> None:
-        checked = _checked_port(port)
+        checked = check_port(port, hint=_PORT_HINT)
 
         def change() -> None:
             self._target_port = checked
@@ -390,13 +391,6 @@ class FaultProxy:
     def _stop_at_exit(self) -> None:
         with contextlib.suppress(OSError):
             self.stop()
-
-
-def _checked_port(port: int | None) -> int | None:
-    if port is not None and not 0 < port < 65536:
-        message = f"port {port} is not between 1 and 65535"
-        raise UsageError(message, hint="pass the port that the server listens on")
-    return port
 
 
 def _bound_socket(port: int) -> socket.socket:

@@ -27,14 +27,18 @@ from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
 from natsstream.testing.freezer import Freezer
-from natsstream.testing.hiding import without_secrets
-from natsstream.testing.logs import tail_of
-from natsstream.testing.ports import HOST, read_ports, reserve_port, says_info
+from natsstream.testing.logs import tail_of, without_secrets
+from natsstream.testing.ports import (
+    HOST,
+    PortReservation,
+    check_port,
+    read_ports,
+    says_info,
+)
 from natsstream.testing.processes import POLL_S, is_frozen, poll_until
 from natsstream.testing.store_lock import end_orphan, lock_folder, write_private
 
 if TYPE_CHECKING:
-    import socket
     from typing import Self
 
 __all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
@@ -87,9 +91,7 @@ class NatsServer:
         Raises:
             UsageError: A value that cannot work.
         """
-        if port is not None and not 0 < port < 65536:
-            message = f"port {port} is not between 1 and 65535"
-            raise UsageError(message, hint="leave port out: nats-server then chooses a free one")
+        check_port(port, hint="leave port out: nats-server then chooses a free one")
         if max_payload_bytes is not None and max_payload_bytes <= 0:
             message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
             raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
@@ -109,7 +111,7 @@ class NatsServer:
         self._process: subprocess.Popen[bytes] | None = None
         self._at_exit = AtExit(self.stop)
         self._listeners: dict[str, list[str]] = {}
-        self._reservation: socket.socket | None = None
+        self._reservation = PortReservation()
 
     def __repr__(self) -> str:
         state = f"pid {self.pid}" if self.is_running else "not running"
@@ -256,8 +258,8 @@ class NatsServer:
             raise NatsStreamError(message, hint="its disk may hang: see dmesg") from error
         self._process = None
         port = self._port_to_take()
-        if port is not None and self._reservation is None:
-            self._reservation = reserve_port(port)
+        if port is not None:
+            self._reservation.keep(port)
 
     def pause(self) -> None:
         """Freeze the server: its connections stay open and nothing answers.
@@ -271,8 +273,7 @@ class NatsServer:
         process = self._running()
         process.send_signal(signal.SIGSTOP)
         if not poll_until(lambda: is_frozen(process.pid), KILL_WAIT_S):
-            message = f"nats-server with pid {process.pid} does not stop after SIGSTOP"
-            raise NatsStreamError(message)
+            raise NatsStreamError(f"nats-server with pid {process.pid} does not stop after SIGSTOP")
 
     def resume(self) -> None:
         """Let a paused server go on; does nothing on one that is not paused.
@@ -365,7 +366,7 @@ class NatsServer:
             command += ["-js", "-sd", str(folder)]
         log_path = self._log_path(folder)
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        self._release_port()
+        self._reservation.release()
         if self._log_file is None and log_path.is_symlink():
             log_path.unlink()  # The user's own file may be one, in our folder it is another's.
         with log_path.open("ab") as log:
@@ -440,7 +441,7 @@ class NatsServer:
 
     def _let_go(self) -> None:
         """Give up folder, claim and reservation; the next start begins anew."""
-        self._release_port()
+        self._reservation.release()
         self._at_exit.disarm()
         folder, self._folder = self._folder, None
         if folder is not None:
@@ -459,8 +460,3 @@ class NatsServer:
         if self._folder is None:
             return self._last_log
         return tail_of(self._log_path(self._folder), from_offset=from_offset)
-
-    def _release_port(self) -> None:
-        if self._reservation is not None:
-            self._reservation.close()
-            self._reservation = None
