@@ -151,8 +151,8 @@ class Portal:
             )
 
     def _open_loop(self) -> asyncio.AbstractEventLoop:
-        # What is put on the loop under the lock comes before the end of `_live`, and so it is
-        # cancelled at the latest when `asyncio.run` leaves: nobody waits for ever.
+        # Tasks put on the loop under the lock come before the end of `_live`, so `asyncio.run`
+        # cancels them at the latest: no caller waits for ever.
         if self._is_stopped or self._main is None:
             raise closed_error()
         return self._main.get_loop()

@@ -97,8 +97,8 @@ class Core:
             queue: Queue group: each message goes to one member of it.
             max_pending: Messages that may wait to be read.
             max_pending_bytes: Bytes that they may have; one message may be larger.
-            on_slow: What happens to messages beyond that: they are dropped, and "raise" tells it
-                by an error once those before them are read, "drop" only counts them.
+            on_slow: Messages beyond that are dropped: "raise" raises an error once those before are
+                read, "drop" only counts them.
 
         Raises:
             SubjectError: The subject is not legal.

@@ -1,7 +1,7 @@
 """Listening to a subject of plain NATS.
 
-Law: core NATS delivers at most once. What a reader is too slow for is counted and told, never
-dropped in silence; memory has a limit.
+Law: core NATS delivers at most once. Messages that a slow reader loses are counted, and raised as
+an error unless the caller wants none. Memory has a limit.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ class NatsCluster(Members[ClusterNode]):
             deadline_s: Seconds until the cluster is ready. Ending orphans comes before that.
 
         Raises:
-            ServerStartError: A node does not start, or the cluster is not ready in time. What the
-                call made is removed again.
+            ServerStartError: A node does not start, or the cluster is not ready in time. On
+                failure nothing is left behind.
 
         Cost: on two cores some 0.4 s for three new nodes; 4 to 9 s more when the first vote is
         split, as on a busy machine, and always on a store that had a leader before.

@@ -105,8 +105,8 @@ class NatsClusterContainer(Members[NatsContainer]):
             deadline_s: Seconds until the cluster is ready. Finding the image comes before that.
 
         Raises:
-            ServerStartError: A node does not start, or the cluster is not ready in time. What the
-                call made is removed again.
+            ServerStartError: A node does not start, or the cluster is not ready in time. On
+                failure nothing is left behind.
         """
         is_new = self._network is None
         try:

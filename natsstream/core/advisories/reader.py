@@ -1,8 +1,8 @@
 """A reader of advisories: `async with js.advisories() as events: async for event in events`.
 
-Law: advisories are plain NATS, which delivers at most once. What is dropped because the reader is
-slow is counted and raised; what a lost connection has cost nobody knows, and that is told as an
-event of its own.
+Law: advisories are plain NATS, which delivers at most once. Advisories
+dropped by a slow reader are counted and raised. A disconnect may lose others, and gives an event of
+its own.
 """
 
 from __future__ import annotations

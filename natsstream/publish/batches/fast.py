@@ -151,7 +151,7 @@ class FastIngest:
 
         Raises:
             ConfigError: The ingest is not open, or an argument has no legal value; nothing was
-                sent, and the ingest goes on. So with all errors of the call itself.
+                sent, and the ingest stays open, as after all errors of the call itself.
             WrongStreamError: Another stream captures the subject; nothing was sent.
             BatchBrokenError: The batch ended before its time, by a gap, a refusal or a server that
                 does not know it any more; this message was not sent. Its cause says why, `report`

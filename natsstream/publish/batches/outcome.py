@@ -1,9 +1,9 @@
 """The outcome of an atomic batch whose commit was not answered.
 
-Law: "not stored" is said only when the batch cannot be stored later either, and nothing was
-removed from where it would stand.
+Law: the outcome is "not stored" only if the batch cannot be stored later either, and nothing was
+removed where it would be.
 
-What is found is stored, whoever else was asked. Otherwise:
+A batch that is found is stored. Otherwise:
 
 1. The server forgets the batch: a message with a wrong number leaves a gap in it. A commit that
    comes later finds no batch; one that came earlier was handled before this answer. On a stream
