@@ -18,8 +18,7 @@ from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.request_timer import RequestTimer
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
 from natsstream._wire.subscriptions import DeniedSink, Subscription, Subscriptions
-from natsstream._wire.unsent import unsent_bytes
-from natsstream._wire.watchdog import Watchdog
+from natsstream._wire.watchdog import Watchdog, unsent_bytes
 from natsstream._wire.writer import SocketWriter
 from natsstream.errors import (
     AuthenticationError,

@@ -190,7 +190,7 @@ class AtomicBatch:
 
     @property
     def batch_id(self) -> str:
-        """What its messages carry as `Nats-Batch-Id`."""
+        """The `Nats-Batch-Id` of its messages."""
 
     @property
     def count(self) -> int:
@@ -210,7 +210,7 @@ class AtomicBatch:
         rollup: Rollup | None = None,
         schedule: Schedule | None = None,
     ) -> int:
-        """Put a message into the batch; the arguments are those of `JetStream.publish`."""
+        """Add a message to the batch, with the arguments of `JetStream.publish`."""
 
     def commit(
         self,
@@ -231,7 +231,7 @@ class AtomicBatch:
         """Return the batch's ack if it is stored, and None if it is not and never will be."""
 
     def abandon(self) -> None:
-        """Give the batch up: nothing of it is stored. Giving up twice is fine."""
+        """Abandon the batch: nothing of it is stored. Abandoning twice is fine."""
 
 class BucketListing:
     """The status of each bucket, for `for`; made by `js.kv.list`."""
@@ -732,7 +732,7 @@ class CoreSubscription:
 
     @property
     def subject(self) -> str:
-        """What is listened to."""
+        """The subject, wildcards included."""
 
     @property
     def dropped(self) -> int:
@@ -1029,7 +1029,7 @@ class FastIngest:
 
     @property
     def report(self) -> IngestReport:
-        """What is known now of the messages; while the ingest is open, some are under way."""
+        """The state of the messages; while the ingest is open, some are in flight."""
 
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -1755,11 +1755,11 @@ class Publisher:
 
     @property
     def pending_count(self) -> int:
-        """Messages whose ack is under way."""
+        """Messages whose ack is in flight."""
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of the messages whose ack is under way."""
+        """Bytes of the messages whose ack is in flight."""
 
     def __enter__(self) -> Self: ...
     def __exit__(

@@ -9,14 +9,21 @@ three under a run of such messages.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams, stream_info
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, NatsStreamError
 from natsstream.publish.outgoing import Prepared
 from natsstream.publish.pub_ack import no_stream
-from natsstream.publish.retrying import insist
+
+T = TypeVar("T")
+
+_WAIT_S = 0.25
 
 
 async def check_with_stream(
@@ -26,19 +33,19 @@ async def check_with_stream(
     stream: StreamInfo | None = None,
     timeout: float | None = None,
 ) -> StreamInfo | None:
-    """Refuse a message that the servers or its stream would not take as it is meant.
+    """Refuse a message that the servers or its stream would not store as meant.
 
     Args:
         api: The connection.
         message: The message, by `outgoing.prepare`.
-        stream: The stream that it goes to, where it is known; its replicas are asked for anew.
-        timeout: Seconds for each question; None is `request_timeout`.
+        stream: Its stream, if known; its replicas are read again.
+        timeout: Seconds for each request; None is `request_timeout`.
 
     Returns:
         The stream, if it was read.
 
     Raises:
-        UnsupportedServerError: The servers lack something that it asks for.
+        UnsupportedServerError: The servers lack a feature of the message.
         ConfigError: It expects a last message id, and the stream has replicas.
         NoRespondersError: It expects a last message id, and no stream captures the subject.
 
@@ -94,3 +101,24 @@ async def find_stream(api: Api, subject: str, *, timeout: float | None = None) -
     if not names:
         raise no_stream(subject)
     return names[0]
+
+
+async def insist(ask: Callable[[], Awaitable[T]], for_s: float) -> T:
+    """Return an answer; repeat retryable errors for a while.
+
+    Args:
+        ask: One attempt, with a deadline of its own.
+        for_s: Seconds after which there is no further attempt.
+
+    Raises:
+        NatsStreamError: The error of the last attempt.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + for_s
+    while True:
+        try:
+            return await ask()
+        except NatsStreamError as error:
+            if not error.retryable or loop.time() + _WAIT_S >= deadline:
+                raise
+        await asyncio.sleep(_WAIT_S)

@@ -12,7 +12,7 @@ from natsstream._wire.encode import publish_start
 from natsstream._wire.headers import HeaderValues
 from natsstream.api.requests import Api
 from natsstream.errors import ConfigError, PayloadTooLargeError
-from natsstream.publish.admission import check_with_stream
+from natsstream.publish.admission import check_with_stream, insist
 from natsstream.publish.destination import Destination
 from natsstream.publish.guards import is_unclustered
 from natsstream.publish.outgoing import (
@@ -23,7 +23,6 @@ from natsstream.publish.outgoing import (
     given_msg_id,
     message_headers,
 )
-from natsstream.publish.retrying import insist
 from natsstream.publish.schedule import Schedule, Ttl
 
 _SUBJECTS_MAX = 1_024

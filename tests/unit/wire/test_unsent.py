@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from natsstream._wire.unsent import unsent_bytes
+from natsstream._wire.watchdog import unsent_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
