@@ -14,7 +14,17 @@ import natsstream
 from natsstream import errors
 
 # Each is a file of its own, so that its source and `help` read like a reference page.
-ONE_CLASS_ONE_FILE = (natsstream.Stream, natsstream.Consumer)
+ONE_CLASS_ONE_FILE = (
+    natsstream.CachedKeyValue,
+    natsstream.Consumer,
+    natsstream.Election,
+    natsstream.KeyValue,
+    natsstream.Lock,
+    natsstream.ObjectStore,
+    natsstream.Publisher,
+    natsstream.Stream,
+    natsstream.Watch,
+)
 
 TREE_LINE = re.compile(r"(?P<indent>[│├└─ ]*)(?P<name>[A-Z]\w+Error)(?P<notes>.*)")
 INDENT_COLUMNS = 4

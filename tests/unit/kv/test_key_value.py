@@ -1,21 +1,13 @@
-"""KeyValue is one class: its methods bear its name, and its types follow the format."""
+"""The types of a bucket follow its format."""
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, assert_type
 
 import natsstream as ns
 
 if TYPE_CHECKING:
     from natsstream import blocking
-
-
-def test_each_method_bears_the_name_of_its_class() -> None:
-    for kind in (ns.KeyValue, ns.Watch, ns.CachedKeyValue, ns.Lock, ns.Election):
-        for name, member in inspect.getmembers_static(kind):
-            if inspect.isfunction(member) and not name.startswith("_"):
-                assert member.__qualname__ == f"{kind.__name__}.{name}"
 
 
 class Order:
