@@ -1,4 +1,4 @@
-"""The types of a bucket follow its format."""
+"""The types that a checker infers for buckets; `scripts/check` reads this file, nothing runs it."""
 
 from __future__ import annotations
 
