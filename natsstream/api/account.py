@@ -1,6 +1,6 @@
-"""What JetStream says of an account: what it may use, what it uses, and which API it speaks.
+"""The info of an account: limits, usage and API level.
 
-Law: the answer is kept whole in `raw`; typed fields are read from it, nothing is dropped.
+Law: `raw` keeps the whole answer; typed fields are read from it, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNSIGNED_NONE = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class AccountLimits:
-    """What an account may use; -1 is no limit.
+    """The limits of an account; -1 is no limit.
 
     Attributes:
         max_memory: Bytes of all memory streams.
@@ -32,7 +32,7 @@ class AccountLimits:
         max_ack_pending: Unacknowledged messages of one consumer.
         memory_max_stream_bytes: Bytes of one memory stream.
         storage_max_stream_bytes: Bytes of one file stream.
-        max_bytes_required: Whether each stream must have `max_bytes`.
+        max_bytes_required: True if each stream must have `max_bytes`.
     """
 
     max_memory: int = -1
@@ -46,7 +46,7 @@ class AccountLimits:
 
     @classmethod
     def from_json(cls, body: Fields) -> AccountLimits:
-        """Return the limits that a server sent; what it leaves out has none."""
+        """Return the limits that a server sent; a field that it leaves out has no limit."""
         return cls(
             *(body.integer(field.name, -1) for field in fields(cls)[:-1]),
             max_bytes_required=body.flag("max_bytes_required"),
@@ -55,7 +55,7 @@ class AccountLimits:
 
 @dataclass(frozen=True, slots=True)
 class AccountUsage:
-    """What an account uses, and what it may use.
+    """The usage of an account, and its limits.
 
     Attributes:
         memory: Bytes that memory streams hold.
@@ -64,7 +64,7 @@ class AccountUsage:
         reserved_storage: Bytes that file streams have reserved by `max_bytes`.
         streams: Streams.
         consumers: Consumers.
-        limits: What it may use.
+        limits: Its limits.
     """
 
     memory: int
@@ -90,17 +90,16 @@ class AccountInfo:
     """An account at one moment; made by `js.account()`.
 
     Attributes:
-        usage: What it uses in all, and its limits; where there are tiers, these have the limits,
-            and the ones here are 0.
-        tiers: The same for each kind of stream that has limits of its own, such as `R3`; empty for
-            an account that has one set of limits.
+        usage: Its usage in all, and its limits. An account with tiers has its limits there, and 0
+            here.
+        tiers: Usage and limits of each tier, such as `R3`; empty for an account without tiers.
         domain: JetStream's domain; empty for none.
-        api_level: What JetStream can do (ADR-44): 0 before nats-server 2.11; None where the server
-            tells no number.
+        api_level: JetStream's API level (ADR-44): 0 before nats-server 2.11; None if the server
+            sends no number.
         api_requests: Requests that JetStream answered for this account.
-        api_errors: Those of them that it refused.
+        api_errors: Requests among them that it refused.
         raw: The server's whole answer.
-        api_inflight: Requests that are being answered, where the server tells it; else 0.
+        api_inflight: Requests in flight; 0 if unknown.
     """
 
     usage: AccountUsage
@@ -117,7 +116,7 @@ class AccountInfo:
         """Return the account that a server sent.
 
         Raises:
-            ProtocolError: It is no account.
+            ProtocolError: The answer is not the info of an account.
         """
         body = Fields.of(body, "the info of an account")
         api, tiers = body.part("api", {}), body.parts_by_name("tiers")

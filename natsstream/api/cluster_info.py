@@ -1,6 +1,6 @@
-"""What a server says of the servers that hold a stream, and of the streams that it copies from.
+"""The cluster, mirror and sources of a stream, as a server reports them.
 
-Law: what a server leaves out reads as nothing said, not as a fault.
+Law: a field that the server leaves out reads as unknown and raises nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class ReplicaInfo:
     Attributes:
         name: The server's name.
         peer: Its short name in the group, as `remove_peer` takes it as well.
-        is_current: Whether it has all that the leader has.
-        is_offline: Whether the leader takes it for dead.
-        lag: Operations that it is behind; 0 for none.
-        active_s: Seconds since the leader heard of it.
+        is_current: True if it has everything that the leader has.
+        is_offline: True if the leader considers it offline.
+        lag: Operations by which it is behind the leader.
+        active_s: Seconds since the leader last heard from it.
     """
 
     name: str
@@ -39,10 +39,10 @@ class ClusterInfo:
 
     Attributes:
         name: The cluster; empty for a single server.
-        leader: The server that leads; empty while there is none.
-        leader_since_ns: Unix nanoseconds since when; 0 where the server does not tell.
+        leader: The leader's name; empty while there is none.
+        leader_since_ns: Unix nanoseconds of its election; 0 if unknown.
         raft_group: The group's name in the servers' logs; empty for one replica.
-        replicas: The servers that follow; empty for one replica.
+        replicas: The followers; empty for one replica.
     """
 
     name: str
@@ -53,10 +53,10 @@ class ClusterInfo:
 
     @classmethod
     def from_json(cls, fields: Fields) -> ClusterInfo:
-        """Return what a server sent.
+        """Return the cluster that a server sent.
 
         Raises:
-            ProtocolError: It tells of no cluster.
+            ProtocolError: The answer does not describe a cluster.
         """
         return cls(
             fields.text("name", ""),
@@ -69,16 +69,16 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """How far a mirror or a source is.
+    """The progress of a mirror or a source.
 
     Attributes:
-        name: The stream that is copied from.
-        lag: Messages there that are not here yet, as of the last one that came.
-        active_s: Seconds since something was heard of it; None for never.
+        name: The origin stream.
+        lag: Messages of the origin not copied yet, as of the last copy.
+        active_s: Seconds since the origin was last heard from; None for never.
         filter: Subjects that are copied; empty for all.
         transforms: Subject mappings.
-        external: The way to another account or domain; None for the own one.
-        error: Why it does not go on, in the server's words; empty for nothing known.
+        external: The route to another account or domain; None for its own.
+        error: The server's reason why copying stopped; empty if none is known.
     """
 
     name: str
@@ -91,10 +91,10 @@ class SourceInfo:
 
     @classmethod
     def from_json(cls, fields: Fields) -> SourceInfo:
-        """Return what a server sent.
+        """Return the source that a server sent.
 
         Raises:
-            ProtocolError: It tells of no source.
+            ProtocolError: The answer does not describe a source.
         """
         active_s = fields.seconds("active", -1)
         external = fields.part_or_none("external")
@@ -115,7 +115,7 @@ class Alternate:
 
     Attributes:
         name: Its name.
-        cluster: Where it stands; the nearest comes first.
+        cluster: The cluster that holds it; the nearest comes first.
         domain: Its JetStream domain; empty for none.
     """
 
@@ -125,10 +125,10 @@ class Alternate:
 
     @classmethod
     def from_json(cls, fields: Fields) -> Alternate:
-        """Return what a server sent.
+        """Return the stream that a server sent.
 
         Raises:
-            ProtocolError: It tells of no stream.
+            ProtocolError: The answer does not describe a stream.
         """
         return cls(fields.text("name", ""), fields.text("cluster", ""), fields.text("domain", ""))
 

@@ -1,9 +1,9 @@
-"""Makes, changes and reads consumers by their configuration.
+"""Creates, updates and plans consumers by their configuration.
 
-Law: creating never changes a consumer that is there, and changing never makes one: the server is
-told which is meant. An update sends back every field that the server has, also those that we do not
-know, with only the caller's changes in them. What the server says that it took is compared with
-what was sent. Source: ADR-31 of the API's `action`, nats.go jetstream/consumer.go upsertConsumer.
+Law: a create never changes an existing consumer, and an update never creates one: each request
+names its action. An update sends back every field that the server has, known here or not, with only
+the caller's changes. The configuration in the answer is compared with the one that was sent.
+Source: ADR-31 of the API's `action`, nats.go jetstream/consumer.go upsertConsumer.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from natsstream.errors import (
 )
 from natsstream.units import time_to_ns
 
-# What the server would do by itself; without it a consumer forgets what was not handled.
+# The default; without acks a consumer never redelivers.
 _ACK_POLICY = "explicit"
-# Servers take it without a word, and the consumer is gone when nobody reads it for a while.
+# Servers accept it silently, and delete the consumer once it is idle for a while.
 _NOT_OURS_TO_CHANGE = ("durable", "deliver_subject")
 
 
 async def create_consumer(
     api: Api, stream: str, config: ConsumerConfig
 ) -> tuple[ConsumerInfo, ConfigChange]:
-    """Create a consumer; one that has exactly this configuration already is returned.
+    """Create a consumer, or return the existing one with exactly this configuration.
 
     Raises:
         ConfigError: Fields do not go together; nothing was sent.
         ConsumerExistsError: A consumer of this name has another configuration; `differences` says
             in which fields.
         StreamNotFoundError: The stream does not exist.
-        InvalidConfigError: The server refuses a field, or took it as something else.
-        UnsupportedServerError: The server lacks a field. Where this was known nothing was sent.
-        TransportError: There was no answer; whether it was made is not known.
+        InvalidConfigError: The server refused a field, or stored another value.
+        UnsupportedServerError: The server lacks a field. If this was known, nothing was sent.
+        TransportError: There was no answer; the consumer may exist.
 
-    Cost: one round trip, on a cluster with an election.
+    Cost: one round trip; a cluster also holds an election.
     """
     if config.name is None:
         config = replace(config, name=secrets.token_hex(8), durable=False)
@@ -73,7 +73,7 @@ async def create_consumer(
     rules.check_whole(_values(config))
     body = without_unsaid(CONSUMER_FIELDS, config.to_json())
     if config.metadata is not None:
-        # Where the configuration comes from another server: this one has its own level.
+        # The configuration may come from another server; this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(CONSUMER_FIELDS, body))
     try:
@@ -86,19 +86,19 @@ async def create_consumer(
 async def update_consumer(
     api: Api, stream: str, config: ConsumerConfig
 ) -> tuple[ConsumerInfo, ConfigChange]:
-    """Change the fields that are given and leave all others as the server has them.
+    """Change the given fields and leave all others as the server has them.
 
     Returns:
-        The consumer, and what was changed; nothing is sent where nothing differs.
+        The consumer, and the change; if nothing differs, nothing is sent.
 
     Raises:
-        ConfigError: There is no name, or fields do not go together; nothing was sent.
-        ConsumerNotFoundError: It does not exist.
-        InvalidConfigError: The server refuses a change, or took it as something else.
+        ConfigError: The name is missing, or fields do not go together; nothing was sent.
+        ConsumerNotFoundError: The consumer does not exist.
+        InvalidConfigError: The server refused a change, or stored another value.
         UnsupportedServerError: The server lacks a field; see `create_consumer`.
-        TransportError: There was no answer; whether it was changed is not known.
+        TransportError: There was no answer; the change may be made.
 
-    Cost: two round trips, or one; a third when `pause_until` differs.
+    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs.
     """
     return await _overlay(api, await consumer_info(api, stream, _name_of(config)), config)
 
@@ -109,12 +109,12 @@ async def ensure_consumer(
     """Create a consumer, or change the fields that differ, or leave it as it is.
 
     Returns:
-        The consumer, and what was done.
+        The consumer, and the change.
 
     Raises:
         NatsStreamError: As for `create_consumer` and `update_consumer`.
 
-    Cost: one round trip where nothing differs, else two; a third when `pause_until` differs.
+    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs.
     """
     name = _name_of(config)
     try:
@@ -122,13 +122,13 @@ async def ensure_consumer(
     except ConsumerNotFoundError:
         try:
             return await create_consumer(api, stream, config)
-        except ConsumerExistsError:  # Somebody else was faster, with another configuration.
+        except ConsumerExistsError:  # Another client was faster, with another configuration.
             held = await consumer_info(api, stream, name)
     return await _overlay(api, held, config)
 
 
 async def plan_consumer(api: Api, stream: str, config: ConsumerConfig) -> ConfigChange:
-    """Return what `ensure_consumer` would do, and do nothing.
+    """Return the change that `ensure_consumer` would make, without making it.
 
     Raises:
         StreamNotFoundError: The stream does not exist.
@@ -161,12 +161,12 @@ async def _overlay(
         except ServerError as error:
             if change.refused:
                 names = ", ".join(each.name for each in change.refused)
-                error.hint = f"{names}: {change.refused[0].refusal}; delete it and make it anew"
+                error.hint = f"{names}: {change.refused[0].refusal}; delete it and create it again"
             elif isinstance(error, ConsumerExistsError):
-                error.hint = "deliver_subject changes only while nobody listens there"
+                error.hint = "deliver_subject can be changed only while no client subscribes to it"
             raise
     if len(sent.fields) < len(change.fields) and wanted.pause_until is not None:
-        # An update would take no notice of it.
+        # Servers ignore it in an update.
         await pause_consumer(api, held.stream, held.name, time_to_ns(wanted.pause_until))
         info = await consumer_info(api, held.stream, held.name)
     return info, change
@@ -175,10 +175,10 @@ async def _overlay(
 async def _existing(
     api: Api, stream: str, config: ConsumerConfig, error: ConsumerExistsError
 ) -> ConsumerInfo:
-    """Return the consumer that is there where nothing differs; else let the error say what does."""
+    """Return the existing consumer if nothing differs; else raise the error with differences."""
     try:
         held = await consumer_info(api, stream, _name_of(config))
-    except NatsStreamError:  # It is gone by now, or may not be looked at.
+    except NatsStreamError:  # It is gone by now, or its info is not permitted.
         raise error from None
     changes = consumer_changed(config, cast("Mapping[str, object]", held.raw["config"])).fields
     theirs = {**held.config.given(), **held.config.extra}
@@ -193,23 +193,23 @@ async def _existing(
 
 def _change(wanted: ConsumerConfig, held: ConsumerInfo) -> ConfigChange:
     if wanted.pause_until is not None and time_to_ns(wanted.pause_until) <= time.time_ns():
-        # A pause that is over asks for nothing, also not to end one that somebody else has made.
+        # A pause that is over changes nothing; another client's pause stays.
         wanted = replace(wanted, pause_until=None)
     return consumer_changed(wanted, cast("Mapping[str, object]", held.raw["config"]))
 
 
 def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigChange) -> None:
-    """Refuse what the server would take without doing it, or would refuse with other words."""
+    """Refuse changes that the server would ignore, or refuse with a less clear error."""
     for field in change.refused:
         if field.name in _NOT_OURS_TO_CHANGE:
             raise ConfigError(
                 f"{field.name} of consumer {held.name}: {field.refusal}",
-                hint="delete it and make it anew, or give the new one another name",
+                hint="delete it and create it again, or create one under another name",
             )
     try:
         rules.check_whole(_values(merged))
     except ConfigError:
-        rules.check_whole(_values(held.config))  # What is there already is not the caller's fault.
+        rules.check_whole(_values(held.config))  # Blames stored fields that were invalid before.
         raise
 
 
@@ -222,7 +222,7 @@ async def _send(
     action: Literal["create", "update"],
     given: Mapping[str, object],
 ) -> ConsumerInfo:
-    """Send a configuration, and compare it with what the server says that it took."""
+    """Send a configuration, and compare it with the one in the answer."""
     what = f"consumer {name} of stream {stream}"
     # A single filter stands in the subject, where permissions can see it, if there is room.
     one = cast("str", config.get("filter_subject") or "")
@@ -244,7 +244,7 @@ async def _send(
 def _name_of(config: ConsumerConfig) -> str:
     if config.name is None:
         raise ConfigError(
-            "the consumer has no name", hint="create() makes one that has none; give a name"
+            "the consumer has no name", hint="give a name; only create() makes one up"
         )
     return config.name
 

@@ -1,7 +1,7 @@
 """A consumer's configuration: typed fields over the JSON that the server speaks.
 
-Law: what the server sent goes back whole. Fields that this version does not know are kept in
-`extra` and sent again; only what the caller changes is changed.
+Law: the server gets back every field that it sent. Fields that this version does not know are kept
+in `extra` and sent again; only the caller's changes differ.
 Source: nats-server's consumer.go ConsumerConfig; since-versions in parentheses where above 2.10.
 """
 
@@ -34,37 +34,37 @@ PriorityPolicy: TypeAlias = Literal["none", "overflow", "pinned_client", "priori
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """What a consumer delivers, to whom, and how often it tries.
+    """The configuration of a consumer: its filters, start, acks and redelivery.
 
     None in a field means "the server's default", and in an update "as it is"; 0 means 0. Durations
     are seconds or timedelta, times are datetimes with a time zone or Unix nanoseconds.
 
     Attributes:
         name: Name, at most 255 bytes; None lets natsstream make one up.
-        durable: True keeps the consumer until it is deleted, False until `inactive_threshold` has
-            passed without anybody; default True where there is a name, else False.
+        durable: True keeps the consumer until it is deleted, False until it is unused for
+            `inactive_threshold`; default True with a name, else False.
         description: At most 4 KiB.
-        filters: Subjects that it delivers, which may not overlap; None is all of the stream.
-        deliver_policy: Where it begins: "all" (default), "last", "new", "last_per_subject", or what
-            follows from a start.
+        filters: Subjects that it delivers, which must not overlap; None is all of the stream.
+        deliver_policy: Where it starts: "all" (default), "last", "new", "last_per_subject", or
+            the policy that `start_seq` or `start_time` implies.
         start_seq: First sequence ("by_start_sequence").
         start_time: First moment ("by_start_time").
         ack_policy: "explicit" (default), "all" (an ack settles those before it), "none", or
             "flow_control" (2.14, for mirrors and sources).
-        ack_wait: Seconds until a message that nobody settled is delivered again; server default 30.
+        ack_wait: Seconds until an unsettled message is redelivered; server default 30.
         max_deliver: Deliveries of one message; -1 (default) is no limit.
         backoff: Seconds until each further delivery; replaces `ack_wait`.
         replay_policy: "instant" (default), or "original": at the pace of storing.
         sample_freq: Per cent of acks whose latency the server publishes, such as "30%".
-        headers_only: Delivers no payloads; `Nats-Msg-Size` tells their size.
-        max_ack_pending: Messages out and not settled; server default 1,000, -1 is no limit.
-        inactive_threshold: Seconds without anybody until the server deletes it; 0 is never for a
-            durable one, server default 5 for the others.
+        headers_only: Delivers no payloads; `Nats-Msg-Size` has their size.
+        max_ack_pending: Messages in flight; server default 1,000, -1 is no limit.
+        inactive_threshold: Seconds without use until the server deletes it; 0 is never for a
+            durable consumer, server default 5 for the others.
         replicas: 0 (default) as the stream, else 1 to 5.
         memory_storage: Keeps its state in memory though the stream is in files.
         pause_until: Created paused until then (2.11); later only `pause` and `resume` change it.
         metadata: Free text by key; `_nats.` keys belong to the server.
-        max_waiting: Pull: requests that may wait; server default 512.
+        max_waiting: Pull: requests that may be waiting; server default 512.
         max_batch: Pull: messages that one request may ask for; 0 is no limit.
         max_expires: Pull: seconds that one request may wait; 0 is no limit.
         max_bytes: Pull: bytes that one request may ask for; 0 is no limit.
@@ -74,8 +74,8 @@ class ConsumerConfig:
             120 (2.11).
         deliver_subject: Push: where the messages go; makes it a push consumer.
         deliver_group: Push: the queue group that shares them.
-        flow_control: Push: the server waits for the reader; needs `idle_heartbeat`.
-        idle_heartbeat: Push: seconds after which silence is filled; at least 0.1.
+        flow_control: Push: the server waits for a slow reader; needs `idle_heartbeat`.
+        idle_heartbeat: Push: seconds of silence before a heartbeat; at least 0.1.
         rate_limit: Push: bits per second; 0 is no limit.
         extra: Fields that the server sent and this version does not know.
     """
@@ -132,12 +132,12 @@ class ConsumerConfig:
 
     @property
     def is_durable(self) -> bool:
-        """True when the consumer stays until it is deleted."""
+        """True if the consumer stays until it is deleted."""
         return self.name is not None if self.durable is None else self.durable
 
     @property
     def is_push(self) -> bool:
-        """True when the server sends without being asked."""
+        """True if this is a push consumer."""
         return bool(self.deliver_subject)
 
     def given(self) -> dict[str, object]:
@@ -147,7 +147,7 @@ class ConsumerConfig:
 
     @property
     def starts_with(self) -> DeliverPolicy:
-        """Where it begins, also where that follows from a start."""
+        """The deliver policy, also if a start implies it."""
         if self.deliver_policy is not None:
             return self.deliver_policy
         if self.start_seq is not None:
@@ -166,7 +166,7 @@ class ConsumerConfig:
         return body
 
     def field_json(self, name: str) -> dict[str, object]:
-        """Return the JSON fields that one field becomes; none where it is not set."""
+        """Return the JSON fields that one field becomes; none if it is not set."""
         value = getattr(self, name)
         return {} if value is None else _to_json(name, value)
 
@@ -226,12 +226,12 @@ def _waits(fields: Fields, name: str) -> object:
     return tuple(wait / NS_PER_SECOND for wait in fields.integers(name))
 
 
-# What reads the fields that are no texts from the server's JSON.
+# Readers of the fields that are no texts in the server's JSON.
 _READERS: Mapping[str, Reader] = {
     **dict.fromkeys(rules.DURATIONS, Fields.seconds),
     **dict.fromkeys(rules.NUMBERS, Fields.integer),
     **dict.fromkeys(rules.SWITCHES, Fields.flag),
-    # A datetime has microseconds: what is finer stays a number, or the copy would be another.
+    # A datetime has microseconds: finer times stay numbers, so that a copy is exact.
     **dict.fromkeys(rules.TIMES, read_time),
     "replicas": Fields.integer,
     "metadata": Fields.words,

@@ -1,6 +1,6 @@
-"""What a server says of a consumer: configuration, progress and who reads it.
+"""The info of a consumer: configuration, progress and readers.
 
-Law: the answer is kept whole in `raw`; typed fields are read from it, nothing is dropped.
+Law: `raw` keeps the whole answer; typed fields are read from it, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from natsstream.units import time_from_ns
 
 @dataclass(frozen=True, slots=True)
 class ConsumerProgress:
-    """A place in the stream that a consumer has reached.
+    """The position of a consumer in its stream.
 
     Attributes:
-        consumer_seq: Deliveries up to there, redeliveries counted.
+        consumer_seq: Deliveries so far, redeliveries included.
         stream_seq: Sequence in the stream.
-        last_active_ns: Unix nanoseconds when it moved last; 0 for never, or not told.
+        last_active_ns: Unix nanoseconds when it last moved; 0 for never or unknown.
     """
 
     consumer_seq: int
@@ -31,7 +31,7 @@ class ConsumerProgress:
 
     @classmethod
     def from_json(cls, fields: Fields) -> ConsumerProgress:
-        """Return the place that a server sent."""
+        """Return the position that a server sent."""
         return cls(
             fields.count("consumer_seq"),
             fields.count("stream_seq", None),  # A 0 would call deliveries forgotten.
@@ -41,12 +41,12 @@ class ConsumerProgress:
 
 @dataclass(frozen=True, slots=True)
 class PriorityGroupState:
-    """Who is pinned in a priority group.
+    """The pinned client of a priority group.
 
     Attributes:
         group: The group's name.
-        pinned_client_id: The id that the pinned client sends; empty while nobody is pinned.
-        pinned_ns: Unix nanoseconds since when; 0 while nobody is.
+        pinned_client_id: The id that the pinned client sends; empty while no client is pinned.
+        pinned_ns: Unix nanoseconds when it was pinned; 0 while no client is.
     """
 
     group: str
@@ -69,8 +69,8 @@ class ConsumerPause:
 
     Attributes:
         is_paused: True while it delivers nothing.
-        until: When it goes on by itself, UTC; None where it is not paused.
-        remaining: Seconds until then; 0 where it is not paused.
+        until: When it resumes by itself, in UTC; None if it is not paused.
+        remaining: Seconds until then; 0 if it is not paused.
     """
 
     is_paused: bool
@@ -83,7 +83,7 @@ class ConsumerPause:
 
         Args:
             fields: Its answer.
-            config: The consumer's configuration, where the answer has its end in there.
+            config: The consumer's configuration, if it has the end of the pause.
         """
         told = config if config is not None and not fields.has("pause_until") else fields
         is_paused, until_ns = fields.flag("paused"), told.moment("pause_until", 0)
@@ -102,19 +102,19 @@ class ConsumerInfo:
         stream: Name of its stream.
         name: Its name.
         config: Its configuration.
-        created_ns: Unix nanoseconds of its creation: one that is deleted and made again under the
-            same name has another.
+        created_ns: Unix nanoseconds of its creation; they differ once it is deleted and created
+            again under the same name.
         delivered: The last delivery.
-        ack_floor: Up to where everything is settled.
-        num_ack_pending: Messages out and not settled.
-        num_redelivered: Of those, the ones that were delivered more than once.
-        num_waiting: Pull requests that wait.
-        num_pending: Messages that it has still to deliver.
-        is_push_bound: True while somebody listens on the deliver subject; a push consumer only.
+        ack_floor: Position up to which every message is settled.
+        num_ack_pending: Messages in flight: delivered and not settled.
+        num_redelivered: Messages in flight that were delivered more than once.
+        num_waiting: Pull requests that are waiting.
+        num_pending: Messages that it has yet to deliver.
+        is_push_bound: Push: True while a client subscribes to the deliver subject.
         pause: Whether it is paused.
-        priority_groups: Who is pinned, by group.
-        cluster: The servers that hold it; None for a server alone.
-        time_ns: Unix nanoseconds of the server's answer; 0 where it does not tell.
+        priority_groups: The priority groups with their pinned clients.
+        cluster: The servers that hold it; None for a single server.
+        time_ns: Unix nanoseconds of the server's answer; 0 if unknown.
         raw: The server's whole answer.
     """
 
@@ -140,7 +140,7 @@ class ConsumerInfo:
         """Return the info that a server sent.
 
         Raises:
-            ProtocolError: It is no consumer info.
+            ProtocolError: The answer is not the info of a consumer.
         """
         fields = Fields.of(body, "the info of a consumer")
         config, cluster = fields.part("config"), fields.part_or_none("cluster")
@@ -164,7 +164,7 @@ class ConsumerInfo:
 
     @property
     def is_push(self) -> bool:
-        """True when the server sends without being asked."""
+        """True if this is a push consumer."""
         return self.config.is_push
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""What a wanted configuration changes of a consumer that exists; pure rules.
+"""The changes that a configuration makes to an existing consumer; pure rules.
 
-Law: a field that is not given stays as the server has it, also one that we do not know; the
-server's own metadata is neither compared nor changed. What a dry run shows is what is sent.
+Law: a field that is not given, known here or not, stays as the server has it. The server's own
+metadata is neither compared nor changed. A dry run shows exactly the fields that are sent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from natsstream.api.stream_config import RESERVED_METADATA, says_something, user
 from natsstream.units import duration_ns, time_to_ns
 
 _FILTERS = ("filter_subject", "filter_subjects")
-# Made by the server's hand where a wanted one was left out of a new consumer.
+# The server makes one up for a new consumer without it.
 _NOT_COMPARED = ("name",)
 
 
@@ -28,10 +28,10 @@ def consumer_created(name: str, wanted: ConsumerConfig) -> ConfigChange:
 
 
 def consumer_changed(wanted: ConsumerConfig, held: Mapping[str, object]) -> ConfigChange:
-    """Return what a configuration changes of a consumer that exists.
+    """Return the changes that a configuration makes to an existing consumer.
 
     Args:
-        wanted: The configuration; what it leaves out stays as it is.
+        wanted: The configuration; fields that it leaves out stay as they are.
         held: The configuration as the server sent it.
     """
     before = ConsumerConfig.from_json(held)
@@ -54,12 +54,12 @@ def consumer_changed(wanted: ConsumerConfig, held: Mapping[str, object]) -> Conf
 def overlay(
     wanted: ConsumerConfig, held: Mapping[str, object], change: ConfigChange
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the whole configuration to send, and what in it the caller has changed.
+    """Return the whole configuration to send, and the fields in it that the caller changed.
 
     Args:
         wanted: The configuration.
         held: The configuration as the server sent it.
-        change: What `consumer_changed` says of the two.
+        change: The result of `consumer_changed` for the two.
     """
     body, given = dict(held), dict[str, object]()
     for field in change.fields:
@@ -78,11 +78,11 @@ def overlay(
 
 
 def is_same(name: str, held: object, wanted: object) -> bool:
-    """Tell whether a field that the server has means what is wanted.
+    """Return True if the server's value of a field means the same as the wanted one.
 
     Args:
         name: The field's Python name.
-        held: Its value in the server's configuration, None where it has none.
+        held: Its value in the server's configuration; None if it has none.
         wanted: The value that was given.
     """
     if held is None:
@@ -90,7 +90,7 @@ def is_same(name: str, held: object, wanted: object) -> bool:
     if name in rules.DURATIONS:
         return duration_ns(cast("float", held)) == rules.check_duration(name, wanted)
     if name in rules.TIMES:
-        # The server's was cut to microseconds when it was read.
+        # The server's time was cut to microseconds on reading.
         ours, theirs = rules.check_time(name, wanted), time_to_ns(cast("int", held))
         return ours // 1000 == theirs // 1000
     if name == "backoff":

@@ -89,10 +89,10 @@ def _described(answer: Fields) -> list[str]:
 
 
 class StartedConsumer(NamedTuple):
-    """A consumer that was made for one reader.
+    """A consumer that was created for one reader.
 
     Attributes:
-        pending: Messages that it has to deliver.
+        pending: Messages that it has yet to deliver.
         leader: The server that holds it; empty for a single server.
     """
 
@@ -127,7 +127,7 @@ async def delete_consumer(api: Api, stream: str, name: str) -> None:
     Raises:
         ConsumerNameError: The name is not legal; nothing was sent.
         ConsumerNotFoundError: It does not exist.
-        TransportError: There was no answer, and it is there; it may still be deleted.
+        TransportError: There was no answer, and it still exists; it may yet be deleted.
 
     Cost: one round trip. A cluster that elects a leader may delete without an answer, which is seen
     after a second.
@@ -164,7 +164,7 @@ async def reset_consumer(api: Api, stream: str, name: str, *, sequence: int | No
         body = {"seq": check_int(sequence, "sequence", minimum=1, maximum=SEQUENCE_MAX)}
     subject = subjects.consumer_reset(stream, name)
     await api.require(CONSUMER_RESET)
-    # Servers up to 2.15.1 say nothing when there is no such consumer.
+    # Servers up to 2.15.1 do not answer if the consumer does not exist.
     await consumer_info(api, stream, name)
     answer = await api.change(subject, body, what=_what(stream, name))
     return answer.integer("reset_seq", minimum=0)
@@ -179,12 +179,12 @@ async def unpin_consumer(api: Api, stream: str, name: str, group: str) -> None:
 
 
 def next_subject(api: Api, stream: str, name: str) -> str:
-    """Return where a consumer takes pull requests."""
+    """Return the subject for a consumer's pull requests."""
     return api.subject(subjects.consumer_next(stream, name))
 
 
 def delete_subject(api: Api, stream: str, name: str) -> str:
-    """Return where a consumer is deleted, for readers that do not wait for the answer."""
+    """Return the subject that deletes a consumer, for readers that do not wait for the answer."""
     return api.subject(subjects.consumer_delete(stream, name))
 
 

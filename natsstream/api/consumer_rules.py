@@ -1,7 +1,7 @@
-"""What a consumer's configuration may say; pure rules.
+"""Legal configurations of a consumer; pure rules.
 
-Law: what every server would refuse, or would take without doing it, is refused here before anything
-is sent. What depends on the stream or on the server's version is left to them.
+Law: a value that every server refuses, or accepts and ignores, is refused here before anything is
+sent. The server checks all that depends on the stream or on its own version.
 Source: nats-server's consumer.go, checkConsumerCfg and checkNewConsumerConfig.
 """
 
@@ -42,7 +42,7 @@ DURATIONS = ("ack_wait", "max_expires", "inactive_threshold", "priority_timeout"
 TIMES = ("start_time", "pause_until")
 SWITCHES = ("headers_only", "memory_storage", "flow_control")
 _TEXTS = ("name", "description", "deliver_subject", "deliver_group")
-# The smallest value that means something.
+# The smallest legal value.
 NUMBERS: Mapping[str, int] = {
     "start_seq": 1,
     "max_deliver": -1,
@@ -52,17 +52,17 @@ NUMBERS: Mapping[str, int] = {
     "max_batch": 0,
     "max_bytes": 0,
 }
-# Go's types: what is larger is no JSON for the server.
+# The limits of Go's types; the server cannot parse larger numbers.
 _INT64_MAX = 2**63 - 1
 _LARGEST: Mapping[str, int] = {"start_seq": 2**64 - 1, "rate_limit": 2**64 - 1}
 # The years 1 to 9999, which RFC 3339 can write.
 _TIME_MIN_NS = -62_135_596_800 * NS_PER_SECOND
 _TIME_MAX_NS = 253_402_300_800 * NS_PER_SECOND - 1
-# Servers take 0 for their default, which is not 0.
+# Servers read 0 as their default, which is not 0.
 _NEVER_ZERO = ("ack_wait", "max_deliver", "max_ack_pending")
 _REPLICAS_MAX = 5
 _IDLE_HEARTBEAT_MIN_NS = 100_000_000
-# Servers take some of these for the other kind of consumer, and then they do nothing.
+# Servers accept some of these for the other kind of consumer, and ignore them.
 _PUSH_ONLY = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit")
 _PULL_ONLY = (
     "max_waiting",
@@ -92,14 +92,14 @@ _START_OF = {"start_seq": "by_start_sequence", "start_time": "by_start_time"}
 
 
 def check_fields(values: Mapping[str, object]) -> None:
-    """Refuse a field whose value has the wrong type, or is none of its choices.
+    """Refuse a field whose value has the wrong type or is not one of its choices.
 
     Args:
-        values: Python name to value, of `ConsumerConfig`; None is no value.
+        values: Fields of `ConsumerConfig` by Python name; None is no value.
 
     Raises:
-        ConfigError: A value can not be right; it names the field.
-        SubjectError: A filter is no subject.
+        ConfigError: A value is invalid; the message names the field.
+        SubjectError: A filter is not legal.
     """
     for name, value in values.items():
         if value is None:
@@ -148,10 +148,10 @@ def _check_other(name: str, value: object) -> None:
 
 
 def kept(name: str, values: object) -> object:
-    """Return several values as a tuple of their own; what is none is returned as it is.
+    """Return a sequence as a tuple, and any other value as it is.
 
     Raises:
-        ConfigError: They are none of the field; the message names it.
+        ConfigError: The values do not fit the field; the message names it.
     """
     if name in ("filters", "priority_groups"):
         return None if values is None else check_texts(values, name, error=_MEMBER_ERRORS[name])
@@ -164,11 +164,11 @@ def check_start(deliver_policy: str | None, starts: Mapping[str, object]) -> Non
     """Refuse a start that the policy does not use.
 
     Args:
-        deliver_policy: The policy; None where none was given.
-        starts: `start_seq` and `start_time`, None where not given.
+        deliver_policy: The policy; None if not given.
+        starts: `start_seq` and `start_time`; None if not given.
 
     Raises:
-        ConfigError: Two starts, none where one is needed, or one that the policy does not use.
+        ConfigError: Two starts are given, a required one is missing, or the policy does not use it.
     """
     given = [name for name in _START_OF if starts.get(name) is not None]
     if len(given) > 1:
@@ -187,24 +187,24 @@ def check_group(group: object) -> str:
     """Return the name of a priority group.
 
     Raises:
-        ConfigError: No server takes it.
+        ConfigError: The name is not legal.
     """
     if not _GROUP.fullmatch(check_text(group, "priority group")):
         raise ConfigError(
-            f"{described(group, with_type=False)} is no name of a priority group",
+            f"{described(group, with_type=False)} is not a legal name of a priority group",
             hint="1 to 16 characters: letters, digits and / _ = -",
         )
-    return cast("str", group)  # check_text has looked.
+    return cast("str", group)  # check_text has checked it.
 
 
 def check_whole(values: Mapping[str, object]) -> None:
     """Refuse fields that do not go together.
 
     Args:
-        values: Python name to value of every field that the consumer will have.
+        values: Every field of the future consumer by Python name.
 
     Raises:
-        ConfigError: Servers would refuse it, or do nothing of a field; the message names it.
+        ConfigError: Servers would refuse or ignore a field; the message names it.
     """
     _check_kind(values)
     _check_acks(values)
@@ -238,7 +238,7 @@ def _check_kind(values: Mapping[str, object]) -> None:
         )
     group = values.get("deliver_group")
     if group:
-        check_filter(cast("str", group))  # A blank in it would end the reader's connection.
+        check_filter(cast("str", group))  # A blank in it would close the reader's connection.
     heartbeat = values.get("idle_heartbeat")
     if heartbeat and check_duration("idle_heartbeat", heartbeat) < _IDLE_HEARTBEAT_MIN_NS:
         raise ConfigError(f"idle_heartbeat is {heartbeat!r}", hint="0.1 seconds is the least")
@@ -264,13 +264,13 @@ def _check_acks(values: Mapping[str, object]) -> None:
 
 
 def check_waits(values: Mapping[str, object]) -> None:
-    """Refuse an `ack_wait` that the server would replace by the first wait of `backoff`.
+    """Refuse an `ack_wait` that the server would replace with the first wait of `backoff`.
 
     Args:
-        values: Python name to value of the fields that the caller gave.
+        values: The fields that the caller gave, by Python name.
 
     Raises:
-        ConfigError: Both were given, and differ.
+        ConfigError: Both are given, and differ.
     """
     backoff = cast("Sequence[float | timedelta]", values.get("backoff") or ())
     ack_wait = cast("float | timedelta | None", values.get("ack_wait"))
@@ -305,23 +305,23 @@ def _check_priority(values: Mapping[str, object]) -> None:
 
 
 def refusal(name: str, before: object, after: object) -> str:
-    """Return why servers refuse a change of a field; empty where none is known to.
+    """Return why servers refuse to change a field; empty if they are not known to.
 
     Args:
         name: The field's Python name.
         before: The server's value.
-        after: The wanted one, which differs.
+        after: The wanted value, which differs.
     """
     if name == "deliver_subject" and not (before and after):
-        return "a pull consumer can not become a push consumer, nor the other way"
-    return "can not be changed after the consumer was made" if name in _FIXED else ""
+        return "cannot be changed between a pull and a push consumer"
+    return "cannot be changed after creation" if name in _FIXED else ""
 
 
 def sample_text(value: object) -> str:
     """Return a sample frequency as it is sent, such as `30%`; empty is none.
 
     Raises:
-        ConfigError: It is no percentage.
+        ConfigError: The value is not a percentage.
     """
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ConfigError(f"sample_freq is {described(value)}", hint="give 30, or '30%'")
@@ -335,7 +335,7 @@ def check_duration(name: str, value: object) -> int:
     """Return a duration in nanoseconds.
 
     Raises:
-        ConfigError: It is none, or none that a server can hold; the message names the field.
+        ConfigError: It is no duration, or a server cannot hold it; the message names the field.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
         raise ConfigError(f"{name} is {described(value)}", hint="give seconds, or a timedelta")
@@ -355,7 +355,7 @@ def check_time(name: str, value: object) -> int:
     """Return a moment in Unix nanoseconds.
 
     Raises:
-        ConfigError: It is none; the message names the field.
+        ConfigError: It is not a time; the message names the field.
     """
     if isinstance(value, bool) or not isinstance(value, int | datetime):
         raise ConfigError(
@@ -378,7 +378,7 @@ def _check_durable(value: object) -> None:
     if isinstance(value, str):
         raise ConfigError(
             f"durable is {described(value)}",
-            hint=f"give name={value!r}: what has a name is durable unless durable=False",
+            hint=f"give name={value!r}: a consumer with a name is durable unless durable=False",
         )
     check_bool(value, "durable")
 
@@ -392,7 +392,7 @@ def _check_metadata(value: object) -> None:
 
 
 def _check_said(value: object, name: str) -> None:
-    """Refuse what is no text, or none that can be sent: servers would store something else."""
+    """Refuse values that are no text, or cannot be sent: servers would store something else."""
     text = check_text(value, name)
     try:
         text.encode()
@@ -402,21 +402,21 @@ def _check_said(value: object, name: str) -> None:
 
 
 def check_extra(extra: object, known: Collection[str]) -> None:
-    """Refuse fields beside the typed ones that can not be sent, or that have one.
+    """Refuse extra fields that cannot be sent, or that are typed fields.
 
     Args:
         extra: JSON name to value.
         known: The JSON names of the typed fields.
 
     Raises:
-        ConfigError: It is no mapping, names a typed field, or a value is nothing that JSON has.
+        ConfigError: It is no mapping, it names a typed field, or a value is not JSON.
     """
     if not isinstance(extra, Mapping):
         raise ConfigError(f"extra is {described(extra)}", hint="give JSON values by JSON names")
     for name, value in cast("Mapping[object, object]", extra).items():
         _check_said(name, "a name in extra")
         if name in known:
-            raise ConfigError(f"extra has {name}", hint="this field has a name of its own")
+            raise ConfigError(f"extra has {name}", hint="use the typed field")
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:

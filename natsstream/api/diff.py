@@ -1,6 +1,6 @@
-"""What a configuration would change, or has changed: fields with their old and new values.
+"""The changes that a configuration makes: fields with their old and new values.
 
-Law: what is shown here is what is sent: a dry run and the real one come from the same list.
+Law: a dry run and the real update use the same list, so the fields shown are the fields sent.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from natsstream.api.stream_config import StreamConfig, python_name, says_somethi
 
 Action = Literal["created", "updated", "unchanged"]
 
-_CAN_NOT_CHANGE = "can not be changed after the stream was made"
-_NO_WAY_BACK = "can not be taken back"
+_CAN_NOT_CHANGE = "cannot be changed after creation"
+_NO_WAY_BACK = "cannot be undone"
 # Source: nats-server stream.go configUpdateCheck; tests compare this table with a server.
 _FIXED = ("storage", "allow_msg_counter", "persist_mode")
 _ONE_WAY = ("sealed", "deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
@@ -25,13 +25,13 @@ _SHOWN_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field of a configuration with another value.
+    """One field of a configuration whose value changes.
 
     Attributes:
         name: The field's Python name.
-        before: The server's value, in the units of the configuration class; None where it had none.
+        before: The server's value, in the units of the configuration class; None if it had none.
         after: The wanted value.
-        refusal: Why servers refuse the change; empty where none is known to.
+        refusal: Why servers refuse the change; empty if they are not known to.
     """
 
     name: str
@@ -46,15 +46,15 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What was done to a stream or a consumer, or what would be.
+    """The change of a stream or a consumer, made or planned.
 
     `print` shows it as a table.
 
     Attributes:
         name: The stream's or consumer's name.
         action: "created", "updated" or "unchanged".
-        fields: The fields that differ, in the order of the configuration class; of what is created,
-            all that were given.
+        fields: The fields that differ, in the order of the configuration class; on creation, all
+            fields that were given.
     """
 
     name: str
@@ -67,7 +67,7 @@ class ConfigChange:
         return tuple(change for change in self.fields if change.refusal)
 
     def __bool__(self) -> bool:
-        """True where anything differs."""
+        """True if anything differs."""
         return self.action != "unchanged"
 
     def __str__(self) -> str:
@@ -85,13 +85,13 @@ class ConfigChange:
 
 
 def created(name: str, given: Iterable[tuple[str, object]]) -> ConfigChange:
-    """Return the change of something new with the fields that were given."""
+    """Return the change that creates a stream or a consumer with the given fields."""
     fields = (FieldChange(field, None, value) for field, value in given)
     return ConfigChange(name, "created", tuple(fields))
 
 
 def changed(name: str, fields: Iterable[FieldChange]) -> ConfigChange:
-    """Return the change of something that exists."""
+    """Return the change of an existing stream or consumer."""
     listed = tuple(fields)
     return ConfigChange(name, "updated" if listed else "unchanged", listed)
 
@@ -104,10 +104,10 @@ def stream_created(wanted: StreamConfig) -> ConfigChange:
 
 
 def stream_changed(wanted: StreamConfig, held: Mapping[str, object]) -> ConfigChange:
-    """Return what a configuration changes of a stream that exists.
+    """Return the changes that a configuration makes to an existing stream.
 
     Args:
-        wanted: The configuration; what it leaves out stays as it is.
+        wanted: The configuration; fields that it leaves out stay as they are.
         held: The configuration as the server sent it.
     """
     before, after = StreamConfig.from_json(held).given(), wanted.given()
@@ -123,26 +123,26 @@ def stream_changed(wanted: StreamConfig, held: Mapping[str, object]) -> ConfigCh
 
 
 def stream_refusal(name: str, before: object, after: object) -> str:
-    """Return why servers refuse a change of a stream's field; empty where none is known to.
+    """Return why servers refuse to change a stream's field; empty if they are not known to.
 
     Args:
         name: The field's Python name.
         before: The server's value.
-        after: The wanted one, which differs.
+        after: The wanted value, which differs.
     """
     if name in _FIXED:
         return _CAN_NOT_CHANGE
     if name in _ONE_WAY and says_something(before):
         return _NO_WAY_BACK
     if name == "retention" and _WORK_QUEUE in (before, after):
-        return "can not become a work queue or cease to be one"
+        return "cannot be changed to or from a work queue"
     if name == "mirror" and says_something(after):
-        return "a mirror can only be given up, not made of a stream or pointed elsewhere"
+        return "a mirror can be removed, but not added or pointed at another stream"
     return ""
 
 
 def _is_none(value: object) -> bool:
-    """Tell whether a part says that there is none of it."""
+    """Return True if a part is empty, which removes it from the configuration."""
     return isinstance(value, Setting) and not value.to_json()
 
 

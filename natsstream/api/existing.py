@@ -1,8 +1,8 @@
-"""In which fields a stream or a consumer that exists is other than a new one would be; pure rules.
+"""The fields in which an existing stream or consumer differs from a new one; pure rules.
 
-Law: `create` never changes what exists. Where nothing differs, what exists is what was asked for,
-also where the server calls it another one: other clients store parts that say nothing, such as an
-empty placement.
+Law: `create` never changes an existing stream or consumer. If nothing differs, the caller gets the
+existing one, even if the server reports a conflict: other clients store parts without meaning, such
+as an empty placement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from natsstream.errors import ConsumerExistsError, StreamExistsError
 Differences = Mapping[str, tuple[object, object]]
 
 _WINDOW_S = 120.0
-# What a server writes where a new stream says nothing, by Python names; of all others nothing.
+# The server's defaults by Python name; all other fields have none.
 _STREAM_DEFAULTS: Mapping[str, object] = {
     "retention": "limits",
     "storage": "file",
@@ -46,18 +46,18 @@ _CONSUMER_DEFAULTS: Mapping[str, object] = {
 
 
 def stream_differences(wanted: StreamConfig, held: Mapping[str, object]) -> Differences:
-    """Return the fields in which a stream that exists is other than a new one would be.
+    """Return the fields in which an existing stream differs from a new one.
 
     Args:
-        wanted: The configuration of the new one.
+        wanted: The configuration of the new stream.
         held: The stream's configuration as the server sent it.
 
     Returns:
-        Name to the server's value and the wanted one; None is the server's default.
+        Name to the server's value and the wanted value; None is the server's default.
     """
     config = StreamConfig.from_json(held)
     defaults = {**_STREAM_DEFAULTS, "subjects": [config.name]}
-    # Servers remember ids no longer than messages, and not where nobody publishes.
+    # Servers remember message ids no longer than they keep messages, and a mirror has none.
     defaults["duplicate_window"] = min(cast("float", config.max_age) or _WINDOW_S, _WINDOW_S)
     theirs = {**config.given(), "metadata": user_metadata(config.metadata or {})}
     if config.mirror is not None:
@@ -70,12 +70,12 @@ def stream_differences(wanted: StreamConfig, held: Mapping[str, object]) -> Diff
 def consumer_differences(
     changes: tuple[FieldChange, ...], wanted: Mapping[str, object], held: Mapping[str, object]
 ) -> Differences:
-    """Return the fields in which a consumer that exists is other than a new one would be.
+    """Return the fields in which an existing consumer differs from a new one.
 
     Args:
-        changes: What an update to the wanted configuration would change.
-        wanted: The fields that are given for the new one, by their Python names.
-        held: Those of the consumer that exists.
+        changes: The changes that an update to the wanted configuration would make.
+        wanted: The fields given for the new consumer, by Python name.
+        held: The fields of the existing consumer.
     """
     theirs = {**held, "metadata": user_metadata(cast("dict[str, str]", held.get("metadata") or {}))}
     for name in ("name", "durable"):
@@ -84,7 +84,7 @@ def consumer_differences(
 
 
 def told(error: StreamExistsError | ConsumerExistsError, differences: Differences) -> None:
-    """Let an error say what differs."""
+    """Add the differences to an error."""
     error.differences = dict(differences)
     error.detail = described(differences)
 
@@ -100,7 +100,7 @@ def described(differences: Differences) -> str:
 def _unsaid(
     theirs: Mapping[str, object], wanted: Mapping[str, object], defaults: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return what is there and was not asked for, as far as it is not what a new one has."""
+    """Return the server's fields that the caller did not give and that are not defaults."""
     return {
         name: value
         for name, value in theirs.items()

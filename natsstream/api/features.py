@@ -1,12 +1,11 @@
-"""Which server has which feature, and the error for one that lacks it.
+"""The features of each server version, and the error for a missing one.
 
-Law: a server that lacks something is found before anything is sent; what slips through, since the
-stream lives on another server than the connection, is found in the server's answer. Nothing is
-left out in silence.
+Law: a missing feature is found before anything is sent. If the stream lives on another server than
+the connection, it is found in the server's answer. No field is dropped in silence.
 
-JetStream's API level (ADR-44) speaks for the servers that hold the streams; the version of the
-connected server, which may be a leaf node or a proxy, counts only where no level is known. Servers
-up to 2.11 drop the fields that they do not know, later ones refuse them (10025).
+JetStream's API level (ADR-44) describes the servers that hold the streams. The version of the
+connected server, which may be a leaf node or a proxy, counts only if the level is unknown. Servers
+up to 2.11 drop fields that they do not know, later ones refuse them (10025).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from natsstream.errors import InvalidConfigError, ServerError, UnsupportedServer
 if TYPE_CHECKING:
     from natsstream._wire.client import Client
 
-# The first release of each API level. 2.12 went on to level 3 in a later patch release.
+# The first release of each API level. 2.12 moved to level 3 in a later patch release.
 _LEVELS = {(2, 11): 1, (2, 12): 2, (2, 14): 4, (2, 15): 5}
 _VERSION = re.compile(r"v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?![\d.])", re.ASCII)
 _UNKNOWN_FIELD = re.compile(r'unknown field "([^"]{1,80})"')
@@ -30,10 +29,10 @@ _UNKNOWN_FIELD = re.compile(r'unknown field "([^"]{1,80})"')
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Something that not every server has.
+    """A feature that some servers lack.
 
     Attributes:
-        name: What errors call it.
+        name: Its name in errors.
         needs: The first release line that has it, such as `(2, 11)`.
     """
 
@@ -42,7 +41,7 @@ class Feature:
 
     @property
     def level(self) -> int:
-        """JetStream's API level that has it; 0 where every level has it."""
+        """JetStream's API level that has it; 0 if every level has it."""
         return _LEVELS.get(self.needs, 0)
 
     @property
@@ -51,9 +50,9 @@ class Feature:
         return f"{self.needs[0]}.{self.needs[1]}"
 
 
-# What every request needs: the oldest servers that were tried.
-ALL = Feature("what natsstream asks of every server", (2, 10))
-# What a request needs beyond that, apart from configurations.
+# The oldest servers that were tested; every request needs them.
+ALL = Feature("the basic JetStream API", (2, 10))
+# Features of requests; those of configurations follow below.
 MANY_FILTERS = Feature("a consumer with several filters", (2, 10))
 MESSAGE_TTL = Feature("time to live of a message", (2, 11))
 EXPECT_SUBJECT = Feature("expecting the last sequence of another subject", (2, 11))
@@ -69,7 +68,7 @@ RENAMED_RESTORE = Feature("restoring a stream under another name", (2, 15))
 ATOMIC_BATCH_END = Feature("committing an atomic batch without a last message", (2, 14))
 COUNTERS = Feature("counters", (2, 12))
 SCHEDULES = Feature("scheduled messages", (2, 12))
-# 2.12 takes no notice of what else a schedule says.
+# 2.12 ignores all other parts of a schedule.
 SCHEDULES_REPEATED = Feature(
     "schedules that repeat, or have a source, rollup or time zone", (2, 14)
 )
@@ -111,14 +110,14 @@ CONSUMER_FIELDS: Mapping[str, Feature] = _fields(
 def parse_version(text: object) -> tuple[int, int, int] | None:
     """Return the numbers of a server's version, or None when it is none.
 
-    A pre-release such as `2.15.0-beta.1` counts as its release: what it lacks shows in answers.
+    A pre-release such as `2.15.0-beta.1` counts as its release; its answers show what it lacks.
     """
     found = _VERSION.match(text) if isinstance(text, str) else None
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
 def api_level(account: Mapping[str, object]) -> int | None:
-    """Return the API level in an answer to `$JS.API.INFO`; None where it has no legal one."""
+    """Return the API level in an answer to `$JS.API.INFO`; None if it has no legal one."""
     api = account.get("api")
     if not isinstance(api, dict):
         return None
@@ -127,41 +126,41 @@ def api_level(account: Mapping[str, object]) -> int | None:
 
 
 def has_feature(feature: Feature, *, version: object, level: int | None) -> bool:
-    """Tell whether a server has a feature.
+    """Return True if a server has a feature.
 
     Args:
         feature: The feature.
-        version: What the connected server says of its version; anything that is no version counts
-            as a server without the feature.
-        level: JetStream's API level; None where it is not known.
+        version: The connected server's version, as it sent it; anything else counts as a server
+            without the feature.
+        level: JetStream's API level; None if unknown.
     """
     if level is not None and feature.level:
         return level >= feature.level
     if level:
-        return True  # Whoever has a level has all that came before levels.
+        return True  # A server with a level has every feature from before levels.
     numbers = parse_version(version)
     return numbers is not None and numbers[:2] >= feature.needs
 
 
 def is_too_old(version: object) -> bool:
-    """Tell whether a server is older than all that natsstream works with; unknown is not."""
+    """Return True if a server is too old for natsstream; an unknown version is not."""
     numbers = parse_version(version)
     return numbers is not None and numbers[:2] < ALL.needs
 
 
 def require(client: Client, *wanted: Feature, level: int | None = None) -> None:
-    """Refuse what the server lacks, before anything is sent; see `Api.require` for the level.
+    """Refuse features that the server lacks, before a request; see `Api.require` for the level.
 
     Raises:
-        UnsupportedServerError: The server lacks a feature; of several it names all, and has the
-            attributes of the youngest.
+        UnsupportedServerError: The server lacks features; the message names all, the attributes
+            are those of the newest.
     """
     version = client.server_info.get("version")
-    once = dict.fromkeys(wanted)  # Several parts of one call may want the same.
+    once = dict.fromkeys(wanted)  # Several parts of one call may need the same feature.
     lacking = [each for each in once if not has_feature(each, version=version, level=level)]
     if not lacking:
         return
-    # JetStream may be older than the server that the connection goes to, which must not be blamed.
+    # JetStream may be older than the connected server, which must not be blamed.
     is_connected = any(not has_feature(each, version=version, level=None) for each in lacking)
     said = str(version or "")[:40] if is_connected else ""
     has = f"version {said or 'unknown'}" if is_connected else f"API level {level}"
@@ -178,7 +177,7 @@ def require(client: Client, *wanted: Feature, level: int | None = None) -> None:
 def unsupported(
     message: str, feature: Feature | str, *, version: str = "", detail: str = "", hint: str = ""
 ) -> UnsupportedServerError:
-    """Return the error for a feature, or for a field of which only the name is known."""
+    """Return the error for a feature, or for a field that is known by name only."""
     error = UnsupportedServerError(message, detail=detail, hint=hint)
     error.feature = feature.name if isinstance(feature, Feature) else feature
     error.needs = feature.needs_text if isinstance(feature, Feature) else ""
@@ -187,7 +186,7 @@ def unsupported(
 
 
 def used_features(fields: Mapping[str, Feature], config: Mapping[str, object]) -> list[Feature]:
-    """Return the features that a configuration asks for, the oldest first."""
+    """Return the features that a configuration uses, the oldest first."""
     return [feature for path, feature in fields.items() if _is_used(config, path)]
 
 
@@ -208,9 +207,9 @@ def _objects(value: object) -> list[Mapping[str, object]]:
 def without_unsaid(
     fields: Mapping[str, Feature], config: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return a new configuration without young fields that say nothing, such as a false switch.
+    """Return a configuration without new fields that have no effect, such as a false switch.
 
-    Every server does the same without them, and one that does not know them may refuse them.
+    Every server does the same without them, and an older server may refuse them.
     """
     return {
         name: value for name, value in config.items() if name not in fields or says_something(value)
@@ -218,9 +217,9 @@ def without_unsaid(
 
 
 def dropped_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> list[str]:
-    """Return the paths of what was sent and is not in the server's answer, sorted.
+    """Return the paths of sent fields that the server's answer lacks, sorted.
 
-    A field that says nothing (0, false, empty, "none", "default") may be left out by a server.
+    A server may leave out a field without effect (0, false, empty, "none", "default").
     """
     dropped: list[str] = []
     for name, value in sent.items():
@@ -236,7 +235,7 @@ def dropped_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> l
 
 
 def changed_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> list[str]:
-    """Return the names of numbers, texts and switches that the server took as something else."""
+    """Return the names of numbers, texts and switches that the server stored differently."""
     return sorted(
         name
         for name, value in sent.items()
@@ -249,7 +248,7 @@ def changed_fields(sent: Mapping[str, object], taken: Mapping[str, object]) -> l
 
 
 def _is_unlimited(value: object) -> bool:
-    """Tell whether a number is no limit, which servers write in two ways."""
+    """Return True if a number means no limit, which servers write as 0 or less."""
     return isinstance(value, int) and value <= 0
 
 
@@ -264,7 +263,7 @@ def check_taken(
     """Compare the configuration in a server's answer with the one that was sent.
 
     Args:
-        what: What was made or changed, such as `stream ORDERS`.
+        what: Name of what was created or changed, such as `stream ORDERS`.
         fields: STREAM_FIELDS or CONSUMER_FIELDS.
         given: The fields that the caller gave.
         sent: All fields that were sent.
@@ -272,12 +271,12 @@ def check_taken(
 
     Raises:
         UnsupportedServerError: The server dropped a field that it does not know.
-        InvalidConfigError: It took a field as something else.
+        InvalidConfigError: The server stored another value of a field.
     """
-    hint = "take it as it is, change it, or delete it: nothing was undone"
+    hint = "keep it as it is, change it, or delete it: nothing was undone"
     if sent.get("mirror"):
-        # Nobody publishes to a mirror, so it has no window: clusters leave it out, and a single
-        # server after its next start (jetstream.go fixCfgMirrorWithDedupWindow).
+        # A mirror takes no publishes, so it has no window: clusters leave it out, and a single
+        # server does after its next start (jetstream.go fixCfgMirrorWithDedupWindow).
         sent = {name: value for name, value in sent.items() if name != "duplicate_window"}
     dropped = dropped_fields(sent, taken)
     if dropped:
@@ -296,16 +295,16 @@ def check_taken(
 
 
 def unknown_field(error: ServerError, what: str) -> UnsupportedServerError:
-    """Return the error for 10025: the server can not read a configuration.
+    """Return the error for 10025: the server cannot read a configuration.
 
-    Servers from 2.12 on answer so to a field that they do not know, all servers to a value.
+    Servers from 2.12 on send it for a field that they do not know, all servers for a bad value.
     """
-    found = _UNKNOWN_FIELD.search(error.description)  # For the reader; the number has decided.
+    found = _UNKNOWN_FIELD.search(error.description)  # Only for the message; the code decides.
     name = found[1] if found else ""
-    problem = f"the server does not know {name}" if name else "the server can not read a value"
+    problem = f"the server does not know {name}" if name else "the server cannot read a value"
     return unsupported(
         f"{what}: {problem}; nothing was done",
         name,
         detail=error.description,
-        hint="leave it out, look at its type, or upgrade the servers",
+        hint="leave it out, check its type, or upgrade the servers",
     )

@@ -1,7 +1,7 @@
-"""A stored message as readers hand it out.
+"""A stored message, as readers return it.
 
-Law: making one costs next to nothing; subject, sequence, time and headers are read from the wire's
-bytes when they are asked for.
+Law: creating one costs next to nothing; subject, sequence, time and headers are read from the
+wire's bytes on access.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Message:
 
     @property
     def subject(self) -> str:
-        """The subject that it is stored under."""
+        """The subject under which it is stored."""
         return self._frame[0].decode("utf-8", "surrogateescape")
 
     @property
@@ -66,12 +66,12 @@ class Message:
 
     @property
     def pending(self) -> int:
-        """How many messages its consumer still had behind it; 0 where it was read alone."""
+        """Messages that its consumer had yet to deliver after it; 0 if it was read alone."""
         return self._numbers_of()[2]
 
     @property
     def stored_bytes(self) -> int:
-        """Size of the payload in the stream, also where `headers_only` has left it out."""
+        """Size of the payload in the stream, also if `headers_only` left it out."""
         block = self._frame[2]
         if block and not self._frame[3] and _MSG_SIZE in block:
             told = Headers(block).get(HeaderName.MSG_SIZE, "")
@@ -81,9 +81,9 @@ class Message:
 
     @property
     def ttl(self) -> int | None:
-        """Whole seconds after which the stream lets it go, as its publisher asked; -1 is never.
+        """Whole seconds after which it expires, as set by its publisher; -1 is never.
 
-        None where nothing was asked for; the stream's `max_age` counts besides.
+        None if the publisher set none; the stream's `max_age` applies as well.
         """
         block = self._frame[2]
         if not block or _TTL not in block:
@@ -92,10 +92,10 @@ class Message:
 
     @property
     def marker_reason(self) -> str | None:
-        """Why the server put it there in the place of a message; None where it is no marker.
+        """Why the server stored it as a delete marker; None if it is not a marker.
 
-        "MaxAge" where the subject's last message expired, "Purge" and "Remove" where it was taken
-        out (ADR-43).
+        "MaxAge": the subject's last message expired. "Purge" and "Remove": it was removed
+        (ADR-43).
         """
         block = self._frame[2]
         if not block or _MARKER_REASON not in block:

@@ -1,4 +1,4 @@
-"""The question for one stored message, to a stream's leader or to any replica; pure rules."""
+"""The request for one stored message, to a stream's leader or to any replica; pure rules."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from natsstream.errors import ConfigError, SubjectError
 from natsstream.units import format_rfc3339, time_to_ns
 
 SEQUENCE_MAX = 2**64 - 1
-# Asked for the last message of ">", servers look at their last sequence alone, which may be deleted
-# (seen on 2.10 to 2.15). These two filters together match the same subjects.
+# For the last message of ">", servers check only their last sequence, which may be deleted (seen on
+# 2.10 to 2.15). These two filters together match the same subjects.
 EVERY_SUBJECT = ("*", "*.>")
 
 

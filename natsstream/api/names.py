@@ -1,7 +1,7 @@
-"""What may be a subject and a filter; pure rules. Those of names are the wire's (`_wire/names.py`).
+"""Legal subjects and filters; pure rules. The rules for names are in `_wire/names.py`.
 
-Law: what the server would answer by closing the connection, or by storing under another name, is
-refused here before anything is sent.
+Law: a subject that makes the server close the connection, or store under another name, is refused
+before anything is sent.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SUBJECT_BYTES_MAX = 3_584
 _Tree: TypeAlias = dict[str, object]
 _END = ""
 
-# White space is ASCII's: servers take any other. The last range is what text has in the place of
-# bytes that are not UTF-8: it can not be encoded.
+# Only ASCII white space: servers accept any other. The last range is surrogates, which stand for
+# bytes that are not UTF-8 and cannot be encoded.
 _ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 
 
@@ -89,10 +89,10 @@ def check_filter(subject: str) -> str:
 
 
 def is_literal(subject: str) -> bool:
-    """Tell whether a stored subject means itself alone when it is used as a filter.
+    """Return True if a stored subject, used as a filter, matches itself alone.
 
-    Servers store subjects with wildcards in them, and some clients write them: nats-py takes
-    `purge("*")` for a key. As a filter it would be every key, so what stands there stays.
+    Servers store subjects with wildcards, and some clients publish them: nats-py takes the `*` in
+    `purge("*")` as a key. As a filter it would match every key, so such messages are left alone.
     """
     return not {"*", ">"}.intersection(subject.split("."))
 
@@ -105,8 +105,8 @@ def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
         name: The argument's name, for messages.
 
     Raises:
-        ConfigError: It is one text, no sequence, or two of them overlap.
-        SubjectError: One of them is not a legal filter.
+        ConfigError: `filters` is one text or no sequence, or two filters overlap.
+        SubjectError: A filter is not legal.
     """
     texts = tuple(check_filter(each) for each in check_texts(filters, name, error=SubjectError))
     if len(drop_covered(texts)) == len(texts):
@@ -116,16 +116,16 @@ def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
             if covers(one, other) or covers(other, one):
                 raise ConfigError(
                     f"{name}: {other!r} and {one!r} overlap",
-                    hint="leave out the one that the other one covers",
+                    hint="leave out the filter that the other one covers",
                 )
     return texts
 
 
 def drop_covered(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the filters without those that another one covers, in their order."""
+    """Return the filters that no other filter covers, in their order."""
     texts = tuple(dict.fromkeys(filters))
-    # Only a wildcard covers anything but itself. A tree of their tokens, so that many filters are
-    # not compared each with each.
+    # Only a filter with a wildcard covers others. A tree of their tokens avoids comparing every
+    # pair of filters.
     tree: _Tree = {}
     for each in filter(_is_wide, texts):
         node = tree
@@ -150,10 +150,10 @@ def _covering(tree: _Tree, subject: str) -> int:
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Tell whether a filter matches all that another one matches.
+    """Return True if a filter matches every subject that another filter matches.
 
-    The server refuses two filters of which one covers the other (10138); it takes two that only
-    share some subjects, such as `a.*` and `*.b`, and delivers what they share once.
+    The server refuses two filters if one covers the other (10138). It accepts two that share only
+    some subjects, such as `a.*` and `*.b`, and delivers each message once.
     """
     theirs = narrow.split(".")
     for index, mine in enumerate(wide.split(".")):

@@ -1,6 +1,6 @@
-"""Lists that come page by page, and what servers name in them and can not describe.
+"""Lists that come page by page, and the names in them that servers cannot describe.
 
-Law: what the servers name and can not describe is never left out in silence.
+Law: a name that the servers cannot describe is never left out in silence.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ async def pages(
     names: Callable[[Fields], Collection[str]],
     at_first: Mapping[str, object] | None = None,
 ) -> AsyncIterator[Fields]:
-    """Yield the answers to a question for a list, one for each page.
+    """Yield the answers to a list request, one for each page.
 
-    The servers sort by name and keep nothing between two pages: what is made or deleted meanwhile
-    may be listed or not.
+    The servers sort by name and keep nothing between two pages: a stream or a consumer that is
+    created or deleted meanwhile may be listed or not.
 
     Args:
         api: The connection's API.
-        api_subject: The question.
-        body: What it asks for, beside the place.
-        what: What is listed, for errors.
-        names: Returns the names of what a page lists.
-        at_first: What only the first question asks for besides.
+        api_subject: The API subject of the list.
+        body: The JSON of the request, without the offset.
+        what: Name of the list, for errors.
+        names: Returns the names on a page.
+        at_first: Extra JSON of the first request.
 
     Raises:
-        ProtocolError: A page came twice, or an empty one before the end: the list has no end.
+        ProtocolError: A page repeats, or is empty before the end, so the list would never end.
     """
     offset = 0
     seen: set[int] = set()
     while True:
         asked = {**body, **({} if offset else at_first or {}), "offset": offset}
         answer = await api.read(api_subject, asked, what=what)
-        # Also what a page names and can not describe has its place in it.
+        # Names that the servers cannot describe count in the offset as well.
         named = frozenset((*names(answer), *answer.texts("missing"), *answer.words("offline")))
         page = hash(named)
         size, total = answer.count("limit") or len(named), answer.count("total")
         has_more = offset + size < total
         if page in seen or (has_more and not named):
             raise ProtocolError(
-                f"{what}: the page from {offset} on tells nothing new, and the list has {total}"
+                f"{what}: the page at {offset} has nothing new, but the list has {total}"
             )
         seen.add(page)
         yield answer
@@ -71,10 +71,10 @@ def listed_streams(answer: Fields) -> list[str]:
 
 
 class Gaps:
-    """What a list lacks so far.
+    """The names that a list lacks so far.
 
     Args:
-        what: What is listed, for errors.
+        what: Name of the list, for errors.
         on_missing: "raise" makes `check` raise.
 
     Attributes:
@@ -94,41 +94,41 @@ class Gaps:
         self._named: list[str] = []
 
     def add(self, answer: Fields) -> None:
-        """Take a page."""
+        """Add the gaps of a page."""
         self._named += answer.texts("missing")
         self.offline = {**self.offline, **answer.words("offline")}
-        # One that is offline did not answer either: its reason tells more.
+        # An offline one did not answer either; its reason says more.
         self.missing = tuple(name for name in self._named if name not in self.offline)
 
     def check(self) -> None:
-        """Tell at the end of a list what it lacks.
+        """Raise if the list lacks names and `on_missing` is "raise"; for the end of the list.
 
         Raises:
-            UnavailableError: It lacks something, unless that is only to be reported.
+            UnavailableError: The list lacks names.
         """
         if self._raises:
             check_whole(self._what, self.missing, self.offline)
 
 
 def check_on_missing(on_missing: object) -> None:
-    """Refuse another word on what becomes of a list that lacks something.
+    """Refuse another value of `on_missing`.
 
     Raises:
-        ConfigError: It is neither "raise" nor "report".
+        ConfigError: The value is neither "raise" nor "report".
     """
     check_choice(on_missing, "on_missing", ("raise", "report"))
 
 
 def check_whole(what: str, missing: Sequence[str], offline: Mapping[str, str]) -> None:
-    """Tell what a list lacks.
+    """Raise if a list lacks names.
 
     Args:
-        what: What is listed.
+        what: Name of the list.
         missing: Names whose servers did not answer in time.
         offline: Names that no server can run now, with the reason.
 
     Raises:
-        UnavailableError: It lacks something.
+        UnavailableError: The list lacks names.
     """
     names = [*missing, *offline]
     if not names:
@@ -137,7 +137,7 @@ def check_whole(what: str, missing: Sequence[str], offline: Mapping[str, str]) -
     raise UnavailableError(
         f"the list of {what} lacks {len(names)}: {shown}",
         detail="; ".join(f"{name}: {why}" for name, why in list(offline.items())[:1]),
-        hint="look at their servers; list(on_missing='report') goes on and names them in "
+        hint="check their servers; list(on_missing='report') skips them and names them in "
         "`missing` and `offline`",
         retryable=not offline,
     )

@@ -1,9 +1,8 @@
-"""Requests to JetStream's API: one question, one JSON answer, one deadline.
+"""Requests to JetStream's API: one request, one JSON answer, one deadline.
 
-Law: a request that only reads is asked again while the server is away or says nothing, within its
-deadline; one that changes something is asked once, unless nobody was there to do it. No request
-leaves without the connection's domain or prefix. A change that can be seen is over when it is seen,
-answered or not.
+Law: a read is retried within its deadline while the server is away or does not answer. A change is
+sent once, and again only after "no responders". Every request carries the connection's domain or
+prefix. A change that can be looked up is done once it is seen, with or without an answer.
 """
 
 from __future__ import annotations
@@ -33,21 +32,22 @@ from natsstream.fields import Fields
 # A server that restarts has no responders for some tens of milliseconds (ADR-22 waits 250 ms).
 _RETRY_WAIT_S = 0.1
 _CHANGE_RETRIES = 2
-# How long a change is silent before it is looked after; an answer takes some milliseconds.
+# Silence after which a change is looked up; an answer takes some milliseconds.
 _LOOK_EVERY_S = 1.0
-# What asking for the API level may end in where everything else works.
+# Errors that a request for the API level may raise while other requests work.
 _NO_LEVEL = (ServerError, NoRespondersError, RequestTimeoutError, ProtocolError)
 
 
 class ChangeProbe(NamedTuple):
-    """Where a change can be seen that a cluster carries out without a word.
+    """How to look up a change that a cluster makes without an answer.
 
-    Each replica leaves the answer to the leader. While that steps down it can be nobody's (up to
-    2.15.1), and then there is none, though the change is there in milliseconds.
+    Each replica leaves the answer to the leader. While the leader steps down, no replica answers
+    (up to 2.15.1), though the change is made within milliseconds.
 
     Attributes:
-        info: The API's subject that describes the thing.
-        is_done: Tells by the answer, None where the thing does not exist, whether it is changed.
+        info: The API subject that describes the stream or the consumer.
+        is_done: Returns True if the answer shows the change; the answer is None if the stream or
+            the consumer does not exist.
     """
 
     info: str
@@ -55,7 +55,7 @@ class ChangeProbe(NamedTuple):
 
 
 def is_deleted(found: Fields | None) -> bool:
-    """Tell that a thing is deleted; what `Look` needs of a deletion."""
+    """Return True if the stream or the consumer is gone; the `is_done` of a deletion."""
     return found is None
 
 
@@ -64,9 +64,9 @@ class Api:
 
     Attributes:
         client: The connection.
-        prefix: What stands before each request: `$JS.API`, or that of a domain or an import.
-        make_stream: Makes the stream of a subject that none captures, and tells whether there is
-            one now; None where the connection has no templates. Whoever publishes asks it.
+        prefix: Prefix of each request: `$JS.API`, or that of a domain or an import.
+        make_stream: Creates the stream for a subject that no stream captures, and returns True if
+            one captures it now. Publishers call it; None if the connection has no templates.
     """
 
     def __init__(self, client: Client) -> None:
@@ -81,22 +81,22 @@ class Api:
     def subject(self, subject: str) -> str:
         """Return a subject of the API under this connection's domain or prefix.
 
-        Every request goes through here, also those that are written without waiting for an answer.
+        Every request uses it, also those that do not wait for an answer.
         """
         return subjects.under_prefix(subject, self.prefix)
 
     async def level(self) -> int | None:
-        """Return JetStream's API level (ADR-44), 0 before 2.11; None where it can not be read.
+        """Return JetStream's API level (ADR-44), 0 before 2.11; None if it cannot be read.
 
         Raises:
             ConnectionLostError: The connection broke before the answer came.
 
-        Cost: one round trip for each connection, so that a server that was upgraded, or another
-        one, is asked again.
+        Cost: one round trip for each connection, since a reconnect may reach another server or an
+        upgraded one.
         """
         if self._level_of == self.client.connections:
             return self._level
-        async with self._level_lock:  # Thousands of messages may want to know at once.
+        async with self._level_lock:  # Thousands of messages may need it at once.
             connection = self.client.connections
             if self._level_of != connection:
                 timeout = self.client.options.request_timeout
@@ -111,10 +111,10 @@ class Api:
         return self._level
 
     async def require(self, *wanted: Feature) -> None:
-        """Refuse what the servers lack, before anything of it is sent.
+        """Refuse features that the servers lack, before anything is sent.
 
         Raises:
-            UnsupportedServerError: They lack a feature.
+            UnsupportedServerError: The servers lack a feature.
 
         Cost: none, or `level()` when a feature is younger than 2.10.
         """
@@ -130,28 +130,28 @@ class Api:
         timeout: float | None = None,
         look: ChangeProbe | None = None,
     ) -> Fields:
-        """Ask once for something that changes the server.
+        """Send a request that changes something, once.
 
-        Where nobody listens nothing was done, so it is asked again after 250 ms, twice (ADR-22): a
-        leader may be on its way.
+        After "no responders" nothing was done, so the request is retried twice, 250 ms apart
+        (ADR-22): an election may be in progress.
 
         Args:
-            subject: The API's subject.
+            subject: The API subject.
             body: The JSON of the request.
-            what: The thing that is changed, for errors.
+            what: Name of what is changed, for errors.
             timeout: Seconds in all; None is `request_timeout`.
-            look: Where the change can be seen if nobody answers.
+            look: How to look up the change if no answer comes.
 
         Returns:
-            The answer; that of the look where the change was seen, empty where the thing is gone.
+            The answer. If the change was looked up: the info that shows it, empty after a deletion.
 
         Raises:
             ServerError: The server refused.
             JetStreamNotEnabledError: The server has no JetStream.
-            TransportError: There was no answer; whether it was done is not known, or, with a look,
-                it was not seen.
+            TransportError: There was no answer. The change may be done; with `look`, it was not
+                seen.
 
-        Cost: one round trip; with a look one more for each second of silence.
+        Cost: one round trip; with `look` one more for each second of silence.
         """
         timeout = self.client.options.request_timeout if timeout is None else timeout
         asking = self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
@@ -163,7 +163,7 @@ class Api:
         answer = asyncio.ensure_future(asking)
         try:
             while not (await asyncio.wait({answer}, timeout=_LOOK_EVERY_S))[0]:
-                # What can not be seen now may be seen the next time; the answer has the deadline.
+                # A failed look-up is repeated; the request itself has the deadline.
                 with suppress(NatsStreamError):
                     found = await self._find(look, what)
                     if look.is_done(found):
@@ -171,7 +171,7 @@ class Api:
             return await answer
         finally:
             if not answer.cancel() and not answer.cancelled():
-                answer.exception()  # It failed while the change was seen: nobody is to hear of it.
+                answer.exception()  # The change was seen, so its late failure is not reported.
 
     async def _find(self, look: ChangeProbe, what: str) -> Fields | None:
         try:
@@ -187,14 +187,14 @@ class Api:
         what: str,
         timeout: float | None = None,
     ) -> Fields:
-        """Ask for something that only reads, again while the server is away or says nothing.
+        """Send a request that only reads; retry while the server is away or does not answer.
 
-        A node that has just started, or lost its leader, takes questions that nobody answers.
+        A server that has just started, or lost its leader, takes requests without answering them.
 
         Args:
-            subject: The API's subject.
+            subject: The API subject.
             body: The JSON of the request.
-            what: The thing that is asked for, for errors.
+            what: Name of what is read, for errors.
             timeout: Seconds in all; None is `request_timeout`.
 
         Raises:
@@ -212,10 +212,10 @@ class Api:
                 await self.client.wait_connected(max(left, 0.001))
                 return await self._ask(subject, body, what, max(left, 0.001), repeats=True)
             except (TransportError, ServerError) as error:
-                # A timeout has used the deadline up; the others may be over in a moment.
+                # A timeout has used up the deadline; other failures may pass in a moment.
                 left = deadline - loop.time() - _RETRY_WAIT_S
                 if told is not None and isinstance(error, RequestTimeoutError):
-                    # The last attempt had what the others left; what they were told says more.
+                    # The last attempt had little time left: the earlier error says more.
                     raise told from error
                 if not error.retryable or isinstance(error, RequestTimeoutError) or left <= 0:
                     raise
@@ -243,7 +243,7 @@ class Api:
         return decode(frame[3], what)
 
     def _check_age(self) -> None:
-        """Refuse a server older than all that were tried; behind a domain it may be any."""
+        """Refuse a server older than any that was tested; behind a domain it may be any."""
         version = self.client.server_info.get("version")
         if self.prefix == subjects.PREFIX and is_too_old(version):
             raise unsupported(
@@ -269,7 +269,7 @@ class Api:
             )
         return NoRespondersError(
             f"{what}: JetStream does not answer at {url}",
-            hint="is the account enabled for JetStream, and has the cluster a leader?",
+            hint="is the account enabled for JetStream, and does the cluster have a leader?",
             retryable=True,
         )
 
@@ -279,9 +279,9 @@ def decode(payload: bytes, what: str) -> Fields:
 
     Raises:
         ServerError: The answer is an error.
-        ProtocolError: The answer is no JSON object.
+        ProtocolError: The answer is not a JSON object.
     """
-    hint = "does some other program listen on the subject?"
+    hint = "does another program answer on the subject?"
     answer = Fields.parse(payload, f"the answer for {what}", hint=hint)
     error = answer.part_or_none("error")
     if error is not None:

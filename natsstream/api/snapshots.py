@@ -1,4 +1,4 @@
-"""Requests that begin a snapshot of a stream, or its restore; the parts go over other subjects."""
+"""Requests that start a snapshot or a restore of a stream; other subjects carry the chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from natsstream.errors import ProtocolError
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStart:
-    """The stream that a snapshot is of, as the server sent it.
+    """The stream of a snapshot, as the server sent it.
 
     Attributes:
         name: The stream's name.
@@ -34,20 +34,20 @@ class SnapshotStart:
 async def start_snapshot(
     api: Api, stream: str, options: Mapping[str, object], *, inbox: str, timeout: float
 ) -> SnapshotStart:
-    """Let the server send a stream to an inbox, part by part.
+    """Let the server send a stream to an inbox, chunk by chunk.
 
     Args:
         api: The connection's API.
         stream: The stream's name.
         options: `no_consumers`, `jsck` and `chunk_size`.
-        inbox: Where the parts go.
-        timeout: Seconds in which the server must begin.
+        inbox: The subject that gets the chunks.
+        timeout: Seconds in which the server must start.
 
     Raises:
         ServerError: The server refused.
-        TransportError: There was no answer; the parts may come.
+        TransportError: There was no answer; the chunks may still come.
     """
-    # Not as a read: a retry would send two snapshots to one subject.
+    # Not a read: a retry would send two snapshots to one subject.
     answer = await api.change(
         subjects.stream_snapshot(stream),
         {**options, "deliver_subject": inbox},
@@ -68,7 +68,7 @@ async def start_snapshot(
 async def start_restore(
     api: Api, config: Mapping[str, object], state: Mapping[str, object], *, what: str
 ) -> str:
-    """Announce a restore, and return the subject that takes the parts.
+    """Start a restore, and return the subject for the chunks.
 
     Raises:
         ServerError: The server refused.
@@ -79,5 +79,5 @@ async def start_restore(
     answer = await api.change(subject, {"config": config, "state": state}, what=what)
     deliver = answer.text("deliver_subject", "")
     if not deliver:
-        raise ProtocolError(f"{what}: the server gave no subject for the parts")
+        raise ProtocolError(f"{what}: the server named no subject for the chunks")
     return deliver

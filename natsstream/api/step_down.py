@@ -1,6 +1,6 @@
-"""Makes the leader of a stream or a consumer give up, and waits for the next one.
+"""Steps down the leader of a stream or a consumer, and waits for the next one.
 
-Law: who waits for a leader has a deadline, and asks only while it waits.
+Law: every wait for a leader has a deadline, and sends requests only until then.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from natsstream.errors import RequestTimeoutError, UnavailableError
 if TYPE_CHECKING:
     from natsstream.api.requests import Api
 
-# Between two looks who leads; an election takes tenths of a second.
+# Time between two checks for a new leader; an election takes tenths of a second.
 _LOOK_WAIT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderState:
-    """Who leads something at one moment.
+    """The leader of a stream or a consumer at one moment.
 
     Attributes:
         leader: The server's name; empty while there is none.
-        since: Since when, as the server writes it.
-        has_others: Whether there are other replicas.
+        since: Start of its term, as the server writes it.
+        has_others: True if there are other replicas.
     """
 
     leader: str
@@ -39,13 +39,13 @@ class LeaderState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDownTarget:
-    """Something that has a leader.
+    """A stream or a consumer whose leader is to step down.
 
     Attributes:
         api: The connection's API.
-        what: What errors call it.
-        info: The subject that tells of it.
-        step_down: The subject that asks its leader to give up.
+        what: Its name in errors.
+        info: The API subject that describes it.
+        step_down: The API subject that makes its leader step down.
     """
 
     api: Api
@@ -55,7 +55,7 @@ class StepDownTarget:
 
     @classmethod
     def of_stream(cls, api: Api, stream: str) -> Self:
-        """Return the leader of a stream."""
+        """Return the target for a stream."""
         return cls(
             api=api,
             what=f"stream {stream}",
@@ -65,7 +65,7 @@ class StepDownTarget:
 
     @classmethod
     def of_consumer(cls, api: Api, stream: str, consumer: str) -> Self:
-        """Return the leader of a consumer."""
+        """Return the target for a consumer."""
         return cls(
             api=api,
             what=f"consumer {consumer} of stream {stream}",
@@ -74,10 +74,10 @@ class StepDownTarget:
         )
 
     async def look(self, timeout: float) -> LeaderState:
-        """Return who leads now.
+        """Return the current leader.
 
         Raises:
-            NotFoundError: It is gone.
+            NotFoundError: The stream or the consumer does not exist any more.
             TransportError: There was no answer in time.
         """
         answer = await self.api.read(self.info, None, what=self.what, timeout=timeout)
@@ -95,7 +95,7 @@ async def step_down(
     wait: bool,
     timeout: float | None,
 ) -> str | None:
-    """Make a leader give up; see `Stream.step_down` for the arguments and errors.
+    """Make a leader step down; see `Stream.step_down` for the arguments and errors.
 
     Returns:
         The next leader; None without `wait`.
@@ -130,12 +130,12 @@ async def _next_leader(led: StepDownTarget, before: LeaderState, deadline: float
         except UnavailableError:
             now = LeaderState("", "", has_others=True)
         is_another = (now.leader, now.since) != (before.leader, before.since)
-        # What has one replica has nobody to give the lead to.
+        # A single replica keeps its leader.
         if now.leader and (is_another or not before.has_others):
             return now.leader
         await asyncio.sleep(_LOOK_WAIT_S)
     raise RequestTimeoutError(
-        f"{what}: {before.leader or 'nobody'} leads still",
-        hint="are a majority of the replicas up? Raise timeout where elections take longer",
+        f"{what}: the leader is still {before.leader or 'unknown'}",
+        hint="is a majority of the replicas up? Raise timeout if elections take longer",
         retryable=True,
     )

@@ -1,7 +1,7 @@
-"""Makes, changes and reads streams by their configuration, for every room that needs one.
+"""Creates, updates and plans streams by their configuration.
 
-Law: an update sends back every field that the server has, also those that we do not know, with
-only the caller's changes in them. What the server says that it took is compared with what was sent.
+Law: an update sends back every field that the server has, known here or not, with only the caller's
+changes. The configuration in the answer is compared with the one that was sent.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ from natsstream.errors import (
 )
 from natsstream.fields import Fields
 
-# A server alone answers a deletion before the files are gone, and refuses the next stream of the
-# name with 10049 until they are; 10 ms were enough in 160 of 160 rounds.
+# A single server answers a deletion before the files are gone, and until then refuses a new stream
+# of that name with 10049; 10 ms were enough in 160 of 160 rounds.
 _FILES_GONE_WAITS_S = (0.02, 0.05, 0.1, 0.2)
 
 
 async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
-    """Create a stream; one that has exactly this configuration already is returned.
+    """Create a stream, or return the existing one with exactly this configuration.
 
     Raises:
         StreamExistsError: A stream of this name has another configuration; `differences` says in
             which fields.
         SubjectOverlapError: Another stream captures some of the subjects.
-        InvalidConfigError: The server refuses a field, or took it as something else.
-        UnsupportedServerError: The server lacks a field. Where this was known nothing was
-            sent; a server behind the connected one may have made the stream without the field,
-            and then the message says so and the stream stays.
-        TransportError: There was no answer; whether it was made is not known.
+        InvalidConfigError: The server refused a field, or stored another value.
+        UnsupportedServerError: The server lacks a field. If this was known, nothing was sent. A
+            server behind the connected one may have created the stream without the field; then
+            the message says so and the stream stays.
+        TransportError: There was no answer; the stream may exist.
 
-    Cost: one round trip, on a cluster with an election; some more where the server still removes
-    the files of a deleted stream of its name.
+    Cost: one round trip; a cluster also holds an election. Some more while the server still removes
+    the files of a deleted stream of that name.
     """
     body = without_unsaid(STREAM_FIELDS, config.to_json())
-    # An empty part says that there shall be none.
+    # An empty part stands for none.
     body = {name: value for name, value in body.items() if value != {}}
     if config.metadata is not None:
-        # Where the configuration comes from another server: this one has its own level.
+        # The configuration may come from another server; this one has its own level.
         body["metadata"] = without_levels(config.metadata)
     await api.require(*used_features(STREAM_FIELDS, body))
     for wait_s in _FILES_GONE_WAITS_S:
@@ -80,7 +80,7 @@ async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> St
     except StreamExistsError as error:
         try:
             held = await stream_info(api, config.name)
-        except NatsStreamError:  # It is gone by now, or may not be looked at.
+        except NatsStreamError:  # It is gone by now, or its info is not permitted.
             raise error from None
         differences = stream_differences(config, _config_of(held))
         if not differences:
@@ -90,19 +90,19 @@ async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> St
 
 
 async def update_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, ConfigChange]:
-    """Change the fields that are given and leave all others as the server has them.
+    """Change the given fields and leave all others as the server has them.
 
     Returns:
-        The stream, and what was changed; nothing is sent where nothing differs.
+        The stream, and the change; if nothing differs, nothing is sent.
 
     Raises:
-        StreamNotFoundError: It does not exist.
-        InvalidConfigError: The server refuses a change, or took it as something else.
+        StreamNotFoundError: The stream does not exist.
+        InvalidConfigError: The server refused a change, or stored another value.
         UnsupportedServerError: The server lacks a field; see `create_stream`.
-        TransportError: There was no answer, and no change was seen; it may still be made.
+        TransportError: There was no answer, and no change was seen; it may still happen.
 
-    Cost: two round trips, or one. A cluster that is choosing a leader may change it without an
-    answer; that is seen after a second.
+    Cost: one round trip if nothing differs, else two. A cluster that elects a leader may change it
+    without an answer, which is seen after a second.
     """
     return await _overlay(api, await stream_info(api, config.name), config)
 
@@ -111,28 +111,28 @@ async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
     """Create a stream, or change the fields that differ, or leave it as it is.
 
     Returns:
-        The stream, and what was done.
+        The stream, and the change.
 
     Raises:
         SubjectOverlapError: Another stream captures some of the subjects.
-        InvalidConfigError: The server refuses a field or a change, or took it as something else.
+        InvalidConfigError: The server refused a field or a change, or stored another value.
         UnsupportedServerError: The server lacks a field; see `create_stream`.
-        TransportError: There was no answer; whether something was done is not known.
+        TransportError: There was no answer; the change may be made.
 
-    Cost: one round trip where nothing differs, else two.
+    Cost: one round trip if nothing differs, else two.
     """
     try:
         held = await stream_info(api, config.name)
     except StreamNotFoundError:
         try:
             return await create_stream(api, config), stream_created(config)
-        except StreamExistsError:  # Somebody else was faster, with another configuration.
+        except StreamExistsError:  # Another client was faster, with another configuration.
             held = await stream_info(api, config.name)
     return await _overlay(api, held, config)
 
 
 async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
-    """Return what `ensure_stream` would do, and do nothing.
+    """Return the change that `ensure_stream` would make, without making it.
 
     Raises:
         TransportError: The server did not answer in time.
@@ -147,12 +147,12 @@ async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
 
 
 async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:
-    """Send a whole configuration for a stream, and return what the server has then.
+    """Replace the whole configuration of a stream, and return its info.
 
     Args:
         api: The connection's API.
-        held: The stream as it is.
-        body: All fields in JSON; what is not in it is given up.
+        held: The current info of the stream.
+        body: All fields in JSON; a field that is missing is reset.
 
     Raises:
         NatsStreamError: See `update_stream`.
@@ -177,7 +177,7 @@ async def _overlay(
         changes["metadata"] = {**kept, **cast("dict[str, str]", changes["metadata"])}
     await api.require(*used_features(STREAM_FIELDS, changes))
     subject = subjects.stream_update(wanted.name)
-    # An empty part says that there shall be none, and a server needs to hear that as null.
+    # An empty part stands for none, which servers expect as null.
     changes = {name: None if value == {} else value for name, value in changes.items()}
     try:
         body = {**config, **changes}
@@ -197,14 +197,14 @@ async def _send(
     given: Mapping[str, object],
     held: Mapping[str, object] | None,
 ) -> StreamInfo:
-    """Send a configuration, and compare it with what the server says that it took.
+    """Send a configuration, and compare it with the one in the answer.
 
     Args:
         api: The connection's API.
-        subject: Of the creation or the update.
+        subject: The API subject of the create or the update.
         body: The configuration, whole.
-        given: What of it the caller has given.
-        held: The configuration as it was before; None where there was no stream.
+        given: The fields in it that the caller gave.
+        held: The configuration before; None if the stream did not exist.
     """
     name = cast("str", body["name"])
     what = f"stream {name}"

@@ -1,7 +1,7 @@
 """A stream's configuration: typed fields over the JSON that the server speaks.
 
-Law: what the server sent goes back whole. Fields that this version does not know are kept in
-`extra` and sent again; only what the caller changes is changed.
+Law: the server gets back every field that it sent. Fields that this version does not know are kept
+in `extra` and sent again; only the caller's changes differ.
 Source: nats-server's stream.go StreamConfig; since-versions in parentheses where above 2.10.
 """
 
@@ -51,12 +51,12 @@ _LEVEL_METADATA = ("_nats.ver", "_nats.level", "_nats.req.level")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
-    """What a stream stores, for how long, and where.
+    """The configuration of a stream: its subjects, limits and storage.
 
-    None in a field means "the server's default"; 0 means 0, and is refused where servers take it
-    for something else; -1 is no limit. Durations are seconds or timedelta.
-    Where a field is a class of its own, a mapping with the server's field names is taken as well,
-    and an empty one gives up what there was: `js.streams.update("COPY", mirror={})`.
+    None in a field means "the server's default"; 0 means 0, and is refused where servers read it
+    as something else; -1 is no limit. Durations are seconds or timedelta.
+    A field with a class of its own also takes a mapping with the server's field names. An empty
+    mapping removes the part: `js.streams.update("COPY", mirror={})`.
 
     Attributes:
         name: Name, at most 255 bytes.
@@ -78,12 +78,12 @@ class StreamConfig:
         no_ack: True stores without acknowledging; natsstream then refuses to publish.
         compression: "none" (default) or "s2".
         first_seq: First sequence of a new stream; default 1.
-        allow_direct: Lets every replica answer reads.
+        allow_direct: Every replica may answer reads.
         mirror_direct: The same for a mirror.
-        sealed: No writes or deletes any more; can not be taken back.
-        deny_delete: No deletion by sequence; can not be taken back.
-        deny_purge: No purge; can not be taken back.
-        allow_rollup_hdrs: Lets a message replace those before it.
+        sealed: No more writes or deletes; cannot be undone.
+        deny_delete: No deletion by sequence; cannot be undone.
+        deny_purge: No purge; cannot be undone.
+        allow_rollup_hdrs: A message may replace all messages before it.
         allow_msg_ttl: Per-message time to live (2.11).
         subject_delete_marker_ttl: Seconds that markers of expired subjects stay (2.11).
         allow_atomic: Atomic batches (2.12).
@@ -145,12 +145,12 @@ class StreamConfig:
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work; parts that were given as mappings become their classes.
+        """Refuse invalid values; parts given as mappings become their classes.
 
         Raises:
-            ConfigError: A field has no legal value, also in `extra`.
-            StreamNameError: No server would take the name.
-            SubjectError: A subject is none.
+            ConfigError: A field has an invalid value, also in `extra`.
+            StreamNameError: The name is not legal.
+            SubjectError: A subject is not legal.
         """
         check_stream_name(check_text(self.name, "the stream's name", error=StreamNameError))
         of = f"of stream {self.name}"
@@ -166,8 +166,8 @@ class StreamConfig:
         extra = check_mapping(self.extra, f"extra {of}")
         known = {cast("str", name): extra[name] for name in extra if name in _PYTHON_NAMES}
         if known:
-            # A field of a newer server may have got a name here since: its rules hold as well.
-            # What is not the server's JSON at all is for the server to tell.
+            # A field that was unknown once may have a name by now: its rules apply as well.
+            # The server itself refuses values that are not its JSON.
             with suppress(ProtocolError):
                 StreamConfig.from_json({**known, "name": self.name}).check()
 
@@ -265,7 +265,7 @@ def _reader(name: str) -> Reader:
 
 
 def _meant(name: str, value: object) -> object:
-    """Return a part's JSON in the one form that can be compared; None where it says nothing."""
+    """Return a part's JSON in a form that can be compared; None if it is empty."""
     if not value:
         return None
     read = _reader(name)(Fields({name: value}, "the configuration of a stream"), name)
@@ -285,7 +285,7 @@ def json_name(python_name: str) -> str:
 
 
 def says_something(value: object) -> bool:
-    """Tell whether a field's value differs from what a server without the field does."""
+    """Return True unless a value means the same as leaving the field out."""
     return bool(value) and value not in _AS_WITHOUT
 
 
@@ -295,7 +295,7 @@ def user_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_levels(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return metadata without what it says of the server that it comes from (ADR-44)."""
+    """Return metadata without the levels of the server that it comes from (ADR-44)."""
     return {key: value for key, value in metadata.items() if key not in _LEVEL_METADATA}
 
 

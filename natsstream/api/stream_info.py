@@ -1,6 +1,6 @@
-"""What a server says of a stream: configuration, state and identity.
+"""The info of a stream: configuration, state and identity.
 
-Law: the answer is kept whole in `raw`; typed fields are read from it, nothing is dropped.
+Law: `raw` keeps the whole answer; typed fields are read from it, nothing is dropped.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from natsstream.units import time_from_ns
 
 @dataclass(frozen=True, slots=True)
 class DeletedRange:
-    """Sequences, one after the other, that hold no message any more.
+    """A range of consecutive deleted sequences.
 
     Attributes:
-        first: The first of them.
-        last: The last of them, inclusive.
+        first: The first sequence.
+        last: The last sequence, inclusive.
     """
 
     first: int
@@ -36,7 +36,7 @@ class DeletedRange:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """How much a stream holds.
+    """The state of a stream: its messages, sequences and times.
 
     Attributes:
         messages: Messages stored.
@@ -49,11 +49,11 @@ class StreamState:
         num_deleted: Sequences between first and last that are gone.
         consumer_count: Consumers.
         lost: Sequences that the server itself reports as lost, such as after a broken disk block.
-            Servers tell them only when asked for `deleted_details`, as `Stream.read` does when it
-            meets a hole, and only until they are started again.
-        deleted: Sequences between first and last that are gone, as ranges; None where they were
-            not asked for.
-        subjects: Messages of each subject; None where they were not asked for.
+            Servers list them only with `deleted_details`, which `Stream.read` requests at a hole,
+            and forget them on a restart.
+        deleted: Sequences between first and last that are gone, as ranges; None if they were not
+            requested.
+        subjects: Messages of each subject; None if they were not requested.
     """
 
     messages: int
@@ -84,7 +84,7 @@ class StreamState:
         """Return the state that a server sent.
 
         Raises:
-            ProtocolError: It is no stream's state.
+            ProtocolError: The answer is not the state of a stream.
         """
         fields = Fields.of(body, "the state of a stream")
         return cls(
@@ -109,17 +109,17 @@ class StreamInfo:
 
     Attributes:
         config: Its configuration.
-        state: What it holds.
-        created_ns: Unix nanoseconds of its creation: the stream's identity. A stream that is
-            deleted and made again under the same name has another.
-        raw: The server's whole answer; of subjects that came in pages, the first one.
-        cluster: The servers that hold it; None where the server does not tell.
-        mirror: How far it is as a mirror; None for a stream that is none.
-        sources: How far each of its sources is.
-        alternates: The streams with the same messages, the nearest first; empty where there is
-            no other one.
+        state: Its state.
+        created_ns: Unix nanoseconds of its creation: the stream's identity. They differ once
+            it is deleted and created again under the same name.
+        raw: The server's whole answer; the first page if subjects came in pages.
+        cluster: The servers that hold it; None if the server does not name them.
+        mirror: Its progress as a mirror; None if it is not a mirror.
+        sources: The progress of each of its sources.
+        alternates: The streams with the same messages, the nearest first; empty if there is
+            no other.
         domain: JetStream's domain; empty for none.
-        time_ns: Unix nanoseconds of the answer, by the server's clock; 0 where it does not tell.
+        time_ns: Unix nanoseconds of the answer, by the server's clock; 0 if unknown.
     """
 
     config: StreamConfig
@@ -138,7 +138,7 @@ class StreamInfo:
         """Return the info that a server sent.
 
         Raises:
-            ProtocolError: It is no stream info.
+            ProtocolError: The answer is not the info of a stream.
         """
         fields = Fields.of(body, "the info of a stream")
         cluster = fields.part_or_none("cluster")
@@ -179,7 +179,7 @@ def subject_counts(answer: Fields) -> dict[str, int]:
     """Return the subjects on a page of a stream's info, with their numbers of messages.
 
     Raises:
-        ProtocolError: The answer is no stream info.
+        ProtocolError: The answer is not the info of a stream.
     """
     return answer.part("state").counts("subjects")
 
@@ -198,7 +198,7 @@ def has_unnamed_loss(info: StreamInfo) -> bool:
 
 
 def as_ranges(sequences: Iterable[int]) -> Iterable[DeletedRange]:
-    """Yield sequences, which rise, as ranges without a hole."""
+    """Yield ascending sequences as ranges without a hole."""
     first = last = 0
     for sequence in sequences:
         if last and sequence == last + 1:

@@ -1,7 +1,7 @@
 """Requests about one stream, its messages and its subjects, each to a typed answer.
 
-Law: a list with more entries than one answer holds is never cut short in silence. Where a server's
-refusal has several causes, the right one is looked up.
+Law: a list with more entries than one answer holds is never cut short in silence. If a refusal
+has several possible causes, the actual one is looked up.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from natsstream.errors import (
 )
 from natsstream.fields import Fields
 
-# Streams, as errors call them.
+# The name of the list in errors.
 ALL_STREAMS = "streams of the account"
 
 
@@ -178,7 +178,7 @@ async def delete_message(api: Api, stream: str, sequence: int, *, secure: bool =
         secure: Also overwrite its bytes on the disk with noise.
 
     Raises:
-        ConfigError: The sequence is no number from 1 on.
+        ConfigError: The sequence is not a number from 1 on.
         MessageNotFoundError: The stream has no message there.
         NotPermittedError: The stream has `deny_delete`.
         StreamSealedError: The stream is sealed.
@@ -200,7 +200,7 @@ async def delete_message(api: Api, stream: str, sequence: int, *, secure: bool =
 
 
 async def _why_not_deleted(api: Api, stream: str, sequence: int, error: ServerError) -> ServerError:
-    """Return the cause of 10057, which has several, also that of a message deleted before."""
+    """Return the cause of 10057, which has several, such as a message deleted before."""
     info = await stream_info(api, stream)
     what, state = f"message {sequence} of stream {stream}", info.state
     if info.config.deny_delete:
@@ -232,11 +232,11 @@ async def purge(
     """Remove messages of a stream and return how many; `Stream.purge` has the arguments.
 
     Raises:
-        ConfigError: `before` and `keep` are given together, or are no such numbers.
+        ConfigError: `before` and `keep` are given together, or one is not a legal number.
         SubjectError: The subject is not legal; nothing was sent.
         NotPermittedError: The stream has `deny_purge`, or is sealed.
         StreamNotFoundError: It does not exist.
-        TransportError: There was no answer; it may be done.
+        TransportError: There was no answer; the purge may be done.
 
     Cost: one round trip; a filter makes the server look at each subject that it matches.
     """
@@ -251,7 +251,7 @@ async def purge(
     if before is not None:
         body["seq"] = check_int(before, "before", minimum=1, maximum=SEQUENCE_MAX)
         if before == 1:
-            return 0  # No message stands there, and some stores take it for no limit.
+            return 0  # No message is before 1, and some stores read it as no limit.
     if keep is not None and check_int(keep, "keep", minimum=0, maximum=SEQUENCE_MAX):
         body["keep"] = keep
     what = f"purge of {'stream' if subject is None else f'{subject} in stream'} {stream}"
@@ -260,12 +260,12 @@ async def purge(
 
 
 async def seal_stream(api: Api, stream: str) -> StreamInfo:
-    """Forbid all writes and removals for ever, and return the stream; see `Stream.seal`."""
+    """Forbid all writes and removals forever, and return the stream; see `Stream.seal`."""
     info = await stream_info(api, stream)
     if info.config.sealed:
         return info
     config = {**cast("dict[str, object]", info.raw["config"]), "sealed": True}
-    # The server also takes back `max_age` and the like, so its answer is not compared.
+    # Sealing also resets `max_age` and the like, so the answer is not compared.
     subject, what = api_subjects.stream_update(stream), f"sealing of stream {stream}"
     return StreamInfo.from_json(await api.change(subject, config, what=what))
 
@@ -369,7 +369,7 @@ def _named(answer: Fields) -> list[str]:
 
 
 def direct_get_subject(api: Api, stream: str, subject: str = "") -> str:
-    """Return where any replica is asked for messages, or for the last one of a subject (ADR-31)."""
+    """Return the subject of direct gets, or of those for a subject's last message (ADR-31)."""
     if subject:
         return api.subject(api_subjects.direct_get_last(stream, subject))
     return api.subject(api_subjects.direct_get(stream))

@@ -922,7 +922,7 @@ class DeliveredMessage:
 
     @property
     def subject(self) -> str:
-        """The subject that it is stored under."""
+        """The subject under which it is stored."""
 
     @property
     def data(self) -> bytes:
@@ -938,19 +938,19 @@ class DeliveredMessage:
 
     @property
     def pending(self) -> int:
-        """How many messages its consumer still had behind it; 0 where it was read alone."""
+        """Messages that its consumer had yet to deliver after it; 0 if it was read alone."""
 
     @property
     def stored_bytes(self) -> int:
-        """Size of the payload in the stream, also where `headers_only` has left it out."""
+        """Size of the payload in the stream, also if `headers_only` left it out."""
 
     @property
     def ttl(self) -> int | None:
-        """Whole seconds after which the stream lets it go, as its publisher asked; -1 is never."""
+        """Whole seconds after which it expires, as set by its publisher; -1 is never."""
 
     @property
     def marker_reason(self) -> str | None:
-        """Why the server put it there in the place of a message; None where it is no marker."""
+        """Why the server stored it as a delete marker; None if it is not a marker."""
 
     @property
     def time_ns(self) -> int:

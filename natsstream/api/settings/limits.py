@@ -1,4 +1,4 @@
-"""What a stream allows its consumers.
+"""The limits that a stream sets for its consumers.
 
 Law: see `setting.py`.
 """
@@ -25,8 +25,8 @@ class ConsumerLimits(Setting):
     """Defaults of a stream's consumers, and their upper bounds too (2.10).
 
     Attributes:
-        inactive_threshold: Seconds after which a consumer that nobody uses is deleted; 0 sets
-            neither a default nor a bound.
+        inactive_threshold: Seconds after which an unused consumer is deleted; 0 sets neither a
+            default nor a bound.
         max_ack_pending: Unacknowledged messages of one consumer; -1 is no limit.
         extra: Fields that the server sent and this version does not know.
     """
@@ -49,10 +49,10 @@ class ConsumerLimits(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
+            ConfigError: A value is invalid.
         """
         if self.inactive_threshold is not None:
             check_duration(self.inactive_threshold, "consumer_limits.inactive_threshold")

@@ -1,4 +1,4 @@
-"""Subjects that become other subjects: as a stream stores, and as it tells on.
+"""Subject mappings of a stream: before it stores, and when it republishes.
 
 Law: see `setting.py`.
 """
@@ -21,9 +21,9 @@ class SubjectTransform(Setting):
     """A subject mapping that a stream applies before it stores (2.10).
 
     Attributes:
-        source: Subjects that it is for, with wildcards.
-        destination: What they become, such as `orders.{{wildcard(1)}}`; empty leaves them as they
-            are, which in a source makes it a filter.
+        source: Subjects that it maps, with wildcards.
+        destination: The new subject, such as `orders.{{wildcard(1)}}`; empty keeps the subject, so
+            that a source's transform is only a filter.
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -37,10 +37,10 @@ class SubjectTransform(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
+            ConfigError: A value is invalid.
             SubjectError: The source is no subject.
         """
         if check_text(self.source, "source of a subject transform"):
@@ -50,15 +50,15 @@ class SubjectTransform(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Republish(Setting):
-    """Copies what is stored to plain NATS, before the publisher has its ack.
+    """Republishes each stored message to plain NATS, before the publisher gets its ack.
 
-    The copy has headers with stream, subject, sequence, time and the sequence before it of the
+    Headers of the copy hold the stream, subject, sequence, time, and the previous sequence of the
     same subject.
 
     Attributes:
         source: Subjects that are copied, with wildcards; None is all.
-        destination: What they become, such as `copy.>`; no subject of the stream itself.
-        headers_only: True leaves the payload out, and tells its size in a header.
+        destination: The new subject, such as `copy.>`; not a subject of the stream itself.
+        headers_only: True leaves the payload out; a header has its size.
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -78,10 +78,10 @@ class Republish(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
+            ConfigError: A value is invalid.
             SubjectError: The source is no subject.
         """
         if self.source is not None and check_text(self.source, "republish.source"):

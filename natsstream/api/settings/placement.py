@@ -41,10 +41,10 @@ class Placement(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
+            ConfigError: A value is invalid.
         """
         for name in ("cluster", "preferred"):
             if getattr(self, name) is not None:

@@ -1,7 +1,7 @@
 """Which values a stream's plain fields take: texts, numbers, switches, choices and durations.
 
-Law: what no server would take is refused by the field's name before anything is sent, and so is
-what every server takes for something else: 0 is 0, and where no server has a 0 it is none.
+Law: a value that no server accepts, or that every server reads as something else, is refused before
+anything is sent, and the error names the field: 0 is refused where servers read it as "not set".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHOICES = {
     "compression": ("none", "s2"),
     "persist_mode": ("default", "async"),
 }
-# Servers take 0 for no limit, as the zero value of Go that it is.
+# Servers read 0, the zero value of Go, as no limit.
 _LIMITS = ("max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size", "max_consumers")
 _SWITCHES = [
     "discard_new_per_subject",
@@ -53,18 +53,18 @@ READERS: Mapping[str, Reader] = {
     **dict.fromkeys(_SWITCHES, Fields.flag),
     **dict.fromkeys(DURATIONS, Fields.seconds),
 }
-"""What reads the fields that are no texts from the server's JSON, by their Python names."""
+"""Readers of the fields that are no texts in the server's JSON, by Python name."""
 
 
 def check_plain_fields(values: Mapping[str, object], of: str) -> None:
-    """Refuse values that can not work.
+    """Refuse invalid values.
 
     Args:
-        values: Fields of `StreamConfig` by name; None is not given.
-        of: Whose they are, for the message, such as `of stream ORDERS`.
+        values: Fields of `StreamConfig` by name; None if not given.
+        of: Their owner, for the message, such as `of stream ORDERS`.
 
     Raises:
-        ConfigError: One of them can not.
+        ConfigError: A value is invalid.
     """
     for name, value in values.items():
         what = f"{name} {of}"
@@ -97,7 +97,7 @@ def check_limit(value: object, what: str) -> int:
     """Return a limit: a number from 1 on, or -1 for none.
 
     Raises:
-        ConfigError: It is another number, such as the 0 that servers take for no limit, or none.
+        ConfigError: It is no number, or not a legal one, such as 0, which servers read as no limit.
     """
     number = check_int(value, what, minimum=-1)
     if not number:
@@ -112,7 +112,7 @@ def check_mapping(value: object, what: str) -> Mapping[object, object]:
     """Return a mapping.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: The value is not a mapping.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(f"{what} is {described(value)}", hint="give a mapping with texts as keys")
@@ -120,11 +120,11 @@ def check_mapping(value: object, what: str) -> Mapping[object, object]:
 
 
 def check_duration(value: object, what: str) -> None:
-    """Refuse what a server can not keep as a duration.
+    """Refuse a value that a server cannot keep as a duration.
 
     Raises:
-        ConfigError: It is neither seconds nor a timedelta, negative, longer than 292 years, or so
-            short that nothing would be left of it.
+        ConfigError: It is neither seconds nor a timedelta, negative, longer than 292 years, or
+            shorter than a nanosecond.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
         raise ConfigError(f"{what} is {described(value)}", hint="give seconds, or a timedelta")

@@ -1,6 +1,7 @@
-"""What every part of a configuration has in common: from JSON, to JSON, and being compared.
+"""The base of every part of a configuration: reads, writes and compares JSON.
 
-Law: what the server sent goes back whole: fields that this version does not know are in `extra`.
+Law: the server gets back every field that it sent; `extra` holds those that this version does not
+know.
 None means "the server's default" and is not sent.
 """
 
@@ -31,9 +32,9 @@ class Setting:
     __slots__ = ()
     # JSON name -> Python name, in the order of the server.
     _json_names: ClassVar[Mapping[str, str]]
-    # Python name -> what reads it; all others are texts.
+    # Python name -> reader; all other fields are texts.
     _readers: ClassVar[Mapping[str, Reader]] = {}
-    # Python names of times and of what else is no JSON.
+    # Python name -> writer, for times and other values that are not JSON.
     _writers: ClassVar[Mapping[str, Writer]] = {}
 
     def to_json(self) -> dict[str, object]:
@@ -47,7 +48,7 @@ class Setting:
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> Self:
-        """Return what a server sent; only the types of its fields are checked.
+        """Return the part that a server sent; only the types of its fields are checked.
 
         Raises:
             ProtocolError: A field is of a type that no server sends.
@@ -65,10 +66,10 @@ class Setting:
 
     @classmethod
     def of(cls, value: object, what: str) -> Self:
-        """Return a part that was given as itself, or as a mapping with the server's field names.
+        """Return a part that is given as its class, or as a mapping with the server's field names.
 
         Raises:
-            ConfigError: It is neither, or has a value that can not work.
+            ConfigError: It is neither, or has an invalid value.
         """
         if isinstance(value, cls):
             return value
@@ -77,7 +78,7 @@ class Setting:
                 f"{what} is {described(value)}", hint=f"give a {cls.__name__}, or a mapping"
             )
         setting = cls.from_json(Fields(cast("object", value), what, error=ConfigError))
-        if value:  # An empty one says that there shall be none.
+        if value:  # An empty mapping removes the part.
             setting.check()
         return setting
 
@@ -86,7 +87,7 @@ class Setting:
         """Return parts that were given as a list; see `of`.
 
         Raises:
-            ConfigError: It is no list, or one of them can not be used.
+            ConfigError: It is no list, or an item is invalid.
         """
         if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
             raise ConfigError(
@@ -97,15 +98,15 @@ class Setting:
         return tuple(cls.of(item, f"{what}, number {index}") for index, item in items)
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
+            ConfigError: A value is invalid.
         """
 
 
 def meaning(value: object) -> object:
-    """Return JSON without fields that say nothing: servers leave them out or fill them in."""
+    """Return JSON without empty fields: servers leave them out or fill them in."""
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
         meant = {key: meaning(item) for key, item in items}
@@ -116,7 +117,7 @@ def meaning(value: object) -> object:
 
 
 def check_time(value: object, what: str) -> None:
-    """Refuse what is no moment.
+    """Refuse a value that is not a time.
 
     Raises:
         ConfigError: It is neither a datetime with a time zone nor Unix nanoseconds.
@@ -127,7 +128,7 @@ def check_time(value: object, what: str) -> None:
 
 
 def read_time(fields: Fields, name: str) -> datetime | int:
-    """Return a time of the server; as Unix nanoseconds where a datetime has no room for all."""
+    """Return a time of the server; Unix nanoseconds if a datetime cannot hold it exactly."""
     time_ns = fields.moment(name)
     return time_ns if time_ns % 1_000 else time_from_ns(time_ns)
 
@@ -138,7 +139,7 @@ def write_time(value: object) -> str:
 
 
 def reads_one(kind: type[SettingT]) -> Reader:
-    """Return what makes a part of another part's JSON."""
+    """Return a reader for a part inside another part."""
 
     def read(fields: Fields, name: str) -> object:
         value = fields.raw[name]  # A caller's mapping may hold parts already.
@@ -148,7 +149,7 @@ def reads_one(kind: type[SettingT]) -> Reader:
 
 
 def reads_many(kind: type[SettingT]) -> Reader:
-    """Return what makes a tuple of parts of another part's JSON."""
+    """Return a reader for a list of parts inside another part."""
 
     def read(fields: Fields, name: str) -> object:
         return tuple(

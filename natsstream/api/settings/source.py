@@ -1,4 +1,4 @@
-"""Where a stream gets the messages of another one from: mirrors and sources.
+"""The origin of a mirror or a source.
 
 Law: see `setting.py`.
 Source: nats-server's stream.go StreamSource; ADR-60 for `consumer`.
@@ -31,11 +31,11 @@ from natsstream.fields import Fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalStream(Setting):
-    """The way to a stream of another domain or account.
+    """The route to a stream of another domain or account.
 
     Attributes:
         api: Prefix of its JetStream API, such as `$JS.hub.API` or that of an import.
-        deliver: Prefix of the subjects that its messages come by; None for a domain.
+        deliver: Prefix of the subjects that deliver its messages; None for a domain.
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -49,11 +49,11 @@ class ExternalStream(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
-            SubjectError: A prefix is no subject.
+            ConfigError: A value is invalid.
+            SubjectError: A prefix is not a legal subject.
         """
         check_filter(check_text(self.api, "external.api"))
         if self.deliver is not None and check_text(self.deliver, "external.deliver"):
@@ -62,14 +62,14 @@ class ExternalStream(Setting):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConsumer(Setting):
-    """A durable consumer of the origin that a stream reads by, made beforehand (2.14, ADR-60).
+    """An existing durable consumer of the origin that a stream reads through (2.14, ADR-60).
 
-    It is a push consumer with `ack_policy="flow_control"`: with it, nothing is lost when a work
-    queue or an interest stream is copied from.
+    It is a push consumer with `ack_policy="flow_control"`. With it, a copy of a work queue or an
+    interest stream loses no messages.
 
     Attributes:
         name: The consumer's name.
-        deliver_subject: Where it delivers.
+        deliver_subject: Its deliver subject.
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -86,11 +86,11 @@ class SourceConsumer(Setting):
         self.check()
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
-            SubjectError: The subject is none.
+            ConfigError: A value is invalid.
+            SubjectError: The subject is not legal.
         """
         if not check_text(self.name, "consumer.name"):
             raise ConfigError("consumer.name of a source is empty")
@@ -104,13 +104,13 @@ class StreamSource(Setting):
     Attributes:
         name: Its name.
         start_seq: First sequence that is copied; None is the first that it has.
-        start_time: Copies from this moment on (datetime with a time zone, or Unix nanoseconds,
-            as which it comes back where it has more digits than a datetime).
+        start_time: Copies from this time on: a datetime with a time zone, or Unix nanoseconds. The
+            server's time comes back as nanoseconds if a datetime cannot hold it exactly.
         filter: Copies only these subjects; not with `transforms`.
         transforms: Subject mappings, each with a filter of its own (2.10).
-        external: The way to another account or domain.
-        domain: The same for a domain, by its name alone; not with `external`.
-        consumer: Reads by this consumer of the origin (2.14).
+        external: The route to another account or domain.
+        domain: Name of another domain, instead of `external`.
+        consumer: Reads through this consumer of the origin (2.14).
         extra: Fields that the server sent and this version does not know.
     """
 
@@ -147,7 +147,7 @@ class StreamSource(Setting):
         self.check()
 
     def to_json(self) -> dict[str, object]:
-        """Return the JSON object for the server, which knows no `domain` here."""
+        """Return the JSON object for the server, which has no `domain` field."""
         body = Setting.to_json(self)
         domain = body.pop("domain", None)
         if domain is not None:
@@ -155,12 +155,12 @@ class StreamSource(Setting):
         return body
 
     def check(self) -> None:
-        """Refuse values that can not work.
+        """Refuse invalid values.
 
         Raises:
-            ConfigError: One of them can not.
-            StreamNameError: No server would take the name.
-            SubjectError: A filter or prefix is no subject.
+            ConfigError: A value is invalid.
+            StreamNameError: The name is not legal.
+            SubjectError: A filter or prefix is not legal.
         """
         check_stream_name(check_text(self.name, "name of a stream source"))
         what = f"of source {self.name}"

@@ -112,7 +112,7 @@ async def test_diff_prints_as_a_table(js: JetStream, stream_name: str) -> None:
     assert str(planned).splitlines() == [
         f"{stream_name}: updated",
         "  field     before  after",
-        "  storage   file    memory  can not be changed after the stream was made",
+        "  storage   file    memory  cannot be changed after creation",
         "  max_msgs  -1      100",
     ]
 

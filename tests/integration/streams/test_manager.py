@@ -240,7 +240,7 @@ async def test_value_that_the_server_took_as_another_is_told(
 async def test_value_that_the_server_can_not_read_is_told(js: JetStream, stream_name: str) -> None:
     config = StreamConfig(name=stream_name, extra={"max_age": "an hour"})
 
-    with pytest.raises(UnsupportedServerError, match="can not read") as caught:
+    with pytest.raises(UnsupportedServerError, match="cannot read") as caught:
         await js.streams.create(config)
 
     assert "max_age" in caught.value.detail

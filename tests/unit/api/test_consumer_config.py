@@ -171,7 +171,7 @@ def test_name_that_no_server_takes_is_refused(name: str) -> None:
         ({"priority_groups": ["a b"]}, "priority group"),
         ({"priority_groups": ["x" * 17]}, "priority group"),
         ({"priority_groups": "jobs"}, "priority_groups"),
-        # What Go's types can not hold: the server would say that it can not read the JSON.
+        # What Go's types cannot hold: the server would say that it cannot read the JSON.
         ({"start_seq": 2**64}, "start_seq"),
         ({"max_deliver": 2**63}, "max_deliver"),
         ({"ack_wait": 1e10}, "ack_wait"),
