@@ -120,5 +120,5 @@ def _no_ack(what: str, frame: Frame) -> ProtocolError:
     return ProtocolError(
         f"{what}: the answer is no ack of a stream",
         detail=repr(frame[3][:80]),
-        hint="does some other program listen on the subject?",
+        hint="does another program answer on the subject?",
     )

@@ -235,6 +235,6 @@ def read_batch_ack(frame: Frame, subject: str, batch_id: str) -> BatchAck:
         raise ProtocolError(
             f"batch {batch_id}: the answer is no ack of it",
             detail=repr(frame[3][:80]),
-            hint="does some other program listen on the subject?",
+            hint="does another program answer on the subject?",
         )
     return BatchAck(ack.stream, ack.sequence, count, batch_id, ack.domain)

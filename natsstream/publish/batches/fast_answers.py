@@ -161,5 +161,5 @@ def _no_answer(frame: Frame) -> ProtocolError:
     return ProtocolError(
         "an answer to a fast batch is not a stream's",
         detail=repr(frame[3][:80]),
-        hint="does some other program listen on the subject?",
+        hint="does another program answer on the subject?",
     )
