@@ -1,4 +1,4 @@
-"""What a server or a stored text says, read field by field: the one boundary where JSON is decoded.
+"""JSON of servers and of stored text, read field by field: the one place where it is decoded.
 
 Law: whatever the bytes are, reading them gives values of the wanted types or the error of the
 reader's room, `ProtocolError` for a server's answer; never TypeError, KeyError or RecursionError.
@@ -22,8 +22,8 @@ from natsstream.units import DURATION_NS_MAX, NS_PER_SECOND, parse_rfc3339
 
 Value = TypeVar("Value")
 
-# Servers nest some six levels deep. What is deeper could be parsed, and then neither be compared
-# nor be written again: Python's own limit is 1,000 calls.
+# Servers nest some six levels deep. A deeper value could be parsed, but neither compared nor
+# written: Python's own limit is 1,000 calls.
 _DEPTH_MAX = 64
 _INT64_MIN = -(1 << 63)
 _UINT64_MAX = (1 << 64) - 1
@@ -42,17 +42,17 @@ class FieldError(Protocol):
 def parse_json(
     data: bytes | str, what: str, *, error: FieldError = ProtocolError, hint: str = ""
 ) -> object:
-    """Return what JSON says.
+    """Return the decoded value.
 
     Args:
         data: The bytes.
-        what: What they are, for the error.
+        what: Their name in errors.
         error: Makes the error.
-        hint: What may be the cause.
+        hint: The likely cause, for the error.
 
     Raises:
-        NatsStreamError: It is no JSON, holds a number that is none in JSON or in no computer, or is
-            nested deeper than 64 levels; the class is `error`'s.
+        NatsStreamError: The bytes are not JSON, hold a number that JSON does not have, or are nested
+            deeper than 64 levels; the class is `error`'s.
     """
     try:
         text = data if isinstance(data, str) else data.decode()
@@ -61,7 +61,7 @@ def parse_json(
             raise RecursionError(f"deeper than {_DEPTH_MAX} levels")
     except (ValueError, RecursionError) as problem:
         detail = f"{str(problem)[:120]}; it begins {data[:80]!r}"
-        raise error(f"{what} can not be decoded", detail=detail, hint=hint) from None
+        raise error(f"{what} cannot be decoded", detail=detail, hint=hint) from None
     return value
 
 
@@ -73,12 +73,12 @@ class Fields:
 
     Args:
         raw: The object.
-        what: What it is, for errors, such as `stream ORDERS`.
+        what: Its name in errors, such as `stream ORDERS`.
         error: Makes the error.
 
     Attributes:
         raw: The object as it came.
-        what: What it is.
+        what: Its name in errors.
 
     Raises:
         NatsStreamError: It is no object.
@@ -107,7 +107,7 @@ class Fields:
         return cls(parse_json(data, what, error=error, hint=hint), what, error=error)
 
     def has(self, name: str) -> bool:
-        """Tell whether a field says something."""
+        """Return True if a field has a value."""
         return self.raw.get(name) is not None
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -273,7 +273,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def _is_deep(value: object) -> bool:
-    """Tell whether a value is nested deeper than is allowed, without nesting calls."""
+    """Return True if a value is nested deeper than is allowed; without nested calls."""
     level = [value]
     for _ in range(_DEPTH_MAX):
         level = [item for each in level for item in _inside(each)]

@@ -1,4 +1,4 @@
-"""What users hold as `js`: the context of streams, and the views that stand on it."""
+"""`JetStream`, held by users as `js`: the context of streams, and the views on it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The error catalogue of nats-server 2.15.1: a name for every `err_code`.
 
 Generated, do not edit: `scripts/generate_error_codes errors.json --server-version 2.15.1` wrote
-this file from the server's own `server/errors.json` (227 errors). What lives here: numbers,
-names and the server's description templates. What must not: what an error means to a caller
-(`error_rules/`).
+this file from the server's own `server/errors.json` (227 errors). Their
+meaning is in `error_rules/`.
 
 Law: identity is the number. A name or a description may change between servers, the number does
 not, and two errors with one number fail at import.

@@ -1,4 +1,4 @@
-"""What may be the name of a stream or a consumer: one token of a subject; pure rules.
+"""Legal names of streams and consumers: one token of a subject; pure rules.
 
 Law: what the server would answer by closing the connection, or take for another name, is refused
 before anything is sent, whoever gave it: an argument, a file or a server's answer.

@@ -391,7 +391,7 @@ def _fill_pool(nats: Any, given: Sequence[str]) -> None:
     told = [each for each in nats._server_pool if each.discovered]
     told = [each for each in told if address_of(each.uri.netloc) not in addresses]
     nats.set_server_pool([*given, *(each.uri.geturl() for each in told)])
-    # The new pool forgets who was told of by the cluster, and whose certificate such a server has.
+    # The new pool forgets which servers the cluster announced, and their certificate names.
     names = {each.uri.netloc: each.tls_name for each in told}
     for each in nats._server_pool:
         each.discovered = each.uri.netloc in names

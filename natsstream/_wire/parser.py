@@ -110,7 +110,7 @@ class FrameParser:
         self.frame_bytes_max = max(self.frame_bytes_max, max_payload + _ADDED_BYTES_MAX)
 
     def tell_error(self, text: str) -> None:
-        """Tell of an error of the server, without the quotes that it puts around it."""
+        """Pass an error of the server on, without the quotes around it."""
         if self._on_error is not None:
             self._on_error(text.strip().strip("'"))
 
