@@ -51,7 +51,7 @@ def parse_json(
         hint: The likely cause, for the error.
 
     Raises:
-        NatsStreamError: The bytes are not JSON, hold a number that JSON does not have, or are nested
+        NatsStreamError: The bytes are not JSON, hold a number that JSON does not have, or nest
             deeper than 64 levels; the class is `error`'s.
     """
     try:
