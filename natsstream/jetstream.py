@@ -17,14 +17,14 @@ class JetStream(JetStreamContext):
 
     @cached_property
     def kv(self) -> KeyValueManager:
-        """Key-value buckets: made, found and deleted."""
-        from natsstream.kv.manager import KeyValueManager  # noqa: PLC0415 - Who uses it pays for it.
+        """Creates, finds and deletes key-value buckets."""
+        from natsstream.kv.manager import KeyValueManager  # noqa: PLC0415 - Loaded on first use.
 
         return KeyValueManager(self)
 
     @cached_property
     def objects(self) -> ObjectStoreManager:
-        """Object stores: made, found and deleted."""
+        """Creates, finds and deletes object stores."""
         from natsstream.objects.manager import ObjectStoreManager  # noqa: PLC0415 - As above.
 
         return ObjectStoreManager(self)

@@ -471,7 +471,7 @@ class Consumer:
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
     ) -> DeliveredMessage | None:
-        """Return the next message, or None when the server says that none came in time."""
+        """Return the next message, or None when the server reports that none came in time."""
 
     def fetch(
         self,
@@ -553,11 +553,11 @@ class Consumer:
         """Make the consumer's leader step down, and return the name of the next one."""
 
 class ConsumerListing:
-    """The infos of a stream's consumers, to be read with `for`; made by `consumers.list`."""
+    """The infos of consumers; read it with `for`. Returned by `stream.consumers.list`."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Consumers whose servers did not answer in time, in the loop so far."""
+        """Consumers whose servers have not answered in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
@@ -573,7 +573,7 @@ class ConsumerManager:
         """Name of the stream."""
 
     def create(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
-        """Create a consumer and leave one that exists alone."""
+        """Create a consumer; an existing one is not changed."""
 
     def update(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
         """Change the fields that are given and leave all others as the server has them."""
@@ -582,7 +582,7 @@ class ConsumerManager:
         """Return the consumer with at least this configuration: create, update or leave it."""
 
     def diff(self, config: ConsumerConfig | str | None = None, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing."""
+        """Return the changes that `ensure` would make, without making them."""
 
     def get(self, name: str) -> Consumer:
         """Return a consumer that exists."""
@@ -594,7 +594,7 @@ class ConsumerManager:
         """Return the infos of all consumers; read them with `for`."""
 
     def delete(self, name: str) -> None:
-        """Delete a consumer; what it has not settled stays in the stream."""
+        """Delete a consumer; messages without an ack stay in the stream."""
 
     def pause(
         self,
@@ -603,16 +603,16 @@ class ConsumerManager:
         until: datetime | int | None = None,
         duration: float | timedelta | None = None,
     ) -> ConsumerPause:
-        """Deliver nothing for a while; messages that are out can still be settled."""
+        """Pause delivery; messages already delivered can still be acked."""
 
     def resume(self, name: str) -> ConsumerPause:
-        """Let a paused consumer go on; one that is not paused is left as it is."""
+        """Resume a paused consumer; one that is not paused stays as it is."""
 
     def reset(self, name: str, *, sequence: int | None = None) -> int:
-        """Forget what is out, and deliver from a sequence of the stream again."""
+        """Drop the state of delivered messages, and deliver again from a stream sequence."""
 
     def unpin(self, name: str, *, group: str) -> None:
-        """Take the pin from the pinned client of a priority group; the next to pull gets it."""
+        """Unpin the client of a priority group; the next client to pull is pinned."""
 
 class ConsumerMessages:
     """Messages of a pull consumer; made by `Consumer.consume`, used with `with`."""
@@ -1077,15 +1077,15 @@ class JetStream:
 
     @property
     def kv(self) -> KeyValueManager:
-        """Key-value buckets: made, found and deleted."""
+        """Creates, finds and deletes key-value buckets."""
 
     @property
     def objects(self) -> ObjectStoreManager:
-        """Object stores: made, found and deleted."""
+        """Creates, finds and deletes object stores."""
 
     @property
     def streams(self) -> StreamManager:
-        """Makes, finds and deletes streams."""
+        """Creates, finds and deletes streams."""
 
     @property
     def core(self) -> Core:
@@ -1093,11 +1093,11 @@ class JetStream:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Messages that nobody could handle: listed, sent again, dropped."""
+        """Lists, resends and drops messages that no handler could process."""
 
     @property
     def counters(self) -> Counters:
-        """Counts on streams with `allow_msg_counter`."""
+        """Counters on streams with `allow_msg_counter`."""
 
     @property
     def url(self) -> str:
@@ -1105,7 +1105,7 @@ class JetStream:
 
     @property
     def api_prefix(self) -> str:
-        """What stands before requests of JetStream's API: `$JS.API`, a domain's, or an import's."""
+        """The subject prefix of JetStream API requests: `$JS.API`, a domain's, or an import's."""
 
     @property
     def is_connected(self) -> bool:
@@ -1141,15 +1141,15 @@ class JetStream:
         """Return a pipelined publisher, to be used with `with`."""
 
     def account(self) -> AccountInfo:
-        """Return what the account may use of JetStream, what it uses, and the API level."""
+        """Return the account's JetStream limits and usage, and the API level."""
 
     @property
     def raw(self) -> Any:
-        """nats-py's client under this connection, for what natsstream does not offer."""
+        """nats-py's client under this connection, for features that natsstream lacks."""
 
     @property
     def has_fast_lane(self) -> bool:
-        """False only where an attached connection is a WebSocket: all works, but slower."""
+        """False only for an attached WebSocket connection: everything works, but slower."""
 
     def advisories(
         self,
@@ -1161,13 +1161,13 @@ class JetStream:
         prefix: str = "$JS.EVENT",
         max_pending: int = 10000,
     ) -> Advisories:
-        """Return what JetStream tells of from now on; `with` listens, `for` reads."""
+        """Return JetStream's advisories from now on; `with` subscribes, `for` reads."""
 
     def events(self) -> ConnectionEvents:
-        """Return what happens to the connection from now on, to be read with `for`."""
+        """Return the connection's events from now on; read them with `for`."""
 
     def drain(self) -> None:
-        """End the subscriptions of `js.core` without a loss, then close the connection."""
+        """Drain the subscriptions of `js.core`, then close the connection."""
 
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
@@ -2023,15 +2023,15 @@ class Stream:
         """Delete the stream with all its messages and consumers, also a sealed one."""
 
 class StreamListing:
-    """The infos of streams, to be read with `for`; made by `js.streams.list`."""
+    """The infos of streams; read it with `for`. Returned by `js.streams.list`."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Streams whose servers did not answer in time, in the loop so far."""
+        """Streams whose servers have not answered in time, in the loop so far."""
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Streams that no server can run now, with the reason, such as a server that is too old for"""
+        """Streams that no server can run now, with the reason, such as a field that is too new."""
 
     def __iter__(self) -> Iterator[StreamInfo]: ...
 
@@ -2048,7 +2048,7 @@ class StreamManager:
         """Return the stream with at least this configuration: create, update or leave it."""
 
     def diff(self, config: StreamConfig | str, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing."""
+        """Return the changes that `ensure` would make, without making them."""
 
     def get(self, name: str) -> Stream:
         """Return a stream that exists."""
@@ -2068,7 +2068,7 @@ class StreamManager:
         timeout: float | None = None,
         **fields: Any,
     ) -> Stream:
-        """Make a stream from a folder that `Stream.backup` or `nats stream backup` wrote."""
+        """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote."""
 
     def names(self, *, subject: str | None = None) -> Iterator[str]:
         """Yield the names of all streams, or of those that capture a subject or filter."""
@@ -2087,12 +2087,12 @@ class StreamManager:
         timeout: float = 60.0,
         **changes: Any,
     ) -> Stream:
-        """Make a stream with the configuration of another one, and with its messages if wanted."""
+        """Create a stream with the configuration of another, and on request with its messages."""
 
     def template(
         self, pattern: str, *, name: str | None = None, max_streams: int = 1000, **fields: Any
     ) -> StreamTemplate:
-        """Make a stream for each subject of a pattern, when a message through us finds none."""
+        """Create streams for the subjects of a pattern, when this connection publishes to them."""
 
 class StreamRange:
     """Messages of a stream from one sequence or moment to another."""
@@ -2119,13 +2119,13 @@ class StreamSchedules:
     """The schedules of one stream: `stream.schedules`."""
 
     def get(self, subject: str) -> ScheduledMessage | None:
-        """Return the schedule on a subject; None where its last message is none."""
+        """Return the schedule on a subject; None if its last message is not a schedule."""
 
     def list(self, filters: Sequence[str] = ()) -> Iterator[ScheduledMessage]:
-        """Yield the schedules that the stream holds, in the order in which they were stored."""
+        """Yield the stream's schedules, in the order in which they were stored."""
 
     def cancel(self, subject: str) -> bool:
-        """End the schedule on a subject: it fires no more."""
+        """Cancel the schedule on a subject; it fires no more."""
 
     def cancel_by_publish(
         self,
@@ -2139,7 +2139,7 @@ class StreamSchedules:
         ttl: Ttl | None = None,
         timeout: float | None = None,
     ) -> PubAck:
-        """Publish a message that ends a schedule: both are done, or none is."""
+        """Publish a message that cancels a schedule; the server does both or neither."""
 
 class Watch(Generic[T]):
     """Follows keys of a bucket; made by `KeyValue.watch`."""

@@ -1,9 +1,9 @@
-"""Copies a stream: its configuration, and its messages if wanted.
+"""Copies a stream: its configuration, and on request its messages.
 
-Messages are copied by the servers, not through this process: the copy begins as a mirror, which
-keeps sequences, times, subjects and headers, and is then made a stream of its own.
+The servers copy the messages, not this process. The copy begins as a mirror, which keeps sequences,
+times, subjects and headers, and is then promoted to a stream of its own.
 
-Law: what fails or is cancelled leaves no half copy, and never takes a message out of the origin.
+Law: a failed or cancelled copy leaves no partial stream, and never removes a message of the origin.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from natsstream.errors import (
 )
 
 PROMOTION = Feature("making a stream of a mirror", (2, 12))
-# Up to 2.12, a mirror of a work queue takes its messages away.
+# Up to 2.12, a mirror of a work queue removes its messages.
 WORK_QUEUE_MIRROR = Feature("copying a work queue without emptying it", (2, 14))
 
 _POLL_S = 0.05
-# What a mirror can not have, or what must not act on messages that are only copied.
+# Fields that a mirror cannot have, or that must not act on copied messages.
 _NOT_IN_MIRRORS = {
     "duplicate_window",
     "subjects",
@@ -62,7 +62,7 @@ def copied_config(origin: Mapping[str, object], wanted: StreamConfig) -> dict[st
 
     Args:
         origin: The origin's configuration as the server sent it.
-        wanted: The copy's name and what is different in it.
+        wanted: The copy's name and its changed fields.
 
     Raises:
         ConfigError: The copy would have the subjects of its origin.
@@ -71,12 +71,12 @@ def copied_config(origin: Mapping[str, object], wanted: StreamConfig) -> dict[st
     own = cast("Mapping[str, str]", origin.get("metadata") or {})
     body = {**origin, "metadata": user_metadata(own), **changes}
     body = {name: value for name, value in body.items() if value is not None}
-    # A new stream can not be sealed.
+    # A new stream cannot be sealed.
     if wanted.sealed is None:
         body.pop("sealed", None)
     if origin.get("subjects") and wanted.subjects is None and not body.get("mirror"):
         raise ConfigError(
-            f"a copy of stream {origin.get('name')} can not have its subjects: each belongs to "
+            f"a copy of stream {origin.get('name')} cannot have its subjects: each belongs to "
             "one stream",
             hint="give others: subjects=[...]",
         )
@@ -84,16 +84,16 @@ def copied_config(origin: Mapping[str, object], wanted: StreamConfig) -> dict[st
 
 
 def check_messages(origin: StreamInfo, body: Mapping[str, object]) -> None:
-    """Refuse a copy whose messages could not be kept as they are; pure.
+    """Refuse a copy that could not keep the messages as they are; pure.
 
     Raises:
-        ConfigError: The origin, or the copy, is of a kind that can not be copied with messages.
+        ConfigError: The origin or the copy cannot be copied with its messages.
     """
     name = origin.name
     if body.get("mirror"):
         raise ConfigError(
             f"a copy of mirror {name} gets its messages from the same origin by itself",
-            hint="leave messages=True out, or copy the stream that it mirrors",
+            hint="leave out messages=True, or copy the stream that it mirrors",
         )
     if body.get("sources"):
         raise ConfigError(
@@ -102,20 +102,20 @@ def check_messages(origin: StreamInfo, body: Mapping[str, object]) -> None:
         )
     if body.get("allow_msg_counter"):
         raise ConfigError(
-            f"the counters of stream {name} can not be copied: servers make no mirror of them",
-            hint="leave messages=True out, or back the stream up and restore it by another name",
+            f"the counters of stream {name} cannot be copied: servers do not mirror them",
+            hint="leave out messages=True, or back up the stream and restore it by another name",
         )
     if body.get("retention") == "interest":
         raise ConfigError(
-            f"the copy of stream {name} would drop each message: nobody has an interest in it yet",
-            hint="give retention='limits', and change it when the consumers are there",
+            f"the copy of stream {name} would drop every message: it has no consumers yet",
+            hint="give retention='limits', and change it when its consumers exist",
         )
 
 
 async def copy_stream(
     api: Api, source: str, wanted: StreamConfig, *, messages: bool, timeout: float
 ) -> StreamInfo:
-    """Make a stream as another one is; see `js.streams.copy`."""
+    """Create a copy of a stream; see `js.streams.copy`."""
     origin = await stream_info(api, source)
     body = copied_config(cast("Mapping[str, object]", origin.raw["config"]), wanted)
     if not messages:
@@ -154,15 +154,15 @@ async def copy_stream(
 
 
 async def _check_free(api: Api, body: Mapping[str, object]) -> None:
-    """Refuse a name or subjects that are taken, before anything is copied.
+    """Refuse a name or subjects that another stream has, before anything is copied.
 
-    A mirror that is there already would otherwise be taken for the one that was asked for.
+    Otherwise a mirror that exists already would pass for the new one.
     """
     name = cast("str", body["name"])
     with suppress(StreamNotFoundError):
         await stream_info(api, name)
         raise StreamExistsError(
-            f"stream {name} is there already",
+            f"stream {name} exists already",
             code=400,
             err_code=ErrorCode.STREAM_NAME_EXIST.value,
             hint="copy to another name, or delete it",
@@ -179,7 +179,7 @@ async def _check_free(api: Api, body: Mapping[str, object]) -> None:
 
 
 async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> StreamInfo:
-    """Return the mirror when it holds all up to a sequence."""
+    """Return the mirror when it holds all messages up to a sequence."""
     name, origin = mirror.name, mirror.config.mirror
     try:
         async with asyncio.timeout(timeout):
@@ -191,8 +191,8 @@ async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> 
     except TimeoutError:
         said = mirror.mirror.error if mirror.mirror else ""
         raise RequestTimeoutError(
-            f"copy {name} of stream {origin.name if origin else ''} came to sequence "
-            f"{mirror.state.last_seq} of {newest} within {timeout:g} s; it was deleted again",
+            f"copy {name} of stream {origin.name if origin else ''} reached sequence "
+            f"{mirror.state.last_seq} of {newest} within {timeout:g} s; the copy was deleted",
             detail=said,
             hint="give a longer timeout",
             retryable=True,
@@ -200,17 +200,17 @@ async def _filled(api: Api, mirror: StreamInfo, newest: int, timeout: float) -> 
 
 
 async def _undo(api: Api, made: StreamInfo) -> None:
-    """Delete what was made, unless somebody else has made another stream of the name."""
+    """Delete the copy, unless another client has since created a stream of this name."""
     with suppress(NatsStreamError):
         if (await stream_info(api, made.name)).created_ns == made.created_ns:
             await delete_stream(api, made.name)
 
 
 async def _end_of(task: asyncio.Future[StreamInfo] | asyncio.Future[None]) -> None:
-    """Wait until a request has its answer, however often this is cancelled meanwhile.
+    """Wait for the answer to a request, even if this call is cancelled.
 
-    Requests have a deadline, so the cancellation comes through soon; without it, nobody would know
-    what was made, and half a copy looks like a whole one.
+    The request has a deadline, so the cancellation follows soon. Without the answer, a partial copy
+    could stay behind.
     """
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,4 @@
-"""The JetStream context of streams: what every view receives."""
+"""The JetStream context of streams, which every view builds on."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class JetStreamContext:
     """Streams over one connection; users hold it as `JetStream`, which adds the views.
 
     Attributes:
-        streams: Makes, finds and deletes streams.
+        streams: Creates, finds and deletes streams.
         core: Plain NATS over the same connection: publish, subscribe, request.
-        dead_letters: Messages that nobody could handle: listed, sent again, dropped.
-        counters: Counts on streams with `allow_msg_counter`.
+        dead_letters: Lists, resends and drops messages that no handler could process.
+        counters: Counters on streams with `allow_msg_counter`.
     """
 
     def __init__(self, client: Client) -> None:
@@ -62,9 +62,9 @@ class JetStreamContext:
 
     @property
     def api_prefix(self) -> str:
-        """What stands before requests of JetStream's API: `$JS.API`, a domain's, or an import's.
+        """The subject prefix of JetStream API requests: `$JS.API`, a domain's, or an import's.
 
-        Views write under it where it is not `$JS.API` (ADR-19).
+        Views publish under it where it is not `$JS.API` (ADR-19).
         """
         return self._api.prefix
 
@@ -91,37 +91,36 @@ class JetStreamContext:
         """Publish one message to the stream that captures the subject, and wait for its ack.
 
         Args:
-            subject: Where to; no wildcards.
+            subject: The subject, without wildcards.
             data: The payload.
             headers: Header values by name; a list sends the header more than once.
-            msg_id: Identity for the stream's duplicate window.
-            expect: What must hold in the stream.
-            ttl: Whole seconds after which the stream forgets the message, or "never"; the stream
+            msg_id: Message id for the stream's duplicate window.
+            expect: Conditions on the stream; the server refuses the message if one fails.
+            ttl: Whole seconds after which the stream deletes the message, or "never"; the stream
                 needs `allow_msg_ttl`, the server 2.11.
-            rollup: Which earlier messages this one replaces: "subject" for those of its subject,
-                "all" for those of the stream; the stream needs `allow_rollup_hdrs`.
-            schedule: When the server is to publish the message, and where to; this message is then
+            rollup: The earlier messages that this one replaces: "subject" for those of its
+                subject, "all" for those of the stream; the stream needs `allow_rollup_hdrs`.
+            schedule: When the server publishes the message, and to which subject; this message is
                 the schedule. The stream needs `allow_msg_schedules`, the server 2.12.
             timeout: Seconds to wait for the ack, retries included; None is `request_timeout`.
-            retry_attempts: How often it is sent again where nobody listens, as while a stream has
-                no leader (ADR-22).
+            retry_attempts: Retries after "no responders", as while a stream has no leader (ADR-22).
             retry_wait: Seconds between two attempts.
 
         Raises:
-            SubjectError: The subject can not be published to; nothing was sent.
-            HeaderError: A header would break the wire; nothing was sent.
+            SubjectError: The subject cannot be published to; nothing was sent.
+            HeaderError: A header cannot be encoded; nothing was sent.
             ConfigError: An argument has no legal value; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
-            UnsupportedServerError: The server is too old for what was asked; nothing was sent.
+            UnsupportedServerError: The server is too old for an argument; nothing was sent.
             NoRespondersError: No stream captures the subject.
             PermissionDeniedError: This user may not publish to the subject.
             WrongLastSequenceError: An expectation did not hold.
-            MessageRuleError: The stream does not allow a life time, rollup, schedule or counter.
-            RequestTimeoutError: No ack in time; the message may be stored or not.
-            ProtocolError: Something that is no stream has answered.
+            MessageRuleError: The stream does not allow a TTL, rollup, schedule or counter.
+            RequestTimeoutError: No ack in time; the message may be stored.
+            ProtocolError: The answer came from something other than a stream.
 
-        Cost: one round trip, plus the stream's replication; two more where a last message id is
-        expected, for the stream's replicas are looked up first.
+        Cost: one round trip, plus the stream's replication. An expected last message id costs two
+        more, to look up the stream's replicas.
         """
         return await publish(
             self._api,
@@ -143,25 +142,25 @@ class JetStreamContext:
     ) -> Publisher:
         """Return a pipelined publisher, to be used with `async with`.
 
-        Without `retry_for` each message is sent once, in the order of `send`; one that fails does
-        not hold back those behind it. With it, a message that has no ack after a break of the
-        connection, a missing ack or a stream without a leader is sent again, and message ids make
-        that safe: each message is stored once; the stream must remember ids for longer than
-        `retry_for`. With `keep_order` besides, none is stored before an earlier one.
+        Without `retry_for` each message is sent once, in the order of `send`; a failed message does
+        not delay later ones. With `retry_for`, a message is sent again when its ack is missing,
+        the connection broke, or the stream has no leader. Message ids make the retries safe: each
+        message is stored once. The stream's duplicate window must be longer than `retry_for`. With
+        `keep_order` too, messages are stored in the order of `send`.
 
         Args:
-            max_pending: Acks that may be under way; `send` waits beyond that.
-            max_pending_bytes: Bytes of the messages whose acks are under way; `send` waits beyond
-                that. A larger message goes alone.
-            ack_timeout: Seconds after which a message without an ack counts as failed, or is sent
-                again.
-            retry_for: Seconds from `send` in which a message may be sent again; its last ack is
-                then waited for. The stream is looked at before the first message, for as long.
-            keep_order: Nothing is stored before what was sent earlier and has not failed. It is
-                fast where the stream's server is in no cluster, though other writers cost it
-                speed; in a cluster one message is sent at a time.
+            max_pending: Messages in flight, without an ack yet; beyond that `send` waits.
+            max_pending_bytes: Bytes of the messages in flight; beyond that `send` waits. A larger
+                message is sent alone.
+            ack_timeout: Seconds after which a message without an ack fails, or is sent again.
+            retry_for: Seconds from `send` in which a message may be sent again; afterwards only
+                its last ack is awaited. The stream's configuration is read before the first
+                message, with retries for as long.
+            keep_order: A message is stored only after all earlier ones that have not failed. This
+                is fast where the stream's server is in no cluster, though other publishers slow it
+                down; in a cluster one message is sent at a time.
             stream: The stream that captures the subjects; None looks it up by the first subject.
-                With `retry_for` a message that another stream captures is refused.
+                With `retry_for`, messages that another stream captures are refused.
 
         Raises:
             ConfigError: An option has no legal value.
@@ -177,7 +176,7 @@ class JetStreamContext:
         return Publisher(self._api, options)
 
     async def account(self) -> AccountInfo:
-        """Return what the account may use of JetStream, what it uses, and the API level.
+        """Return the account's JetStream limits and usage, and the API level.
 
         Raises:
             JetStreamNotEnabledError: The server or the account has no JetStream.
@@ -189,15 +188,15 @@ class JetStreamContext:
 
     @property
     def raw(self) -> Any:
-        """nats-py's client under this connection, for what natsstream does not offer.
+        """nats-py's client under this connection, for features that natsstream lacks.
 
-        Close the connection by its context, not by this client.
+        Close the connection through its context, not through this client.
         """
         return self._client.raw
 
     @property
     def has_fast_lane(self) -> bool:
-        """False only where an attached connection is a WebSocket: all works, but slower."""
+        """False only for an attached WebSocket connection: everything works, but slower."""
         return self._client.has_lane
 
     def advisories(
@@ -210,27 +209,25 @@ class JetStreamContext:
         prefix: str = EVENTS,
         max_pending: int = ADVISORIES_PENDING_MAX,
     ) -> Advisories:
-        """Return what JetStream tells of from now on; `async with` listens, `async for` reads.
+        """Return JetStream's advisories from now on; `async with` subscribes, `async for` reads.
 
-        The events are in `natsstream.advisories`. They are plain NATS: what is told while the
-        connection is broken is lost, and `AdvisoriesInterrupted` stands in its place. To lose
-        nothing, capture the subjects in a stream.
+        The events are in `natsstream.advisories`. They are plain NATS messages: those published
+        while the connection is broken are lost, and one `AdvisoriesInterrupted` replaces them. To
+        lose none, capture the subjects in a stream.
 
         Args:
-            kinds: Which ones; none is all but `api_audit`, of which there is one for each call.
+            kinds: Kinds to receive; none means all but `api_audit`, which every API call causes.
             stream: Only about this stream.
             consumer: Only about consumers of this name.
-            domain: Only from this JetStream domain; None is the connection's, or all where it has
-                none.
-            prefix: What stands before `.ADVISORY`, where the events are imported from another
-                account.
-            max_pending: Events that may wait to be read; more are dropped, counted and raised.
+            domain: Only from this JetStream domain; None is the connection's, or all without one.
+            prefix: Subject prefix before `.ADVISORY`, for events imported from another account.
+            max_pending: Events that may wait for the reader; more are dropped, counted and raised.
 
         Raises:
-            ConfigError: An argument has no legal value, or no such event can come.
+            ConfigError: An argument has no legal value, or no event can match.
 
-        Cost: a subscription for each kind, or for each family of kinds; servers make events only
-        where somebody listens.
+        Cost: a subscription for each kind, or for each family of kinds. Servers publish advisories
+        only if there is interest.
         Source: nats-server's jetstream_events.go; nats CLI `nats events --js-advisory`.
         """
         wanted = AdvisoryFilter(
@@ -244,7 +241,7 @@ class JetStreamContext:
         return Advisories(self._api, wanted)
 
     def events(self) -> ConnectionEvents:
-        """Return what happens to the connection from now on, to be read with `async for`.
+        """Return the connection's events from now on; read them with `async for`.
 
         The events are in `natsstream.events`: connected, disconnected, a silent server, lame duck,
         denied permissions, new servers, closed.
@@ -252,13 +249,13 @@ class JetStreamContext:
         return ConnectionEvents(self._client)
 
     async def drain(self) -> None:
-        """End the subscriptions of `js.core` without a loss, then close the connection.
+        """Drain the subscriptions of `js.core`, then close the connection.
 
-        What the server had sent before it knew of the end is kept: readers get it also after the
-        connection is closed. Nothing waits for them.
+        Messages that the server sent before the unsubscribe are kept: readers get them even after
+        the connection is closed. The call does not wait for the readers.
 
         Raises:
-            TransportError: The server did not confirm in time; everything is closed still.
+            TransportError: The server did not confirm in time; the connection is closed anyway.
 
         Cost: one round trip.
         """

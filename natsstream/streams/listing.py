@@ -1,6 +1,6 @@
-"""Goes through the streams of an account.
+"""Lists the streams of an account.
 
-Law: a stream that the servers name and can not describe is never left out in silence.
+Law: a stream without an info is never left out silently.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from natsstream.api.stream_requests import checked_subject, stream_infos
 
 
 class StreamListing:
-    """The infos of streams, to be read with `async for`; made by `js.streams.list`.
+    """The infos of streams; read it with `async for`. Returned by `js.streams.list`.
 
-    Each loop asks anew.
+    Each loop sends new requests.
     """
 
     def __init__(self, api: Api, subject: str | None, on_missing: OnMissing) -> None:
@@ -27,13 +27,12 @@ class StreamListing:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Streams whose servers did not answer in time, in the loop so far."""
+        """Streams whose servers have not answered in time, in the loop so far."""
         return self._gaps.missing
 
     @property
     def offline(self) -> Mapping[str, str]:
-        """Streams that no server can run now, with the reason, such as a server that is too old for
-        one of their fields."""
+        """Streams that no server can run now, with the reason, such as a field that is too new."""
         return self._gaps.offline
 
     def __aiter__(self) -> AsyncIterator[StreamInfo]:

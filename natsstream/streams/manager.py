@@ -1,4 +1,4 @@
-"""Makes, finds and deletes streams: `js.streams`."""
+"""Creates, finds and deletes streams: `js.streams`."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class StreamManager:
         Raises:
             StreamExistsError: A stream of this name has another configuration.
             SubjectOverlapError: Another stream captures some of the subjects.
-            InvalidConfigError: The server refuses a field, or took it as something else.
-            UnsupportedServerError: The server lacks a field. Where this was known nothing was
-                sent; a server behind the connected one may have made the stream without the field,
-                and then the message says so and the stream stays.
+            InvalidConfigError: The server refuses a field, or stored another value for it.
+            UnsupportedServerError: The server lacks a field; nothing was sent. Or another server of
+                the cluster created the stream without the field; the stream stays, and the message
+                says so.
         """
         wanted = _config(config, fields)
         return Stream(self._api, await create_stream(self._api, wanted), stream_created(wanted))
@@ -56,11 +56,11 @@ class StreamManager:
     async def update(self, config: StreamConfig | str, **fields: Any) -> Stream:
         """Change the fields that are given and leave all others as the server has them.
 
-        The stream's `change` says what differed.
+        The stream's `change` lists the changed fields.
 
         Raises:
-            StreamNotFoundError: It does not exist.
-            InvalidConfigError: The server refuses a change, or took it as something else.
+            StreamNotFoundError: The stream does not exist.
+            InvalidConfigError: The server refuses a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
         return Stream(self._api, *await update_stream(self._api, _config(config, fields)))
@@ -68,22 +68,21 @@ class StreamManager:
     async def ensure(self, config: StreamConfig | str, **fields: Any) -> Stream:
         """Return the stream with at least this configuration: create, update or leave it.
 
-        The stream's `change` says which, and of what field; `diff` says it before.
+        The stream's `change` says which, and lists the fields; `diff` shows them in advance.
 
         Raises:
             SubjectOverlapError: Another stream captures some of the subjects.
-            InvalidConfigError: The server refuses a field or a change, or took it as something
-                else.
+            InvalidConfigError: The server refuses a field or a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
         return Stream(self._api, *await ensure_stream(self._api, _config(config, fields)))
 
     async def diff(self, config: StreamConfig | str, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing.
+        """Return the changes that `ensure` would make, without making them.
 
         Returns:
-            Each field that differs, with the server's value, the wanted one, and why servers would
-            refuse the change, where they are known to; `print` shows it as a table.
+            Each field that differs, with the server's value, the wanted value and, if known, why
+            servers refuse the change. `print` shows a table.
 
         Raises:
             TransportError: The server did not answer in time.
@@ -96,8 +95,8 @@ class StreamManager:
         """Return a stream that exists.
 
         Raises:
-            StreamNameError: No server would take the name.
-            StreamNotFoundError: It does not exist.
+            StreamNameError: The name is illegal.
+            StreamNotFoundError: The stream does not exist.
         """
         return Stream(self._api, await stream_info(self._api, name))
 
@@ -111,11 +110,11 @@ class StreamManager:
         """Delete a stream with all of its messages.
 
         Raises:
-            StreamNotFoundError: It does not exist.
-            TransportError: There was no answer, and it is there; it may still be deleted.
+            StreamNotFoundError: The stream does not exist.
+            TransportError: No answer, and the stream still exists; it may yet be deleted.
 
-        Cost: one round trip. A cluster that is choosing a leader may delete without an answer;
-        that is seen after a second.
+        Cost: one round trip. During an election a cluster may delete without an answer; this is
+        noticed after a second.
         """
         await delete_stream(self._api, name)
 
@@ -128,30 +127,30 @@ class StreamManager:
         timeout: float | None = None,
         **fields: Any,
     ) -> Stream:
-        """Make a stream from a folder that `Stream.backup` or `nats stream backup` wrote.
+        """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote.
 
-        Sequences, times and headers are what they were, and so are the consumers that the backup
-        has. A stream that exists is never touched.
+        Sequences, times, headers and the consumers in the backup are restored as they were. An
+        existing stream is never changed.
 
         Args:
             path: The folder; it is checked before anything is sent.
-            name: Another name for the stream; needs a backup made by a server of 2.15, and
-                `subjects` where the first stream still has them.
-            on_progress: Called after each part; it must not wait. An error in it ends the restore.
-            timeout: Seconds in which the server must have built the stream after the last part;
-                None is an hour.
-            fields: Fields of `StreamConfig` that shall be others than in the backup.
+            name: Another name for the stream; needs a backup from a 2.15 server, and other
+                `subjects` if the original stream still exists.
+            on_progress: Called after each part; it must not block. An error in it ends the restore.
+            timeout: Seconds that the server has to build the stream after the last part; None is
+                an hour.
+            fields: Fields of `StreamConfig` that differ from the backup.
 
         Raises:
-            BackupError: The folder is no backup or is damaged, and nothing was sent; or the server
-                could not build the stream of it; or it dropped messages, and the stream is there.
-            StreamExistsError: There is a stream of this name.
+            BackupError: The folder is not a backup or is damaged; nothing was sent. Or the server
+                could not build the stream. Or the server dropped messages; the stream exists.
+            StreamExistsError: A stream of this name exists.
             SubjectOverlapError: Another stream captures some of the subjects.
             UnsupportedServerError: Another name is given, and the server is older than 2.15.
             ConfigError: An argument has no legal value; nothing was sent.
-            TransportError: No answer. The server clears up what was begun some seconds later.
+            TransportError: No answer. The server removes the partial stream some seconds later.
 
-        Cost: the archive once over the wire, part by part; memory of one part.
+        Cost: the archive is sent once, in parts; memory for one part.
         Source: nats CLI `nats stream restore`; jsm.go snapshots.go.
         """
         changes = _config(name or "restored", fields).given() if fields else {}
@@ -165,7 +164,7 @@ class StreamManager:
         """Yield the names of all streams, or of those that capture a subject or filter.
 
         Raises:
-            SubjectError: It is no subject or filter; nothing was sent.
+            SubjectError: The subject or filter is illegal; nothing was sent.
             TransportError: The server did not answer in time.
 
         Cost: one round trip for each 1,024 names.
@@ -181,13 +180,13 @@ class StreamManager:
         Read them with `async for`.
 
         Args:
-            subject: Only streams that capture it, or some subject of this filter.
-            on_missing: Servers name streams that they can not describe now, having no leader or
-                being too new for the servers. "raise" ends the loop with an error when all others
-                are read; "report" leaves them in the result's `missing` and `offline`.
+            subject: Only streams that capture this subject, or a subject of this filter.
+            on_missing: For streams without an info: they have no leader, or are too new for the
+                servers. "raise" raises after all others are read; "report" puts them into the
+                result's `missing` and `offline`.
 
         Raises:
-            SubjectError: It is no subject or filter; nothing was sent.
+            SubjectError: The subject or filter is illegal; nothing was sent.
             UnavailableError: Streams are missing; from the loop.
             TransportError: The server did not answer in time; from the loop.
 
@@ -204,33 +203,33 @@ class StreamManager:
         timeout: float = COPY_TIMEOUT_S,
         **changes: Any,
     ) -> Stream:
-        """Make a stream with the configuration of another one, and with its messages if wanted.
+        """Create a stream with the configuration of another, and on request with its messages.
 
-        Messages keep their sequences, times, subjects and headers: the copy is a mirror until it
-        holds all that was stored when `copy` was called, and then a stream of its own; what is
-        stored meanwhile may be in it or not. Not kept: consumers, which ids the duplicate window
-        remembers, and sequences that are gone behind the last message. The limits of the copy, such
-        as `max_age`, act at once. The metadata of servers stays behind, and a sealed stream has an
-        open copy.
+        Messages keep their sequences, times, subjects and headers. The copy is a mirror until it
+        holds all messages stored before the call, and then becomes a stream of its own. Messages
+        stored during the call may be missing. Consumers, the ids of the duplicate window and
+        deleted sequences after the last message are not copied. The limits of the copy, such as
+        `max_age`, apply at once. The servers' own metadata is not copied, and the copy of a sealed
+        stream is not sealed.
 
         Args:
             source: The stream to copy.
             name: The copy's name.
             messages: Also copy the messages.
-            timeout: Seconds in which all messages must be there.
-            changes: Fields of `StreamConfig` that are different in the copy; `subjects` must be,
-                as each subject belongs to one stream.
+            timeout: Seconds in which all messages must be copied.
+            changes: Fields of `StreamConfig` that differ in the copy; `subjects` must, since each
+                subject belongs to one stream.
 
         Raises:
-            ConfigError: The copy would have the subjects of its origin, or can not have its
-                messages: it has counters, sources, a mirror, or would drop what nobody waits for.
+            ConfigError: The copy would have the subjects of its origin, or cannot have its
+                messages: it has counters, sources, a mirror or interest retention.
             StreamNotFoundError: The source does not exist.
-            StreamExistsError: There is a stream of the copy's name.
+            StreamExistsError: A stream of the copy's name exists.
             SubjectOverlapError: Another stream captures some of the subjects.
-            UnsupportedServerError: Messages need nats-server 2.12, of a work queue 2.14.
-            RequestTimeoutError: Not all messages came in time; the copy was deleted again.
+            UnsupportedServerError: Messages need nats-server 2.12, those of a work queue 2.14.
+            RequestTimeoutError: Not all messages were copied in time; the copy was deleted.
 
-        Cost: three round trips; with messages what the servers need to copy them.
+        Cost: three round trips; with messages also the servers' time to copy them.
         """
         wanted = _config(check_text(name, "the copy's name", error=StreamNameError), changes)
         check_bool(messages, "messages")
@@ -246,38 +245,38 @@ class StreamManager:
         max_streams: int = MAX_STREAMS,
         **fields: Any,
     ) -> StreamTemplate:
-        """Make a stream for each subject of a pattern, when a message through us finds none.
+        """Create streams for the subjects of a pattern, when this connection publishes to them.
 
-        `js.publish` makes it and sends the message again; a publisher makes it before its first
-        message to a subject. Each thing that a `*` stands for has a stream of its own: with
+        `js.publish` creates a missing stream and sends the message again. A publisher creates it
+        before its first message to a subject. Each value of `*` has its own stream: with
         "orders.*.>", "orders.eu.new" and "orders.eu.old" go to the stream "orders_eu", which
-        captures "orders.eu.>". Other programs' messages make none. A stream that is deleted is made
-        again by the next `js.publish`; an open publisher refuses more messages to subjects that it
-        has sent to before, with `NoRespondersError`.
+        captures "orders.eu.>". Messages of other connections create no stream. The next
+        `js.publish` creates a deleted stream again. An open publisher does not: it raises
+        `NoRespondersError` for subjects that it has published to before.
 
         Args:
             pattern: Subjects with at least one `*`.
             name: The streams' name, with `{1}` for the first `*`; None joins the pattern's tokens
-                by "_". Bytes other than letters, digits and "-" are written like "=5F", so that no
+                with "_". Bytes other than letters, digits and "-" are encoded as "=5F", so that no
                 two subjects share a name.
-            max_streams: How many streams may capture subjects of the pattern, whoever made them.
+            max_streams: Streams that may capture subjects of the pattern, from any client.
             fields: Fields of `StreamConfig` for each stream, other than name and subjects.
 
         Returns:
-            The template; it holds for this connection, until its `remove()`.
+            The template; it is active on this connection until its `remove()`.
 
         Raises:
-            SubjectError: The pattern is no subject.
-            ConfigError: Subjects would share a name, a field is wrong, or another template is for
+            SubjectError: The pattern is illegal.
+            ConfigError: Subjects would share a name, a field is illegal, or another template covers
                 some of the subjects.
 
-        Cost: nothing; three round trips for each stream that is made, and one for each new subject
+        Cost: nothing now; three round trips for each created stream, and one for each new subject
         of a publisher.
         """
         for field in ("subjects", "mirror", "sources"):
             if field in fields:
                 raise ConfigError(
-                    f"template {pattern}: {field} can not be given",
+                    f"template {pattern}: {field} cannot be given",
                     hint="its streams capture the pattern's subjects",
                 )
         naming = naming_of(pattern, name)

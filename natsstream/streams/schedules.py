@@ -1,7 +1,7 @@
-"""The schedules of a stream: listing them, and ending them.
+"""The schedules of a stream: finds, lists and cancels them.
 
-Law: ending a schedule never removes another message: what is not a schedule stays, and so does a
-schedule that took the place of the one that was looked at.
+Law: `cancel` removes only the schedule that it has read. Other messages stay, and so does a newer
+schedule on the subject.
 
 Source: ADR-51.
 """
@@ -43,9 +43,9 @@ class ScheduledMessage:
 
     Attributes:
         subject: The subject of the schedule itself.
-        schedule: When it fires, and where to; as it was written, also by other clients.
-        data: The payload of what is published.
-        headers: All headers of the schedule's message.
+        schedule: When it fires, and its target; other clients may have written it.
+        data: The payload of the message that it publishes.
+        headers: All headers of the schedule message.
         sequence: Its sequence in the stream.
         time_ns: When it was stored, in Unix nanoseconds.
     """
@@ -75,10 +75,10 @@ class StreamSchedules:
         self._cached = cached
 
     async def get(self, subject: str) -> ScheduledMessage | None:
-        """Return the schedule on a subject; None where its last message is none.
+        """Return the schedule on a subject; None if its last message is not a schedule.
 
         Raises:
-            SubjectError: It is no subject to publish to; nothing was sent.
+            SubjectError: The subject cannot be published to; nothing was sent.
             TransportError: The server did not answer in time.
 
         Cost: one round trip to the stream's leader.
@@ -88,21 +88,21 @@ class StreamSchedules:
         return None if held is None else _scheduled(held)
 
     async def list(self, filters: Sequence[str] = ()) -> AsyncIterator[ScheduledMessage]:
-        """Yield the schedules that the stream holds, in the order in which they were stored.
+        """Yield the stream's schedules, in the order in which they were stored.
 
         Args:
-            filters: Where to look, with wildcards, such as `["schedules.>"]`. Schedules that have
-                subjects of their own are found without reading what they publish.
+            filters: Subject filters, such as `["schedules.>"]`. If schedules have their own
+                subjects, a filter spares reading the messages that they publish.
 
         Raises:
-            SubjectError: A filter is no subject; nothing was sent.
+            SubjectError: A filter is illegal; nothing was sent.
             ConfigError: Two filters overlap; nothing was sent.
-            NatsStreamError: What `Stream.ordered` raises.
+            NatsStreamError: As for `Stream.ordered`.
 
-        Cost: a read of the last message of each subject that matches. A schedule that is replaced
-        meanwhile may be missing.
+        Cost: a read of the last message of each matching subject. A schedule that is replaced
+        during the read may be missing.
         """
-        # Only the last message of a subject counts: a plain one ends the schedule before it.
+        # Only the last message of a subject counts: a plain one cancels the schedule before it.
         spec = OrderedSpec(
             stream=self._cached.name, filters=filters, deliver_policy="last_per_subject"
         )
@@ -116,17 +116,17 @@ class StreamSchedules:
                     yield held
 
     async def cancel(self, subject: str) -> bool:
-        """End the schedule on a subject: it fires no more.
+        """Cancel the schedule on a subject; it fires no more.
 
         Returns:
-            False where there was none, or none any more: a schedule for one moment is gone when it
-            has fired.
+            True if the schedule was cancelled. False if there is none: a schedule for one moment is
+            gone when it has fired.
 
         Raises:
-            ScheduleError: The subject's last message is no schedule; it stays. Or it was replaced
-                again and again, so that there still is one.
+            ScheduleError: The subject's last message is not a schedule, and stays. Or the schedule
+                was replaced at every attempt, and a newer one is still there.
             NotPermittedError: The stream allows no purge.
-            TransportError: The server did not answer in time; it may be done.
+            TransportError: The server did not answer in time; the schedule may be cancelled.
 
         Cost: two round trips.
         """
@@ -138,17 +138,17 @@ class StreamSchedules:
                 return False
             if _scheduled(message) is None:
                 raise ScheduleError(
-                    f"the last message of {subject} in stream {stream} is no schedule",
+                    f"the last message of {subject} in stream {stream} is not a schedule",
                     hint="list them: stream.schedules.list()",
                 )
             last_seq = message.sequence
             if await purge(self._api, stream, subject=subject, before=last_seq + 1):
                 return True
-            # It fired, or another took its place, between the two.
+            # It fired or was replaced between the two requests.
         raise ScheduleError(
-            f"schedule {subject} of stream {stream} was replaced each of the {_CANCEL_ATTEMPTS} "
-            "times that it was to be ended",
-            hint="somebody goes on writing it: end that first",
+            f"schedule {subject} of stream {stream} was replaced at each of {_CANCEL_ATTEMPTS} "
+            "attempts to cancel it",
+            hint="another client keeps publishing it: stop that client first",
             retryable=True,
         )
 
@@ -164,27 +164,27 @@ class StreamSchedules:
         ttl: Ttl | None = None,
         timeout: float | None = None,
     ) -> PubAck:
-        """Publish a message that ends a schedule: both are done, or none is.
+        """Publish a message that cancels a schedule; the server does both or neither.
 
-        What took the schedule's place meanwhile is ended as well, and where there is none the
-        message is stored all the same. To publish only if it has not fired yet expect its sequence:
+        A newer schedule on the subject is cancelled too. Without a schedule the message is stored
+        anyway. To publish only if the schedule has not fired yet, expect its sequence:
         `Expect(last_subject_seq=held.sequence, subject=scheduled)`.
 
-        `scheduled` is the schedule's subject, and `subject` another one. All else as in
-        `JetStream.publish`.
+        `scheduled` is the schedule's subject; `subject` must be another. The other arguments are
+        those of `JetStream.publish`.
 
         Raises:
-            ScheduleError: The subject to end holds another message than a schedule.
+            ScheduleError: The last message of `scheduled` is not a schedule.
             UnsupportedServerError: The server is older than 2.14; nothing was sent.
-            NatsStreamError: What `JetStream.publish` raises.
+            NatsStreamError: As for `JetStream.publish`.
 
         Cost: one round trip.
         """
         check_publish_subject(check_text(scheduled, "scheduled", error=SubjectError))
         if scheduled == subject:
             raise ConfigError(
-                f"the message that ends schedule {scheduled!r} goes to the same subject",
-                hint="publish it elsewhere; a plain message on the subject ends the schedule too",
+                f"the message that cancels schedule {scheduled!r} has the same subject",
+                hint="give another; a plain message on the schedule's subject cancels it too",
             )
         merged = {} if headers is None else copied_headers(headers)
         merged[HeaderName.SCHEDULE_NEXT.value] = "purge"

@@ -1,7 +1,7 @@
 """A batch read: `spark.read.format("nats")`.
 
-Law: Spark keeps the plan, so `endingOffsets=latest` is fixed when the DataFrame is first used, and
-a second action reads the same ranges even if the stream has grown.
+Law: Spark keeps the plan, so the first action on a DataFrame fixes `endingOffsets=latest`. A second
+action reads the same ranges, even if the stream has grown.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class NatsReader(DataSourceReader):
         """Return the ranges to read.
 
         Raises:
-            IntegrityError: `startingOffsets` names messages that are gone.
-            NatsStreamError: No server, no such stream, or one that can not be read.
+            IntegrityError: Messages from `startingOffsets` on are gone.
+            NatsStreamError: There is no server or no stream, or the stream cannot be read.
         """
         with closing(StreamWatch(self._options)) as watch:
             state = watch.state()

@@ -1,9 +1,9 @@
-"""Where a query began, kept beside Spark's checkpoint.
+"""The start of a query, kept beside Spark's checkpoint.
 
-Law: Spark's checkpoint holds the end of each batch but not the start of the first. A query that is
-killed before its first batch is committed is asked for its start again, and `latest` would then
-skip what came in between. So the start is resolved once, and kept where the checkpoint is: on any
-file system that Spark can write to.
+Law: Spark's checkpoint holds the end of each batch but not the start of the first. After a crash
+before the first commit, Spark requests the start again, and `latest` would then skip messages. So
+the start is resolved once and kept in the checkpoint's folder, on any file system that Spark can
+write to.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> Nat
 
     Args:
         spark: A session with a driver in this process.
-        options: The options as the user gave them; `startingOffsets` counts at the first start.
+        options: The user's options; `startingOffsets` applies to the first start.
         checkpoint: Folder of the checkpoint, as Spark takes it (a path or a URL).
 
     Raises:
-        OffsetError: The file is of another stream or version.
+        OffsetError: The file is from another stream or version.
         IntegrityError: The stream was created anew before the first batch, and `failOnDataLoss` is
             true.
-        NatsStreamError: No server, no such stream, or one that can not be read.
+        NatsStreamError: There is no server or no stream, or the stream cannot be read.
     """
     folder = _Folder(spark, checkpoint)
     text = folder.read(START_FILE)
     if folder.has_entries("offsets"):
-        # From its first batch on the query is where its own offsets say.
+        # After the first batch the query's own offsets count.
         start = None if text is None else parse_offset_text(text, stream=options.stream)
     else:
         start = _resolve(options, text)
@@ -52,7 +52,7 @@ def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> Nat
 
 
 def _resolve(options: NatsOptions, text: str | None) -> Offset:
-    """Return the start: the one kept, or the one that the options name in the stream as it is."""
+    """Return the start: the kept one, or the options' start in the stream as it is now."""
     with closing(StreamWatch(options)) as watch:
         state = watch.state()
         if text is None:
@@ -66,7 +66,7 @@ class _Folder:
     """A folder on any file system that Spark knows, through the JVM's Hadoop client."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
-        # Spark has no public door to file systems. Its objects live in the JVM and have no types.
+        # Spark has no public API for file systems. The JVM's objects have no types.
         context: Any = spark.sparkContext
         self._jvm: Any = context._jvm  # noqa: SLF001
         hadoop: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
@@ -74,7 +74,7 @@ class _Folder:
         self._files: Any = self._folder.getFileSystem(hadoop)
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file, None when there is none."""
+        """Return the text of a file, or None."""
         path = self._path(name)
         if not self._files.exists(path):
             return None
@@ -85,7 +85,7 @@ class _Folder:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file as a whole: a reader finds the old one, the new one, or none."""
+        """Write a file as a whole: a reader finds the old file, the new one, or none."""
         path, draft = self._path(name), self._path(f"{name}.tmp")
         stream = self._files.create(draft, True)  # noqa: FBT003 - Java has no names: overwrite.
         try:
@@ -94,10 +94,10 @@ class _Folder:
             stream.close()
         self._files.delete(path, False)  # noqa: FBT003 - Not recursive.
         if not self._files.rename(draft, path):
-            raise OSError(f"{draft.toString()} can not be renamed to {path.toString()}")
+            raise OSError(f"{draft.toString()} cannot be renamed to {path.toString()}")
 
     def has_entries(self, name: str) -> bool:
-        """Tell whether a folder exists and holds anything."""
+        """Return True if a folder exists and is not empty."""
         path = self._path(name)
         return bool(self._files.exists(path)) and len(self._files.listStatus(path)) > 0
 

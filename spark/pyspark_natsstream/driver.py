@@ -1,8 +1,8 @@
-"""The driver's view of one stream: a kept connection, questions, and patience in an outage.
+"""The driver's view of one stream: one connection, and retries during an outage.
 
-Law: Spark ends a query at the first exception of a driver hook, so a server that is away for a
-while must not become one: questions are asked again until `reconnectTimeout`. The first contact is
-not repeated: a wrong address should be told at once.
+Law: Spark ends a query at the first exception of a driver hook. So a request that fails during an
+outage is retried until `reconnectTimeout`. The first request is not retried: a wrong address fails
+at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STATE_AGE_MAX_S = 0.1
-"""Spark asks an idle query 70 times a second; it is answered from memory for this long."""
+"""Spark asks an idle query 70 times a second; it is answered from the cache for this long."""
 
 RETRY_PAUSE_S = 0.2
 
@@ -34,14 +34,14 @@ _log = logging.getLogger("pyspark_natsstream")
 
 @contextmanager
 def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> Generator[Stream]:
-    """Open the stream that the options name, on a connection of its own.
+    """Open the options' stream on its own connection.
 
     Args:
         options: The options of the read.
-        wait_s: Seconds to try again while there is no answer.
+        wait_s: Seconds to retry for while no server answers.
 
     Raises:
-        NatsStreamError: No server, no such stream, no permission.
+        NatsStreamError: There is no server or no stream, or the user has no permission.
     """
     deadline_s = time.monotonic() + wait_s
     with ExitStack() as opened:
@@ -54,22 +54,22 @@ def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> Generator[Strea
                 opened.close()
                 if not is_outage(error) or time.monotonic() >= deadline_s:
                     raise
-                _log.warning("opening stream %s again: %s", options.stream, error)
+                _log.warning("retrying to open stream %s: %s", options.stream, error)
                 time.sleep(RETRY_PAUSE_S)
         yield stream
 
 
 def is_outage(error: NatsStreamError) -> bool:
-    """Tell whether the same call may succeed once the servers are back."""
+    """Return True if the same call may succeed when the servers are back."""
     if isinstance(error, AuthenticationError | ProtocolError):
         return False
     return error.retryable or isinstance(error, TransportError)
 
 
 class StreamWatch:
-    """One stream, asked over a connection that is kept and replaced when it breaks.
+    """One stream, read over a connection that is kept open and replaced when it breaks.
 
-    For one thread. Opens nothing until it is asked.
+    For one thread. The first request opens the connection.
     """
 
     def __init__(self, options: NatsOptions) -> None:
@@ -81,14 +81,14 @@ class StreamWatch:
         self._state_time_s = 0.0
 
     def state(self, *, age_max_s: float = 0.0) -> StreamState:
-        """Return what the stream holds.
+        """Return the stream's state.
 
         Args:
-            age_max_s: How old an answer may be, in seconds; 0 asks the server.
+            age_max_s: Seconds for which a cached state is good; 0 requests a fresh one.
 
         Raises:
-            ConfigError: The stream's retention is not one that can be read.
-            NatsStreamError: No answer within `reconnectTimeout`, or the server says no.
+            ConfigError: The stream's retention is not `limits`.
+            NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
         asked_s = time.monotonic()
         if self._state is not None and asked_s - self._state_time_s < age_max_s:
@@ -98,12 +98,12 @@ class StreamWatch:
         return self._state
 
     def sequence_at(self, time_ns: int) -> int | None:
-        """Return the sequence of the first message at or after a time, None when there is none."""
+        """Return the sequence of the first message at or after a time, or None."""
         message = self._ask(lambda stream: stream.get(start_time=time_ns))
         return None if message is None else message.sequence
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next request opens another."""
         self._stream = None
         self._opened.close()
 
@@ -119,7 +119,7 @@ class StreamWatch:
                 left_s = deadline_s - time.monotonic()
                 if not (self._was_up and is_outage(error) and left_s > 0):
                     raise
-                _log.warning("asking again about stream %s: %s", self._options.stream, error)
+                _log.warning("retrying a request about stream %s: %s", self._options.stream, error)
                 time.sleep(min(RETRY_PAUSE_S, left_s))
             else:
                 self._was_up = True
@@ -135,7 +135,7 @@ def _connection(options: NatsOptions) -> blocking.Connection:
         ca=options.ca,
         cert=options.cert,
         key=options.key,
-        # What is left out must not switch off what the context says.
+        # None, not False: the context's setting stays.
         tls_first=options.tls_first or None,
         domain=options.domain,
         api_prefix=options.api_prefix,

@@ -1,7 +1,7 @@
-"""One range of messages as Arrow batches: what a Spark task does.
+"""The work of a Spark task: reads one range of messages as Arrow batches.
 
-Law: a task keeps nothing: Spark may run it again, elsewhere, or twice at once. A failed attempt's
-rows are dropped by Spark, so reading a range again is safe.
+Law: a task keeps no state. Spark may run it again, elsewhere, or twice at once. Spark drops the
+rows of a failed attempt, so a range may be read again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark_natsstream.options import NatsOptions
 
-_HINT = "set failOnDataLoss=false to go on without these messages, with a warning"
+_HINT = "set failOnDataLoss=false to continue without these messages, with a warning"
 
 _log = logging.getLogger("pyspark_natsstream")
 
@@ -34,21 +34,21 @@ def read_partition(
     Args:
         options: The options of the read.
         columns: The columns to build, in the order of Spark's schema.
-        partition: The range. Spark passes a plain `InputPartition` where a batch has no range at
-            all; that reads nothing.
+        partition: The range. Spark passes a plain `InputPartition` for a batch without ranges;
+            it yields nothing.
 
     Yields:
         Record batches whose schema is Spark's own for these columns.
 
     Raises:
-        IntegrityError: The stream is another one now, or does not hold the range any more, and
+        IntegrityError: The stream was created anew or has lost messages of the range, and
             `failOnDataLoss` is true.
-        NatsStreamError: No server within `reconnectTimeout`, or it says no.
+        NatsStreamError: No server within `reconnectTimeout`, or it refused.
     """
     if not isinstance(partition, Partition):
         return
     fail = options.fail_on_data_loss
-    # The driver has just spoken to the server: if it is away now, it will come back.
+    # The driver has just reached the server, so an outage is worth a wait.
     with open_stream(options, wait_s=options.reconnect_timeout) as stream:
         reading = stream.read(
             first_seq=partition.first,

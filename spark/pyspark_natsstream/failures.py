@@ -1,6 +1,6 @@
-"""From Spark's words back to the error that was raised in one of its Python processes.
+"""Finds the error of a Spark Python process in the text of Spark's exception.
 
-Law: an error that can not be read back stays Spark's own; nothing is guessed.
+Law: where the text holds no complete error, Spark's exception is kept; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from natsstream import errors
 from natsstream.errors import MessagesLostError, NatsStreamError, SequenceRangeError
 from pyspark_natsstream.offsets import OffsetError
 
-# Python's traceback ends with the error, Spark goes on with its own marks.
+# Python's traceback ends with the error; Spark's own text follows.
 _ERROR = re.compile(
     r"^(?:natsstream\.errors|pyspark_natsstream\.offsets)\.(?P<name>\w+Error): "
     r"(?P<message>.*)"
@@ -22,10 +22,10 @@ _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
 def typed_error(error: Exception) -> NatsStreamError | None:
-    """Return the error of ours that made a Spark call fail, None when it was none of ours.
+    """Return the natsstream error that made a Spark call fail, or None.
 
     Args:
-        error: What Spark raised; of several errors in it the last one counts, as in a traceback.
+        error: Spark's exception; of several errors in its text the last is the cause.
     """
     if isinstance(error, NatsStreamError):
         return error

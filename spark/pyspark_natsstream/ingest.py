@@ -1,8 +1,8 @@
-"""A stream into a table: the ingest job, as a function and as a command.
+"""The ingest job: writes a stream into a table, as a function and as a command.
 
 Law: exactly once. Ranges are fixed before they are read, the file sink commits a micro-batch as a
-whole, and the start is kept beside the checkpoint; so run it as often as you like, with the same
-checkpoint and the same output, and every message is in the table once.
+whole, and the start is kept beside the checkpoint. However often the job runs with the same
+checkpoint and output, the table holds every message once.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
 AVAILABLE_NOW = "available-now"
 EXIT_INTERRUPTED = 130
 POLL_S = 1
-"""Seconds between two looks at a running query; its end is seen at once."""
+"""Seconds between two reports of a running query; its end is noticed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestReport:
-    """What a run did, up to now or as a whole.
+    """The progress of a run, or its result.
 
     Attributes:
         rows: Messages written.
         batches: Micro-batches that had messages.
         seconds: Time since the start of the query.
-        end: Where the query stands in the stream; None before its first micro-batch.
+        end: The query's position in the stream; None before its first micro-batch.
     """
 
     rows: int
@@ -83,26 +83,26 @@ def ingest(
     json_schema: str | None = None,
     on_progress: Callable[[IngestReport], None] | None = None,
 ) -> IngestReport:
-    """Write what a stream holds into a table of files, and return what was written.
+    """Write a stream's messages into a table of files, and return a report.
 
     Args:
         spark: A session with a driver in this process (not Spark Connect).
-        options: The options of `format("nats")`; `startingOffsets` counts at the first run.
+        options: The options of `format("nats")`; `startingOffsets` applies to the first run.
         out: Folder of the table, a path or URL that Spark can write to.
         checkpoint: Folder of the checkpoint; one for each table, kept as long as the table.
         partition_by: Columns of the table, `date` (UTC day of `time`) or `token1`, `token2` and so
             on (tokens of the subject).
-        trigger: `available-now` ends at what the stream holds now; an interval such as `10 seconds`
-            runs until the query is stopped.
+        trigger: `available-now` ends at the stream's last message now; an interval such as
+            `10 seconds` runs until the query is stopped.
         fmt: Format of the files.
         json_schema: Columns of JSON messages, such as `origin string, distance int`. They replace
             `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt`.
-        on_progress: Called about once a second while there is progress.
+        on_progress: Called about once a second while messages are written.
 
     Raises:
-        ConfigError: An option, column or trigger that can not be; nothing was started.
-        NatsStreamError: No server, no such stream, or one that can not be read; also when that
-            made the running query fail. The checkpoint is good for the next run.
+        ConfigError: An option, a column or the format is illegal; nothing was started.
+        NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
+            start or later. The next run continues from the checkpoint.
         StreamingQueryException: The query failed for another reason, such as a full disk.
     """
     asked = NatsOptions.parse(options)
@@ -111,7 +111,7 @@ def ingest(
     if fmt not in get_args(FileFormat):
         hint = f"choose from {', '.join(get_args(FileFormat))}"
         raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
-    # One broken pyspark_* package would turn off the discovery of this one.
+    # One broken pyspark_* package keeps Spark from finding this one by itself.
     register(spark)
     pinned = pin_start(spark, asked, checkpoint)
     schema = default_schema(include_headers=pinned.include_headers)
@@ -129,7 +129,7 @@ def ingest(
 def _follow(
     query: StreamingQuery, stream: str, on_progress: Callable[[IngestReport], None] | None
 ) -> IngestReport:
-    """Wait for the end of a query and add up what it tells; an interrupt stops it."""
+    """Wait for the end of a query and add up its progress; an interrupt stops it."""
     began_s = time.monotonic()
     report = IngestReport(rows=0, batches=0, seconds=0.0, end=None)
     seen: set[str] = set()
@@ -137,7 +137,7 @@ def _follow(
     try:
         while not has_ended:
             has_ended = bool(query.awaitTermination(POLL_S))
-            # Read once: what arrives between two readings would be seen but never counted.
+            # Read once: progress that arrives between two reads would never be counted.
             recent = query.recentProgress
             fresh = [each for each in recent if each.timestamp not in seen]
             seen = {each.timestamp for each in recent}
@@ -158,7 +158,7 @@ def _follow(
 def _added(
     report: IngestReport, fresh: Sequence[StreamingQueryProgress], *, stream: str, seconds: float
 ) -> IngestReport:
-    # Idle progress bears no rows, so it adds nothing whatever its batch is.
+    # Idle progress has no rows, so it adds nothing.
     rows = [each.numInputRows or 0 for each in fresh]
     end = report.end
     for each in fresh:
@@ -175,10 +175,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; the report is one JSON line on stdout.
 
     Args:
-        arguments: Words after the command; None takes the process's own.
+        arguments: The arguments after the command; None is `sys.argv`.
 
     Returns:
-        0 done, 1 failed, 2 wrong usage, 3 not found, 5 no answer, 130 interrupted.
+        0 success, 1 failure, 2 wrong usage, 3 not found, 5 no answer, 130 interrupted.
     """
     asked = _parser().parse_args(arguments)
     given: dict[str, str | None] = {name: getattr(asked, name) for name in option_notes()}
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: {error}")
         return _exit_code(error)
     except KeyboardInterrupt:
-        _say("interrupted; run the same command again to go on")
+        _say("interrupted; run the same command again to continue")
         return EXIT_INTERRUPTED
     sys.stdout.write(report.to_json() + "\n")
     return 0
@@ -215,13 +215,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--partition-by",
         default=DATE,
-        help="Columns with commas between: those of the table, date, token1, token2 and so on. "
+        help="Columns, separated by commas: the table's own, date, token1, token2 and so on. "
         "Default date; empty for none.",
     )
     parser.add_argument(
         "--trigger",
         default=AVAILABLE_NOW,
-        help="available-now ends at what the stream holds; '10 seconds' runs until stopped. "
+        help="available-now ends at the last message now; '10 seconds' runs until stopped. "
         "Default available-now.",
     )
     parser.add_argument("--format", choices=get_args(FileFormat), default="parquet")
@@ -231,7 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     read = parser.add_argument_group("options of the read")
     for name, note in option_notes().items():
-        # argparse takes % for its own.
+        # argparse formats help texts with %.
         read.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
     return parser
 
@@ -241,7 +241,7 @@ def _flag(name: str) -> str:
 
 
 def _session(master: str | None) -> SparkSession:
-    """Return spark-submit's session when it started this process, else one of this machine."""
+    """Return spark-submit's session if it started this process, else a local one."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         builder = SparkSession.builder.appName("natsstream-ingest")
         return builder.getOrCreate() if master is None else builder.master(master).getOrCreate()

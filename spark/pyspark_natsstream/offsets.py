@@ -1,10 +1,10 @@
-"""Where a query stands: the offset that Spark keeps in its checkpoint.
+"""The offset of a query, as Spark keeps it in its checkpoint.
 
     {"v":1,"streams":{"ORDERS":{"next":124,"created":"2026-11-21T05:00:00.123456789Z"}}}
 
-Law: Spark compares offsets as text, so one place has one text: keys in this order, integers and
-strings only, nine digits in the time. `created` is the stream's identity: the sequences of a stream
-that was deleted and made again mean other messages.
+Law: Spark compares offsets as text, so equal offsets have equal text: keys in this order, integers
+and strings only, nine digits in the time. `created` identifies the stream: after a delete and a
+create, the same sequences are other messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from natsstream.errors import ConfigError, UsageError
 from natsstream.units import format_rfc3339, parse_rfc3339
 
 VERSION = 1
-# A foreign offset may be anything; this much of it says what it is.
+# A foreign offset may be anything; its beginning is enough to recognize it.
 _DETAIL_CHARS_MAX = 300
 
 
@@ -27,11 +27,11 @@ class OffsetError(UsageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
-    """A place in one stream.
+    """A position in one stream.
 
     Attributes:
         stream: Name of the stream.
-        next_seq: Sequence of the next message to read; everything below it was read.
+        next_seq: Sequence of the next message to read; all earlier ones were read.
         created_ns: When the stream was created, in Unix nanoseconds.
     """
 
@@ -40,7 +40,7 @@ class Offset:
     created_ns: int
 
     def to_json(self) -> dict[str, object]:
-        """Return the form that Spark stores; equal offsets give equal text."""
+        """Return the JSON object that Spark stores; equal offsets have equal text."""
         place = {"next": self.next_seq, "created": format_rfc3339(self.created_ns)}
         return {"v": VERSION, "streams": {self.stream: place}}
 
@@ -54,21 +54,21 @@ def parse_offset(found: object, *, stream: str) -> Offset:
 
     Args:
         found: The offset as JSON gives it: a dict of str, int and dicts.
-        stream: The stream that the options name.
+        stream: The stream of the options.
 
     Raises:
-        OffsetError: It has another version or another form, or is of another stream.
+        OffsetError: The offset has another version or form, or another stream.
     """
     version = _fields(found).get("v")
     if not _is_whole(version):
         raise _refusal(found, "it has no version")
     if version != VERSION:
         age = "a newer" if version > VERSION else "an unknown"
-        raise _refusal(found, f"it is of {age} version, {version}; this source reads {VERSION}")
+        raise _refusal(found, f"it has {age} version, {version}; this source reads {VERSION}")
     streams = _fields(_fields(found).get("streams"))
     if list(streams) != [stream]:
         names = ", ".join(sorted(streams)) or "no stream"
-        raise _refusal(found, f"it is of {names}, and the option says stream={stream}")
+        raise _refusal(found, f"it is of {names}, but the option is stream={stream}")
     place = _fields(streams[stream])
     next_seq, created = place.get("next"), place.get("created")
     if not _is_whole(next_seq) or next_seq < 1:
@@ -86,7 +86,7 @@ def parse_offset_text(text: str, *, stream: str) -> Offset:
     """Read an offset from its JSON text.
 
     Raises:
-        OffsetError: It is not JSON, or not an offset of this stream and version.
+        OffsetError: The text is not JSON, or not an offset of this stream and version.
     """
     try:
         found: object = json.loads(text)
@@ -96,10 +96,10 @@ def parse_offset_text(text: str, *, stream: str) -> Offset:
 
 
 def _fields(found: object) -> dict[str, object]:
-    """Return an object's members; none where JSON has something else there."""
+    """Return the members of a JSON object; none for other values."""
     if not isinstance(found, dict):
         return {}
-    # A check by isinstance tells nothing about keys; JSON has only text there.
+    # isinstance does not narrow the keys; JSON has only strings there.
     return cast("dict[str, object]", found)
 
 
@@ -110,7 +110,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 def _refusal(found: object, why: str) -> OffsetError:
     return OffsetError(
-        f"the offset in the checkpoint can not be used: {why}",
+        f"the offset in the checkpoint cannot be used: {why}",
         detail=f"offset: {found!r}"[:_DETAIL_CHARS_MAX],
         hint="use the checkpoint of this stream, or a new checkpoint folder with startingOffsets",
     )

@@ -1,8 +1,8 @@
 """The options of `format("nats")`: one dataclass for Spark, Python and the command line.
 
-Law: Spark's option names are the field names in camelCase, and case does not matter. An option that
-is not known is an error. Options end up in plans, logs and the web page of Spark, so a secret is
-never an option's value: it is a file, and the option is its path.
+Law: Spark's option names are the field names in camelCase, in any case. An unknown option is an
+error. Spark shows options in plans, logs and its web UI, so an option never holds a secret: the
+secret is in a file, and the option is its path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Anchor: TypeAlias = Literal["earliest", "latest", "seq", "time", "last"]
 
 SECONDS_MAX = 3600.0
-"""Longest wait that an option may ask for: an hour."""
+"""Longest wait that an option may set: an hour."""
 
 _FILES = ("context", "creds", "nkey", "ca", "cert", "key")
 _SECRET_FILES = {"creds", "nkey", "key"}
@@ -31,10 +31,10 @@ _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice tha
 
 
 class Position(NamedTuple):
-    """A place in a stream as the user names it.
+    """A position in a stream, as the user writes it.
 
     Attributes:
-        anchor: What it is counted from.
+        anchor: Where it is counted from.
         value: The sequence (`seq`), Unix nanoseconds (`time`) or a count of sequences (`last`).
     """
 
@@ -56,11 +56,11 @@ _FORMS = {"seq": "seq:N", "time": "time:RFC3339", "last": "last:N"}
 
 
 class OptionNote(NamedTuple):
-    """What a field tells beside its type.
+    """The parser and the documentation of an option.
 
     Attributes:
         parse: Reads the value from an option's text; raises ConfigError.
-        doc: What it does, with unit and range.
+        doc: Its meaning, with unit and range.
     """
 
     parse: Callable[[str], object]
@@ -98,7 +98,7 @@ def parse_position(text: str) -> Position:
     """Read `earliest`, `latest`, `seq:N`, `time:RFC3339` or `last:N`.
 
     Raises:
-        ConfigError: It is none of these.
+        ConfigError: The text is none of these.
     """
     word, colon, rest = text.strip().partition(":")
     anchor: Anchor | None = next((known for known in _STARTS if known == word.lower()), None)
@@ -111,23 +111,23 @@ def parse_position(text: str) -> Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NatsOptions:
-    """What to read and how; `option_table()` prints the fields with their notes.
+    """The options of a read; `option_table()` prints the fields with their notes.
 
     Raises:
-        ConfigError: A value that can not work; the message names the option and the way out.
+        ConfigError: A value is illegal; the message names the option, the hint what to give.
     """
 
     servers: tuple[str, ...] = field(
         default=(),
-        metadata=_note(_words, "Server URLs, with commas between. Required, or `context`."),
+        metadata=_note(_words, "Server URLs, separated by commas. Required, or `context`."),
     )
     context: str | None = field(
         default=None,
         metadata=_note(
             str.strip,
             "Name of a context of the nats CLI, or the path of its file, the same on driver and "
-            "executors; the options here win over it. The way to use a password or a token. "
-            "Default: none, also where one is selected.",
+            "executors; the other options override it. Needed for a password or a token. "
+            "Default: none, even if one is selected.",
         ),
     )
     stream: str = field(metadata=_note(str.strip, "Name of the stream. Required."))
@@ -135,7 +135,7 @@ class NatsOptions:
         default=(),
         metadata=_note(
             _words,
-            "Subject filters such as `a.>,b.*.c`; the server sends only what matches. "
+            "Subject filters such as `a.>,b.*.c`; the server sends only matching messages. "
             "Default: every subject.",
         ),
     )
@@ -152,48 +152,48 @@ class NatsOptions:
         default=LATEST,
         metadata=_note(
             parse_position,
-            "Batch only. Last message: `latest` as it is when Spark plans the read, `seq:N` (N is "
-            "read), `time:RFC3339` (messages before it). Default `latest`.",
+            "Batch only. Last message: `latest` when Spark plans the read, `seq:N` (inclusive), "
+            "`time:RFC3339` (messages before it). Default `latest`.",
         ),
     )
     max_messages_per_trigger: int | None = field(
         default=None,
         metadata=_note(
             _whole,
-            "Streaming only. Most sequences in one micro-batch, 1 or more. Default: no limit.",
+            "Streaming only. Sequences in one micro-batch at most, 1 or more. Default: no limit.",
         ),
     )
     max_bytes_per_trigger: int | None = field(
         default=None,
         metadata=_note(
             _whole,
-            "Streaming only. Bytes in one micro-batch, 1 or more, by the mean size of the stored "
-            "messages. Default: no limit.",
+            "Streaming only. Bytes in one micro-batch at most, 1 or more, by the mean size of the "
+            "stored messages. Default: no limit.",
         ),
     )
     min_partitions: int = field(
         default=1,
         metadata=_note(
             _whole,
-            "Fewest ranges that a read is split into, 1 or more; each has at least one sequence. "
+            "Ranges that a read is split into at least, 1 or more; each has a sequence or more. "
             "Default 1.",
         ),
     )
     max_records_per_partition: int | None = field(
         default=None,
-        metadata=_note(_whole, "Most sequences in one range, 1 or more. Default: no limit."),
+        metadata=_note(_whole, "Sequences in one range at most, 1 or more. Default: no limit."),
     )
     fail_on_data_loss: bool = field(
         default=True,
         metadata=_note(
             _flag,
-            "Whether a read fails when messages that it should have read are gone, or the stream "
-            "was created anew; `false` logs a warning and goes on. Default `true`.",
+            "Fail when messages were lost before they were read, or the stream was created anew; "
+            "`false` logs a warning and continues. Default `true`.",
         ),
     )
     include_headers: bool = field(
         default=False,
-        metadata=_note(_flag, "Whether the default schema has `headers`. Default `false`."),
+        metadata=_note(_flag, "Add the column `headers` to the default schema. Default `false`."),
     )
     creds: str | None = field(
         default=None,
@@ -213,7 +213,7 @@ class NatsOptions:
         default=None,
         metadata=_note(
             str.strip,
-            "Path of the certificates that sign for the servers; insists on TLS. "
+            "Path of the CA certificates that sign the servers'; requires TLS. "
             "Default: the system's.",
         ),
     )
@@ -233,7 +233,7 @@ class NatsOptions:
     )
     domain: str | None = field(
         default=None,
-        metadata=_note(str.strip, "JetStream domain to speak to. Default: none."),
+        metadata=_note(str.strip, "JetStream domain. Default: none."),
     )
     api_prefix: str | None = field(
         default=None,
@@ -243,7 +243,7 @@ class NatsOptions:
     )
     inbox_prefix: str | None = field(
         default=None,
-        metadata=_note(str.strip, "What reply subjects begin with. Default `_INBOX`."),
+        metadata=_note(str.strip, "Prefix of reply subjects. Default `_INBOX`."),
     )
     request_timeout: float = field(
         default=5.0,
@@ -255,7 +255,7 @@ class NatsOptions:
         default=30.0,
         metadata=_note(
             _seconds,
-            "Seconds that a reader tries to get a lost server back, above 0 to 3600. Default 30.",
+            "Seconds that a reader tries to reconnect, above 0 to 3600. Default 30.",
         ),
     )
 
@@ -278,7 +278,7 @@ class NatsOptions:
                 raise ConfigError(f"{name} is {value:g}", hint=hint)
             if isinstance(value, Position):
                 _check_position(name, value)
-        # It checks what needs no file: those are the executors', and they have their own look.
+        # Checks all but the files: executors have their own and check them.
         _ = ConnectOptions(
             servers=self.servers or (DEFAULT_SERVER,),
             domain=self.domain,
@@ -295,10 +295,10 @@ class NatsOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """Read options as Spark hands them over: text by name in any case.
+        """Read Spark's options: text by name, in any case.
 
         Raises:
-            ConfigError: An option is not known, missing, given twice, or has no legal value.
+            ConfigError: An option is unknown, missing, given twice, or illegal.
         """
         known = {spark_name(each.name).lower(): each for each in fields(cls)}
         values: dict[str, object] = {}
@@ -320,15 +320,15 @@ class NatsOptions:
         return cls(**values)  # pyright: ignore[reportArgumentType] - Each parser fits its field.
 
     def to_text(self) -> dict[str, str]:
-        """Return the options that differ from their default, as Spark takes them."""
+        """Return the options that differ from their default, as Spark options."""
         defaults = {spark_name(each.name): each.default for each in fields(self)}
         return {name: _show(value) for name, value in _values(self) if value != defaults[name]}
 
     def check_batch(self) -> None:
-        """Refuse what only a streaming query can do.
+        """Refuse options that only a streaming query has.
 
         Raises:
-            ConfigError: An option is for streaming queries, or nothing could be read.
+            ConfigError: An option is for streaming queries, or the read would be empty.
         """
         if self.starting_offsets == LATEST:
             hint = "use last:N, seq:N or time:..., or spark.readStream"
@@ -339,7 +339,7 @@ class NatsOptions:
                 raise ConfigError(message, hint="bound a batch with endingOffsets")
 
     def check_streaming(self) -> None:
-        """Refuse what only a batch read can do.
+        """Refuse options that only a batch read has.
 
         Raises:
             ConfigError: An option is for batch reads.
@@ -356,7 +356,7 @@ def spark_name(name: str) -> str:
 
 
 def option_notes() -> dict[str, OptionNote]:
-    """Return what is known of each option, by field name."""
+    """Return the note of each option, by field name."""
     return {each.name: _note_of(each) for each in fields(NatsOptions)}
 
 
@@ -379,7 +379,7 @@ def _values(options: NatsOptions) -> list[tuple[str, object]]:
 
 def _show(value: object) -> str:
     if isinstance(value, tuple) and not isinstance(value, Position):
-        # A check by isinstance tells nothing about the items; those here are texts.
+        # isinstance does not narrow the items; here they are strings.
         return ",".join(cast("tuple[str, ...]", value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -391,7 +391,7 @@ def _forms(anchors: Iterable[Anchor]) -> str:
 def _check_position(name: str, position: Position) -> None:
     legal = _STARTS if name == spark_name("starting_offsets") else _ENDS
     if position.anchor not in legal:
-        raise ConfigError(f"{name} can not be {position}", hint=f"write {_forms(legal)}")
+        raise ConfigError(f"{name} cannot be {position}", hint=f"write {_forms(legal)}")
     if position.anchor in ("seq", "last") and not 0 < position.value <= _SEQUENCE_MAX:
         raise ConfigError(f"{name} is {position}", hint="sequences and counts begin at 1")
 
@@ -399,7 +399,7 @@ def _check_position(name: str, position: Position) -> None:
 def _refuse_secrets(options: NatsOptions) -> None:
     """Refuse credentials in the text of options, without repeating them."""
     for url in options.servers:
-        # Not urlsplit: a URL that it can not read may hold a password all the same.
+        # Not urlsplit: a URL that it cannot parse may still hold a password.
         if "@" in url:
             raise ConfigError(
                 "servers has a URL with a user, password or token in it",

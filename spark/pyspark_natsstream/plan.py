@@ -1,12 +1,12 @@
-"""What to read: from options, an offset and the stream's state to ranges of sequences.
+"""Plans a read: options, an offset and the stream's state become ranges of sequences.
 
-Law: a range is fixed before a message of it is read, so reading it again gives the same rows. Gaps
-inside a range are legal (deletes, TTL, `max_msgs_per_subject`). Loss is: another stream under the
-name (`created` differs), a start that lies before the stream's first message, a stream that ends
-before what was read already. Each is an error, or a warning when `failOnDataLoss` is false.
+Law: a range is fixed before its messages are read, so a second read returns the same rows. Gaps
+inside a range are legal (deletes, TTL, `max_msgs_per_subject`). Loss is one of three: the stream
+was created anew (`created` differs), it begins after the offset, or it ends before the offset. Each
+is an error, or a warning when `failOnDataLoss` is false.
 
-Sequences `first` and `last` are inclusive; `next_seq` and `stop_seq` are the sequence to read next
-and the one after the last.
+`first` and `last` are inclusive. `next_seq` is the next sequence to read, `stop_seq` the one after
+the last.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from pyspark_natsstream.options import NatsOptions, Position
 
 SequenceAt: TypeAlias = Callable[[int], int | None]
-"""Returns the sequence of the first message at or after Unix nanoseconds, None when none is."""
+"""Returns the sequence of the first message at or after Unix nanoseconds, or None."""
 
 PARTITIONS_MAX = 10_000
-"""Most ranges of one read: Spark keeps each as a task on the driver."""
+"""Ranges of one read at most: Spark keeps a task for each on the driver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """What a stream holds, as the server said it once.
+    """The state of a stream at one moment.
 
     Attributes:
         stream: Name of the stream.
         created_ns: When it was created, in Unix nanoseconds.
         messages: Number of messages.
-        stored_bytes: Their size as stored.
-        first_seq: As the server says; 0 in a stream that never had a message.
-        last_seq: As the server says; 0 in a stream that never had a message.
+        stored_bytes: Their stored size.
+        first_seq: The server's first sequence; 0 in a stream that never had a message.
+        last_seq: The server's last sequence; 0 in a stream that never had a message.
     """
 
     stream: str
@@ -59,7 +59,7 @@ class StreamState:
 
     @property
     def earliest_seq(self) -> int:
-        """Where a read of everything begins: 1 in a stream that never had a message."""
+        """The first sequence to read: 1 in a stream that never had a message."""
         return max(self.first_seq, 1)
 
     @property
@@ -68,7 +68,7 @@ class StreamState:
         return self.last_seq + 1
 
     def offset(self, next_seq: int) -> Offset:
-        """Return a place in this stream."""
+        """Return an offset in this stream."""
         return Offset(stream=self.stream, next_seq=next_seq, created_ns=self.created_ns)
 
 
@@ -79,8 +79,8 @@ class Partition(InputPartition):
     Attributes:
         stream: Name of the stream.
         first: First sequence.
-        last: Last sequence; it is in the range.
-        created_ns: The stream's identity: when it was created, in Unix nanoseconds.
+        last: Last sequence, inclusive.
+        created_ns: When the stream was created, in Unix nanoseconds; identifies it.
     """
 
     stream: str
@@ -95,11 +95,11 @@ class Partition(InputPartition):
 
 
 class Resumed(NamedTuple):
-    """Where a read goes on.
+    """The position at which a read continues.
 
     Attributes:
         next_seq: Sequence to read next.
-        warning: What was lost on the way; empty when nothing was.
+        warning: The loss in words; empty without one.
     """
 
     next_seq: int
@@ -107,12 +107,12 @@ class Resumed(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """How much one micro-batch takes; None is no limit.
+    """The size of one micro-batch; None is no limit.
 
     Attributes:
-        sequences_max: Most sequences.
-        bytes_max: Most bytes, by the mean size of the stored messages.
-        sequences_min: Fewest sequences; with fewer there is no micro-batch yet.
+        sequences_max: Sequences at most.
+        bytes_max: Bytes at most, by the mean size of the stored messages.
+        sequences_min: Sequences at least; with fewer the micro-batch waits.
     """
 
     sequences_max: int | None = None
@@ -121,37 +121,37 @@ class Limit(NamedTuple):
 
 
 def check_retention(stream: str, retention: str) -> None:
-    """Refuse streams that a reader without acks can not read, or would change.
+    """Refuse streams that a reader without acks cannot read, or would change.
 
     Args:
         stream: Name of the stream.
         retention: `limits`, `interest` or `workqueue`.
 
     Raises:
-        ConfigError: Another retention than limits.
+        ConfigError: The retention is not `limits`.
     """
     if retention == "limits":
         return
     why = {
-        "workqueue": "its server gives messages only to consumers that acknowledge [10098]",
+        "workqueue": "its server delivers only to consumers that acknowledge [10098]",
         "interest": "one more consumer changes which messages it keeps",
-    }.get(retention, "this source knows only limits")
+    }.get(retention, "this source reads only limits")
     raise ConfigError(
         f"stream {stream} has retention {retention}: {why}",
-        hint=f"mirror it: make a stream with mirror={stream} and limits retention, and read that",
+        hint=f"create a stream with mirror={stream} and limits retention, and read the mirror",
     )
 
 
 def start_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) -> Offset:
-    """Return where `startingOffsets` lies in the stream.
+    """Return the offset of `startingOffsets` in the stream.
 
     Args:
         options: The options of the read.
         state: The stream now.
-        sequence_at: Asked when the option is a time.
+        sequence_at: Called when the option is a time.
 
     Raises:
-        SequenceRangeError: It lies beyond the next message, and `failOnDataLoss` is true.
+        SequenceRangeError: It is beyond the next message, and `failOnDataLoss` is true.
     """
     next_seq = _place(options.starting_offsets, state, sequence_at)
     if next_seq > state.stop_seq and options.fail_on_data_loss:
@@ -160,15 +160,15 @@ def start_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) 
 
 
 def stop_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) -> Offset:
-    """Return where `endingOffsets` lies in the stream: the sequence after the last to read.
+    """Return the offset after `endingOffsets`: the sequence after the last to read.
 
     Args:
         options: The options of the read.
         state: The stream now.
-        sequence_at: Asked when the option is a time.
+        sequence_at: Called when the option is a time.
 
     Raises:
-        SequenceRangeError: It lies beyond the last message, and `failOnDataLoss` is true.
+        SequenceRangeError: It is beyond the last message, and `failOnDataLoss` is true.
     """
     position = options.ending_offsets
     if position.anchor != "seq":
@@ -179,14 +179,14 @@ def stop_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) -
 
 
 def resume(start: Offset, state: StreamState, *, fail_on_data_loss: bool) -> Resumed:
-    """Return where a read that stands at an offset goes on, by the rules of loss.
+    """Return the position at which a read continues after an offset, by the rules of loss.
 
-    A stream that was created anew is read from its first message, one that lost its head from the
-    first message that is left, one that lost its tail from its end: below that is nothing unread.
+    A stream that was created anew is read from its first message. One that lost its head is read
+    from the first message left. One that lost its tail is read from its end.
 
     Raises:
-        StreamRecreatedError: The offset is of another stream of this name.
-        MessagesLostError: Messages from the offset on, or before it, are gone.
+        StreamRecreatedError: The offset is from an earlier stream of this name.
+        MessagesLostError: Messages after or before the offset are gone.
     """
     if start.created_ns != state.created_ns:
         resumed = _recreated(start, state)
@@ -205,17 +205,16 @@ def resume(start: Offset, state: StreamState, *, fail_on_data_loss: bool) -> Res
 
 
 def admit(next_seq: int, stop_seq: int, limit: Limit, state: StreamState) -> int:
-    """Return where a micro-batch ends: the sequence after its last.
+    """Return the end of a micro-batch: the sequence after its last.
 
     Args:
         next_seq: First sequence of the micro-batch.
         stop_seq: The sequence after the last that may be read.
-        limit: How much to take.
+        limit: The size of the micro-batch.
         state: The stream now; its mean message size turns bytes into sequences.
 
     Returns:
-        At least one sequence more than `next_seq`, or `next_seq` when there is nothing or too
-        little to read yet.
+        More than `next_seq`, or `next_seq` itself when there are too few messages yet.
     """
     available = stop_seq - next_seq
     if available < limit.sequences_min:
@@ -236,14 +235,14 @@ def advance(
     target: Offset | None,
     fail_on_data_loss: bool,
 ) -> tuple[Offset, str]:
-    """Return where the next micro-batch ends, and a warning (empty when nothing was lost).
+    """Return the end of the next micro-batch, and a warning (empty without a loss).
 
     Args:
-        start: Where the query stands.
+        start: The query's offset.
         state: The stream now.
-        limit: How much to take.
-        target: End of a query that ends (AvailableNow); None when there is none.
-        fail_on_data_loss: Whether loss is an error.
+        limit: The size of the micro-batch.
+        target: End of an AvailableNow query, else None.
+        fail_on_data_loss: Raise on a loss.
 
     Returns:
         `start` itself when there is nothing to read.
@@ -264,10 +263,10 @@ def advance(
 def ranges_between(
     start: Offset, end: Offset, state: StreamState, options: NatsOptions
 ) -> tuple[list[Partition], str]:
-    """Return the ranges from one offset to the next, and a warning (empty when nothing was lost).
+    """Return the ranges between two offsets, and a warning (empty without a loss).
 
     Raises:
-        IntegrityError: The stream is another one now, or does not hold the range any more.
+        IntegrityError: The stream was created anew, or has lost messages of the range.
         ConfigError: More than `PARTITIONS_MAX` ranges.
     """
     fail = options.fail_on_data_loss
@@ -295,13 +294,13 @@ def ranges_between(
 def split(
     first: int, last: int, *, partitions_min: int = 1, sequences_max: int | None = None
 ) -> list[tuple[int, int]]:
-    """Split a range into pieces of equal size, the larger ones first.
+    """Split a range into pieces whose sizes differ by at most 1, the larger ones first.
 
     Args:
         first: First sequence.
         last: Last sequence; less than `first` is an empty range.
-        partitions_min: Fewest pieces, as far as there are sequences.
-        sequences_max: Most sequences in a piece.
+        partitions_min: Pieces at least, if there are enough sequences.
+        sequences_max: Sequences in a piece at most.
 
     Raises:
         ConfigError: More than `PARTITIONS_MAX` pieces.
@@ -347,7 +346,7 @@ def _recreated(start: Offset, state: StreamState) -> Resumed:
     return Resumed(
         state.earliest_seq,
         f"stream {state.stream} was created anew at {format_rfc3339(state.created_ns)}; "
-        f"what was read up to sequence {start.next_seq - 1} is of the stream created at "
+        f"messages up to sequence {start.next_seq - 1} were read from the stream created at "
         f"{format_rfc3339(start.created_ns)}",
     )
 
@@ -356,7 +355,7 @@ def _tail_lost(start: Offset, state: StreamState) -> Resumed:
     return Resumed(
         state.stop_seq,
         f"stream {state.stream} ends at {state.last_seq}, but sequences up to "
-        f"{start.next_seq - 1} were read or asked for: {state.stop_seq} to {start.next_seq - 1} "
+        f"{start.next_seq - 1} were read or requested: {state.stop_seq} to {start.next_seq - 1} "
         "are gone, as after a restore from an older backup",
     )
 
@@ -364,7 +363,7 @@ def _tail_lost(start: Offset, state: StreamState) -> Resumed:
 def _head_lost(start: Offset, state: StreamState) -> Resumed:
     return Resumed(
         state.earliest_seq,
-        f"stream {state.stream} begins at {state.earliest_seq}, but the read stands at "
+        f"stream {state.stream} begins at {state.earliest_seq}, but the read is at "
         f"{start.next_seq}: sequences {start.next_seq} to {state.earliest_seq - 1} are gone "
         "(limits of the stream, a purge, or newer messages of their subjects)",
     )
@@ -377,5 +376,5 @@ def _lost(resumed: Resumed, first: int, last: int) -> MessagesLostError:
 def _hint(resumed: Resumed) -> str:
     return (
         "use a new checkpoint with the startingOffsets that you want, "
-        f"or set failOnDataLoss=false to go on at sequence {resumed.next_seq} with a warning"
+        f"or set failOnDataLoss=false to continue at sequence {resumed.next_seq} with a warning"
     )

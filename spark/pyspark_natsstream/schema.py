@@ -1,7 +1,7 @@
-"""The columns of messages as Spark sees them, and which of them a read builds.
+"""The Spark columns of messages, and the columns that a read builds.
 
-Law: Spark does not prune the columns of a Python source, so the schema is the choice: what it does
-not name is not built.
+Law: Spark does not prune the columns of a Python source, so the schema chooses them: columns that
+it does not name are not built.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: dict[str, DataType] = {
 
 
 def default_schema(*, include_headers: bool) -> StructType:
-    """Return the schema of a read that names none: every column, `headers` only on demand."""
+    """Return the schema of a read without its own: every column, `headers` only on demand."""
     return StructType(
         [
             StructField(name, kind)
@@ -45,7 +45,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
     """Return the columns that a schema chooses, in its order.
 
     Raises:
-        ConfigError: It has no column, an unknown one, one twice, or one of another type.
+        ConfigError: There is no column, or one is unknown, repeated, or of another type.
     """
     for chosen in schema.fields:
         kind = _TYPES.get(chosen.name)
@@ -55,7 +55,7 @@ def chosen_columns(schema: StructType) -> tuple[str, ...]:
             wrong = f"column {chosen.name} is {kind.simpleString()}"
             raise _refusal(f"{wrong}, not {chosen.dataType.simpleString()}")
         if not chosen.nullable:
-            raise _refusal(f"column {chosen.name} can not be NOT NULL")
+            raise _refusal(f"column {chosen.name} cannot be NOT NULL")
     names = tuple(schema.fieldNames())
     if not names or len(set(names)) < len(names):
         raise _refusal("a column stands twice" if names else "no column at all")

@@ -1,7 +1,7 @@
-"""A Spark session on this machine that is quiet and finds this package.
+"""A quiet local Spark session that finds this package.
 
-Law: what is missing is told before Spark is started; without Java, Spark's own words are forty
-lines that do not say what to install.
+Law: Java is checked before Spark starts. Without Java, Spark prints forty lines that do not say
+what to install.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def local_session(
 ) -> SparkSession:
     """Return a session that runs in this process and its children.
 
-    Without web page and log lines below ERROR; with this interpreter for the workers, and this
-    package and natsstream on their path. An existing session of the process is returned as it is.
+    It has no web UI and logs only errors. Its workers run this interpreter, with this package and
+    natsstream on their path. An existing session of the process is returned as it is.
 
     Args:
         master: Spark's master, such as `local[2]`; `local[2,4]` tries a failed task four times.
         app_name: Name of the application.
-        config: More settings of Spark; they win over those made here.
+        config: Further Spark settings; they override the defaults of this function.
 
     Raises:
         MissingExtraError: There is no Java, or it is too old.
@@ -57,13 +57,13 @@ def local_session(
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
-        # A query on one machine is not faster with Spark's 200 shuffle partitions.
+        # On one machine Spark's default of 200 shuffle partitions is no faster.
         "spark.sql.shuffle.partitions": "4",
-        # Without this an outgoing address is looked up, which fails on machines without network.
+        # Without these, Spark looks up an outgoing address, which fails without a network.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
-    if _LOGGING.is_file():  # Not so in a zip.
+    if _LOGGING.is_file():  # A zip has no such file.
         settings["spark.driver.extraJavaOptions"] = (
             f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         )
@@ -77,7 +77,7 @@ def check_java() -> int:
     """Return the major version of the Java that Spark would start.
 
     Raises:
-        MissingExtraError: There is none, it does not run, or it is older than 17.
+        MissingExtraError: There is no Java, it does not run, or it is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
@@ -94,7 +94,7 @@ def check_java() -> int:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        # macOS has a java that only says that there is none.
+        # macOS has a placeholder java that only reports that none is installed.
         raise MissingExtraError(
             f"Spark needs Java: {program} does not run", detail=str(error), hint=_INSTALL_JAVA
         ) from error
@@ -108,7 +108,7 @@ def check_java() -> int:
 
 
 def java_major(version_text: str) -> int:
-    """Return the major version in what `java -version` says: 8 for "1.8.0_292", 0 for none."""
+    """Return the major version from `java -version`: 8 for "1.8.0_292", 0 for none."""
     found = re.search(r'version "(?:1\.)?(\d+)', version_text)
     return int(found[1]) if found else 0
 
@@ -116,14 +116,14 @@ def java_major(version_text: str) -> int:
 def _share_interpreter() -> None:
     """Let Spark's Python workers run this interpreter and see this package.
 
-    Workers take both from the environment of the JVM, which is ours at its start.
+    Workers take both from the JVM's environment, which is this process's at its start.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    import natsstream  # noqa: PLC0415 - Only its place is wanted.
+    import natsstream  # noqa: PLC0415 - Only for its path.
 
     packages = (Path(__file__).parent, Path(natsstream.__file__).parent)
     roots = dict.fromkeys(str(package.parent) for package in packages)
     known = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    # A site folder is on the workers' path anyway; put first, it would hide the standard library.
+    # Workers have their site folder already; in front it would hide the standard library.
     missing = [root for root in roots if root not in known and "site-packages" not in root]
     os.environ["PYTHONPATH"] = os.pathsep.join([*known, *missing])

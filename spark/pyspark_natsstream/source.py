@@ -26,19 +26,19 @@ class DefaultSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of a read that names none.
+        """Return the columns of a read without a schema of its own.
 
         Raises:
-            ConfigError: An option is unknown, missing or has no legal value.
+            ConfigError: An option is unknown, missing or illegal.
         """
         options = NatsOptions.parse(self.options)
         return default_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch.
+        """Return the reader of a batch read.
 
         Raises:
-            ConfigError: An option or a column that can not be.
+            ConfigError: An option or a column is illegal.
         """
         from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
 
@@ -50,7 +50,7 @@ class DefaultSource(DataSource):
         """Return the reader of a streaming query.
 
         Raises:
-            ConfigError: An option or a column that can not be.
+            ConfigError: An option or a column is illegal.
         """
         from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
 
@@ -60,5 +60,5 @@ class DefaultSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("nats")` known to a session that does not find it by itself (Spark Connect)."""
+    """Register `format("nats")` in a session that does not find it by itself (Spark Connect)."""
     spark.dataSource.register(DefaultSource)

@@ -1,8 +1,8 @@
 """A streaming read: `spark.readStream.format("nats")`.
 
-Law: the hooks remember nothing that the checkpoint does not, but for three things: where the query
-began (Spark asks twice, and a second answer must not differ), the end of a query that ends, and the
-stream's state for a tenth of a second.
+Law: the checkpoint holds all state but three things. The reader keeps the query's start, since
+Spark requests it twice and both answers must be equal. It keeps the end of an AvailableNow query,
+and for a tenth of a second the stream's state.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger("pyspark_natsstream")
 
 
 class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a stream micro-batch by micro-batch; offsets live in Spark's checkpoint only.
+    """Reads a stream in micro-batches; only Spark's checkpoint keeps the offsets.
 
     The method names are Spark's.
     """
@@ -48,15 +48,15 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = tuple(columns)
         self._began: Offset | None = None
         self._target: Offset | None = None
-        # Made at the first question: Spark pickles a second reader that is never asked one.
+        # Made on first use: Spark pickles a second reader that never needs it.
         self._watch: StreamWatch | None = None
 
     def initialOffset(self) -> dict[str, object]:  # noqa: N802
-        """Return where a query without a checkpoint begins; the same whenever it is asked.
+        """Return the start of a query without a checkpoint; every call returns the same.
 
         Raises:
-            SequenceRangeError: `startingOffsets` lies beyond the end of the stream.
-            NatsStreamError: No server, no such stream, or one that can not be read.
+            SequenceRangeError: `startingOffsets` is beyond the end of the stream.
+            NatsStreamError: There is no server or no stream, or the stream cannot be read.
         """
         if self._began is None:
             watch = self._watched()
@@ -64,7 +64,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._began.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit of the options; Spark knows none with two parts, so bytes come later."""
+        """Return the options' limit; Spark has no limit with two parts, so bytes come later."""
         if self._options.max_messages_per_trigger is not None:
             return ReadMaxRows(self._options.max_messages_per_trigger)
         if self._options.max_bytes_per_trigger is not None:
@@ -72,21 +72,21 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of a query that ends: the stream's end now."""
+        """Fix the end of an AvailableNow query: the stream's end now."""
         state = self._watched().state()
         self._target = state.offset(state.stop_seq)
 
     def latestOffset(  # noqa: N802
         self, start: dict[str, object], limit: ReadLimit
     ) -> dict[str, object]:
-        """Return where the next micro-batch ends; `start` when there is nothing to read.
+        """Return the end of the next micro-batch; `start` when there is nothing to read.
 
-        Messages that the server acknowledged in the last tenth of a second may be missing.
+        Messages stored in the last tenth of a second may be missing.
 
         Raises:
-            OffsetError: `start` is not of this source, version or stream.
-            IntegrityError: Messages are gone that should have been read.
-            NatsStreamError: No answer within `reconnectTimeout`, or the server says no.
+            OffsetError: `start` is from another source, version or stream.
+            IntegrityError: Messages were lost before they were read.
+            NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
         end, warning = advance(
             parse_offset(start, stream=self._options.stream),
@@ -109,9 +109,9 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the ranges of a micro-batch.
 
         Raises:
-            OffsetError: An offset is not of this source, version or stream.
-            IntegrityError: Messages are gone that should have been read.
-            NatsStreamError: No answer within `reconnectTimeout`, or the server says no.
+            OffsetError: An offset is from another source, version or stream.
+            IntegrityError: Messages were lost before they were read.
+            NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
         stream = self._options.stream
         found, warning = ranges_between(
@@ -124,11 +124,11 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one range in order, as Arrow batches; on an executor."""
+        """Read one range in order, as Arrow batches; runs on an executor."""
         return read_partition(self._options, self._columns, partition)
 
     def stop(self) -> None:
-        """Close the connection. Spark kills the process as often as it calls this."""
+        """Close the connection; Spark may kill the process without this call."""
         if self._watch is not None:
             self._watch.close()
 
@@ -141,7 +141,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._watched().state(age_max_s=STATE_AGE_MAX_S)
 
     def _limit(self, limit: ReadLimit) -> Limit:
-        """Return Spark's limit joined with that of the options, which no limit of Spark's holds."""
+        """Return Spark's limit combined with the options' limits."""
         sequences_max = self._options.max_messages_per_trigger
         bytes_max = self._options.max_bytes_per_trigger
         match limit:
@@ -154,7 +154,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             case ReadMinRows(min_rows=rows):
                 return Limit(sequences_max, bytes_max, rows)
             case _:
-                raise ConfigError(f"a stream can not be read by the limit {limit!r}")
+                raise ConfigError(f"a stream cannot be read with the limit {limit!r}")
 
 
 def _warn(warning: str) -> None:

@@ -1,6 +1,6 @@
 """The columns of an ingested table.
 
-Law: no message vanishes. One that is not what the schema says keeps its bytes in `_corrupt`.
+Law: no message is dropped. One that does not fit the schema keeps its bytes in `_corrupt`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
 _END = "_natsstream_end"
-# Without the last one, {'a': 1} would be JSON to Spark.
+# Without the last option, Spark reads {'a': 1} as JSON.
 _JSON_OPTIONS = {
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": CORRUPT,
@@ -37,7 +37,7 @@ def json_fields(ddl: str) -> StructType:
     """Return the schema of JSON messages from its DDL, such as `origin string, distance int`.
 
     Raises:
-        ConfigError: It is no DDL of columns, or a column bears a name that the table uses.
+        ConfigError: The DDL is illegal, or a column has a name that the table uses.
     """
     hint = "write it like: origin string, distance int"
     try:
@@ -50,9 +50,7 @@ def json_fields(ddl: str) -> StructType:
     taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT, DATE, _END}
     for name in found.fieldNames():
         if name.lower() in taken or _TOKEN.fullmatch(name.lower()):
-            raise ConfigError(
-                f"a JSON column can not be named {name}: the table has its own {name}"
-            )
+            raise ConfigError(f"a JSON column cannot be named {name}: the table has its own {name}")
     return found
 
 
@@ -63,8 +61,8 @@ def table_of(
 
     Args:
         messages: Rows of `format("nats")` with all columns.
-        fields: Schema of the JSON in `data`; its columns then stand in place of `stream` and
-            `data`. None leaves the messages as they are.
+        fields: Schema of the JSON in `data`; its columns replace `stream` and `data`. None leaves
+            the messages as they are.
         partition_by: Columns to partition by: columns of the table, `date` (UTC day of `time`), or
             `token1`, `token2` and so on (tokens of the subject).
 
@@ -79,8 +77,8 @@ def table_of(
 
 
 def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
-    # from_json stops after the first value and does not mind what follows it. So each message is
-    # read as the first of two items, and only where the second comes out too was all of it read.
+    # from_json stops after the first value and ignores the rest. So each message is parsed as the
+    # first of two items: the second is there only if the whole message was parsed.
     item = StructType([*fields.fields, StructField(_END, BooleanType())])
     told = StructType([StructField("items", ArrayType(item)), StructField(CORRUPT, StringType())])
     text = F.col("data").cast("string")
@@ -93,7 +91,7 @@ def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
         & message.isNotNull()
         & (F.size(items) == F.lit(2))
         & F.get(items, 1).getField(_END)
-        & F.is_valid_utf8(text)  # Else bytes would be replaced, unseen.
+        & F.is_valid_utf8(text)  # Else bytes are replaced silently.
     )
     kept = [name for name in messages.columns if name not in ("stream", "data")]
     return rows.select(
@@ -105,7 +103,7 @@ def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
 
 def _derived(name: str, rows: DataFrame) -> Column:
     if name == DATE:
-        # From the Unix time: to_date() would give the day of the session's time zone.
+        # From the Unix time: to_date() uses the session's time zone.
         days = F.floor(F.unix_seconds(F.col("time")) / _DAY_S).cast("int")
         return F.date_from_unix_date(days)
     token = _TOKEN.fullmatch(name)

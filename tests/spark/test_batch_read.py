@@ -355,7 +355,7 @@ def test_stream_that_acks_drive_is_refused_with_the_way_out(
     error = failure_of(load(spark, server, stream_name))
 
     assert retention in error.message
-    assert "mirror it" in error.hint
+    assert "read the mirror" in error.hint
 
 
 # Outages.

@@ -310,8 +310,8 @@ def test_missing_stream_is_a_typed_error(spark: SparkSession, table: Table) -> N
         ({"partition_by": ["day"]}, "no column 'day'"),
         ({"fmt": "csv"}, "'csv' is not a format"),
         ({"json_schema": "origin"}, "not a list of columns"),
-        ({"json_schema": "sequence int"}, "can not be named sequence"),
-        ({"json_schema": "Date date"}, "can not be named Date"),
+        ({"json_schema": "sequence int"}, "cannot be named sequence"),
+        ({"json_schema": "Date date"}, "cannot be named Date"),
         ({"options": {"stream": "ORDERS"}}, "needs the option servers"),
     ],
 )

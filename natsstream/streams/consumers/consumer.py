@@ -1,4 +1,4 @@
-"""One consumer: what `stream.consumers` returns."""
+"""One consumer, as `stream.consumers` returns it."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class Consumer:
         min_pending: int | None = None,
         min_ack_pending: int | None = None,
     ) -> DeliveredMessage | None:
-        """Return the next message, or None when the server says that none came in time.
+        """Return the next message, or None when the server reports that none came in time.
 
-        A cancelled call loses no message: one that arrives then is for the next call of this
-        handle, or is given back to the server within a tenth of a second.
+        A cancelled call loses no message: the next call on this handle returns it, or it is nak'd
+        within a tenth of a second.
 
         Args:
             timeout: Seconds to wait; 0 takes only a message that is ready.
@@ -287,7 +287,7 @@ class Consumer:
         its message itself.
 
         Handlers run side by side, so they end in any order. A message may be handled twice: after a
-        crash, or when the server did not hear of its worker for `ack_wait`.
+        crash, or when the server heard nothing from its worker for `ack_wait`.
 
         When the call is cancelled, running handlers get `stop_timeout` seconds to finish, and
         unstarted messages are nak'd. A second cancellation cancels the handlers at once.

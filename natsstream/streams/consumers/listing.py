@@ -1,6 +1,6 @@
-"""Goes through the consumers of a stream.
+"""Lists the consumers of a stream.
 
-Law: a consumer that the servers name and can not describe is never left out in silence.
+Law: a consumer without an info is never left out silently.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from natsstream.api.requests import Api
 
 
 class ConsumerListing:
-    """The infos of a stream's consumers, to be read with `async for`; made by `consumers.list`.
+    """The infos of consumers; read it with `async for`. Returned by `stream.consumers.list`.
 
-    Each loop asks anew.
+    Each loop sends new requests.
     """
 
     def __init__(self, api: Api, stream: str, on_missing: OnMissing) -> None:
@@ -27,7 +27,7 @@ class ConsumerListing:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Consumers whose servers did not answer in time, in the loop so far."""
+        """Consumers whose servers have not answered in time, in the loop so far."""
         return self._gaps.missing
 
     @property

@@ -1,4 +1,4 @@
-"""Makes, finds and changes the consumers of one stream: `stream.consumers`."""
+"""Creates, finds and changes the consumers of one stream: `stream.consumers`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from natsstream.streams.consumers.listing import ConsumerListing
 class ConsumerManager:
     """The consumers of a stream.
 
-    A configuration is given whole, as a `ConsumerConfig`, or as a name and the fields as keywords.
+    A configuration is a `ConsumerConfig`, or a name with the fields as keywords.
 
     Attributes:
         stream: Name of the stream.
@@ -46,29 +46,29 @@ class ConsumerManager:
         self.stream: str = stream
 
     async def create(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
-        """Create a consumer and leave one that exists alone.
+        """Create a consumer; an existing one is not changed.
 
-        With a name it is durable: it stays until it is deleted. Without a name, or with
-        `durable=False`, the server deletes it when nobody has read for `inactive_threshold`.
-        Messages have to be acknowledged unless `ack_policy` says otherwise.
+        With a name the consumer is durable: it stays until it is deleted. Without a name, or with
+        `durable=False`, the server deletes it after `inactive_threshold` without a reader.
+        Messages must be acked unless `ack_policy` says otherwise.
 
         Args:
-            config: A configuration, or a name, or nothing for a consumer without one.
+            config: A configuration, a name, or None for a consumer without a name.
             fields: Fields of `ConsumerConfig`.
 
         Returns:
-            The consumer; also one that exists and has exactly this configuration: the server does
-            not tell the two apart, and `change` says "created" for both.
+            The consumer; also an existing one with exactly this configuration. The server does not
+            distinguish the two, so `change` says "created" for both.
 
         Raises:
-            ConfigError: A field has no legal value, or does not go with another; nothing was sent.
+            ConfigError: A field is illegal, or conflicts with another; nothing was sent.
             ConsumerExistsError: A consumer of this name has another configuration.
             StreamNotFoundError: The stream does not exist.
-            InvalidConfigError: The server refuses a field, or took it as something else.
+            InvalidConfigError: The server refuses a field, or stored another value for it.
             UnsupportedServerError: The server lacks a field.
-            TransportError: There was no answer; whether it was made is not known.
+            TransportError: No answer; the consumer may have been created.
 
-        Cost: one round trip, on a cluster with an election.
+        Cost: one round trip; in a cluster also an election.
         Source: ADR-10; nats.go jetstream/consumer.go.
         """
         return self._handle(await create_consumer(self._api, self.stream, _config(config, fields)))
@@ -76,38 +76,38 @@ class ConsumerManager:
     async def update(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
         """Change the fields that are given and leave all others as the server has them.
 
-        The consumer's `change` says what differed.
+        The consumer's `change` lists the changed fields.
 
         Raises:
-            ConfigError: A field has no legal value, or does not go with another; nothing was sent.
-            ConsumerNotFoundError: It does not exist.
-            InvalidConfigError: The server refuses a change, or took it as something else.
+            ConfigError: A field is illegal, or conflicts with another; nothing was sent.
+            ConsumerNotFoundError: The consumer does not exist.
+            InvalidConfigError: The server refuses a change, or stored another value.
             UnsupportedServerError: The server lacks a field.
-            TransportError: There was no answer; whether it was changed is not known.
+            TransportError: No answer; the consumer may have been changed.
 
-        Cost: two round trips, or one where nothing differs.
+        Cost: two round trips, or one if nothing differs.
         """
         return self._handle(await update_consumer(self._api, self.stream, _config(config, fields)))
 
     async def ensure(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
         """Return the consumer with at least this configuration: create, update or leave it.
 
-        The consumer's `change` says which, and of what field; `diff` says it before. A
-        `pause_until` that differs is sent as a pause, since an update would take no notice of it.
+        The consumer's `change` says which, and lists the fields; `diff` shows them in advance. A
+        different `pause_until` is sent as a pause, since servers ignore it in an update.
 
         Raises:
             NatsStreamError: As for `create` and `update`.
 
-        Cost: one round trip where nothing differs, else two.
+        Cost: one round trip if nothing differs, else two.
         """
         return self._handle(await ensure_consumer(self._api, self.stream, _config(config, fields)))
 
     async def diff(self, config: ConsumerConfig | str | None = None, **fields: Any) -> ConfigChange:
-        """Return what `ensure` would do, and do nothing.
+        """Return the changes that `ensure` would make, without making them.
 
         Returns:
-            Each field that differs, with the server's value, the wanted one, and why servers would
-            refuse the change, where they are known to; `print` shows it as a table.
+            Each field that differs, with the server's value, the wanted value and, if known, why
+            servers refuse the change. `print` shows a table.
 
         Raises:
             StreamNotFoundError: The stream does not exist.
@@ -121,8 +121,8 @@ class ConsumerManager:
         """Return a consumer that exists.
 
         Raises:
-            ConsumerNameError: No server would take the name.
-            ConsumerNotFoundError: It does not exist.
+            ConsumerNameError: The name is illegal.
+            ConsumerNotFoundError: The consumer does not exist.
         """
         return Consumer(self._api, await consumer_info(self._api, self.stream, name))
 
@@ -142,9 +142,9 @@ class ConsumerManager:
         """Return the infos of all consumers; read them with `async for`.
 
         Args:
-            on_missing: Servers name consumers that they can not describe now, having no leader or
-                being too new for the servers. "raise" ends the loop with an error when all others
-                are read; "report" leaves them in the result's `missing` and `offline`.
+            on_missing: For consumers without an info: they have no leader, or are too new for the
+                servers. "raise" raises after all others are read; "report" puts them into the
+                result's `missing` and `offline`.
 
         Raises:
             ConfigError: `on_missing` has no legal value; nothing was sent.
@@ -152,19 +152,19 @@ class ConsumerManager:
             StreamNotFoundError: The stream does not exist; from the loop.
             TransportError: The server did not answer in time; from the loop.
 
-        Cost: one round trip for each 256 consumers; four seconds where some are missing.
+        Cost: one round trip for each 256 consumers; four seconds if some are missing.
         """
         return ConsumerListing(self._api, self.stream, on_missing)
 
     async def delete(self, name: str) -> None:
-        """Delete a consumer; what it has not settled stays in the stream.
+        """Delete a consumer; messages without an ack stay in the stream.
 
         Raises:
-            ConsumerNotFoundError: It does not exist.
-            TransportError: There was no answer, and it is there; it may still be deleted.
+            ConsumerNotFoundError: The consumer does not exist.
+            TransportError: No answer, and the consumer still exists; it may yet be deleted.
 
-        Cost: one round trip. A cluster that is choosing a leader may delete without an answer;
-        that is seen after a second.
+        Cost: one round trip. During an election a cluster may delete without an answer; this is
+        noticed after a second.
         """
         await delete_consumer(self._api, self.stream, name)
 
@@ -175,18 +175,18 @@ class ConsumerManager:
         until: datetime | int | None = None,
         duration: float | timedelta | None = None,
     ) -> ConsumerPause:
-        """Deliver nothing for a while; messages that are out can still be settled.
+        """Pause delivery; messages already delivered can still be acked.
 
         Args:
             name: The consumer.
-            until: When it goes on: a datetime with a time zone, or Unix nanoseconds.
-            duration: Or how long it waits, seconds or timedelta, by this machine's clock.
+            until: When delivery resumes: a datetime with a time zone, or Unix nanoseconds.
+            duration: Or the length of the pause, in seconds or a timedelta, by the local clock.
 
         Raises:
-            ConfigError: Neither or both were given, or the moment has passed; nothing was sent.
-            ConsumerNotFoundError: It does not exist.
+            ConfigError: Neither or both were given, or the time is past; nothing was sent.
+            ConsumerNotFoundError: The consumer does not exist.
             UnsupportedServerError: The server is older than 2.11; nothing was sent.
-            TransportError: There was no answer; whether it is paused is not known.
+            TransportError: No answer; the consumer may be paused.
 
         Cost: one round trip.
         """
@@ -201,45 +201,45 @@ class ConsumerManager:
         return await pause_consumer(self._api, self.stream, name, until_ns)
 
     async def resume(self, name: str) -> ConsumerPause:
-        """Let a paused consumer go on; one that is not paused is left as it is.
+        """Resume a paused consumer; one that is not paused stays as it is.
 
         Raises:
-            ConsumerNotFoundError: It does not exist.
+            ConsumerNotFoundError: The consumer does not exist.
             UnsupportedServerError: The server is older than 2.11; nothing was sent.
-            TransportError: There was no answer; whether it goes on is not known.
+            TransportError: No answer; the consumer may have resumed.
         """
         return await pause_consumer(self._api, self.stream, name, None)
 
     async def reset(self, name: str, *, sequence: int | None = None) -> int:
-        """Forget what is out, and deliver from a sequence of the stream again.
+        """Drop the state of delivered messages, and deliver again from a stream sequence.
 
         Args:
             name: The consumer.
-            sequence: The first sequence to deliver; None is the one behind those that are settled.
-                A consumer with a start delivers nothing before it.
+            sequence: The first sequence to deliver; None is the one after the ack floor. A consumer
+                with a start delivers nothing before it.
 
         Returns:
-            The sequence that it goes on at.
+            The sequence at which delivery resumes.
 
         Raises:
-            ConsumerNotFoundError: It does not exist.
-            ServerError: The server refuses it, as for a sequence before the consumer's start.
+            ConsumerNotFoundError: The consumer does not exist.
+            ServerError: The server refused, as for a sequence before the consumer's start.
             UnsupportedServerError: The server is older than 2.14; nothing was sent.
-            TransportError: There was no answer; whether it was reset is not known.
+            TransportError: No answer; the consumer may have been reset.
 
-        Cost: two round trips. Acks of messages that were out mean nothing afterwards.
+        Cost: two round trips. The server ignores later acks of messages delivered before.
         Source: ADR-60.
         """
         return await reset_consumer(self._api, self.stream, name, sequence=sequence)
 
     async def unpin(self, name: str, *, group: str) -> None:
-        """Take the pin from the pinned client of a priority group; the next to pull gets it.
+        """Unpin the client of a priority group; the next client to pull is pinned.
 
         Raises:
             NotFoundError: The consumer has no such group.
-            ConsumerNotFoundError: It does not exist.
+            ConsumerNotFoundError: The consumer does not exist.
             UnsupportedServerError: The server is older than 2.11; nothing was sent.
-            TransportError: There was no answer; whether it was unpinned is not known.
+            TransportError: No answer; the client may have been unpinned.
 
         Source: ADR-42.
         """

@@ -156,7 +156,7 @@ async def test_what_can_not_be_copied_is_refused_and_makes_nothing(
             await js.streams.copy(origin.name, name, **fields)
     with pytest.raises(ConfigError, match="by itself"):
         await js.streams.copy(mirror.name, name, messages=True)
-    with pytest.raises(ConfigError, match="can not have its subjects"):
+    with pytest.raises(ConfigError, match="cannot have its subjects"):
         await js.streams.copy(stream_name, name)
     with pytest.raises(ConfigError, match="messages"):
         await js.streams.copy(stream_name, name, messages=1)  # pyright: ignore[reportArgumentType] - What is tested.
@@ -203,7 +203,7 @@ async def test_copy_that_is_late_or_cancelled_leaves_nothing(
 
     monkeypatch.setattr(copying, "stream_info", as_empty)
 
-    with pytest.raises(RequestTimeoutError, match="deleted again"):
+    with pytest.raises(RequestTimeoutError, match="copy was deleted"):
         await js.streams.copy(stream_name, f"{stream_name}_c", timeout=0.1, **fields)
     with pytest.raises(StreamNotFoundError):
         await js.streams.get(f"{stream_name}_c")

@@ -76,7 +76,7 @@ def test_offset_that_is_foreign_or_newer_is_refused_with_the_reason(
 
 
 def test_offset_of_another_stream_is_refused() -> None:
-    with pytest.raises(OffsetError, match="of ORDERS, and the option says stream=BILLS"):
+    with pytest.raises(OffsetError, match="of ORDERS, but the option is stream=BILLS"):
         parse_offset_text(TEXT, stream="BILLS")
 
 

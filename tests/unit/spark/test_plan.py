@@ -215,7 +215,7 @@ def test_retention_that_acks_drive_is_refused_with_the_way_out(retention: str) -
     with pytest.raises(ConfigError, match=retention) as refused:
         check_retention("ORDERS", retention)
 
-    assert "mirror it" in refused.value.hint
+    assert "read the mirror" in refused.value.hint
 
 
 def test_retention_by_limits_is_read() -> None:

@@ -221,7 +221,7 @@ async def test_cancelled_schedule_is_gone_and_nothing_else(js: JetStream, stream
 
     assert await stream.schedules.cancel(f"{stream_name}.when.a")
     assert not await stream.schedules.cancel(f"{stream_name}.when.a")
-    with pytest.raises(ScheduleError, match="is no schedule"):
+    with pytest.raises(ScheduleError, match="is not a schedule"):
         await stream.schedules.cancel(f"{stream_name}.plain")
 
     assert await names(stream) == ["b"]

@@ -234,7 +234,7 @@ async def test_templates_that_can_not_work_are_refused(js: JetStream, stream_nam
         js.streams.template(f"{stream_name}.>".replace(".>", ".*"))
     with pytest.raises(ConfigError, match="names of template"):
         js.streams.template(f"{stream_name}.*.>", name=f"{stream_name}_{{1}}")
-    with pytest.raises(ConfigError, match="subjects can not be given"):
+    with pytest.raises(ConfigError, match="subjects cannot be given"):
         js.streams.template("t.*", subjects=["t.>"])
     with pytest.raises(ConfigError, match="did you mean max_msgs"):
         js.streams.template("t.*", max_msg=1)
