@@ -160,28 +160,28 @@ class NatsOptions:
         default=None,
         metadata=_note(
             _whole,
-            "Streaming only. Sequences in one micro-batch at most, 1 or more. Default: no limit.",
+            "Streaming only. Maximum sequences in one micro-batch, 1 or more. Default: no limit.",
         ),
     )
     max_bytes_per_trigger: int | None = field(
         default=None,
         metadata=_note(
             _whole,
-            "Streaming only. Bytes in one micro-batch at most, 1 or more, by the mean size of the "
-            "stored messages. Default: no limit.",
+            "Streaming only. Maximum bytes in one micro-batch, 1 or more, estimated from the "
+            "mean size of the stored messages. Default: no limit.",
         ),
     )
     min_partitions: int = field(
         default=1,
         metadata=_note(
             _whole,
-            "Ranges that a read is split into at least, 1 or more; each has a sequence or more. "
+            "Minimum number of ranges in a read, 1 or more; each range has at least one sequence. "
             "Default 1.",
         ),
     )
     max_records_per_partition: int | None = field(
         default=None,
-        metadata=_note(_whole, "Sequences in one range at most, 1 or more. Default: no limit."),
+        metadata=_note(_whole, "Maximum sequences in one range, 1 or more. Default: no limit."),
     )
     fail_on_data_loss: bool = field(
         default=True,
@@ -213,8 +213,7 @@ class NatsOptions:
         default=None,
         metadata=_note(
             str.strip,
-            "Path of the CA certificates that sign the servers'; requires TLS. "
-            "Default: the system's.",
+            "Path of the CA certificates for the servers; requires TLS. Default: the system's.",
         ),
     )
     cert: str | None = field(
