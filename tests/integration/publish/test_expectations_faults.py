@@ -87,7 +87,7 @@ async def test_timeout_is_also_that_of_looking_at_the_stream(
         async with connect(proxy.url, request_timeout=50) as far:
             await far.account()
             proxy.stall()
-            with pytest.raises(RequestTimeoutError, match="not stored"):
+            with pytest.raises(RequestTimeoutError, match="was not sent"):
                 await far.publish(stream_name, b"", expect=Expect(last_msg_id="x"), timeout=0.2)
 
     assert (await stream.info()).state.messages == 0

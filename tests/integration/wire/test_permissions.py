@@ -138,7 +138,7 @@ async def test_credentials_that_are_withdrawn_end_the_connection_with_a_typed_er
                     return client.is_closed
 
                 await eventually_async(is_closed, within_s=40)
-                with pytest.raises(AuthenticationError, match="refuse the credentials"):
+                with pytest.raises(AuthenticationError, match="refuse credentials"):
                     await client.wait_connected(1)
                 with pytest.raises(AuthenticationError):
                     await client.request("a", timeout=1)
