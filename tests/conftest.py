@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -43,6 +43,7 @@ settings.register_profile("fast", deadline=None, max_examples=10)
 settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()
+_DAY = "NATSSTREAM_SAMPLED_DAY"
 _WORKER_KEY = "natsstream_deselected"
 
 
@@ -73,6 +74,11 @@ def fresh_server(nats_server_options: ServerOptions) -> Iterator[NatsServer]:
 def stream_name(nats_name: str) -> str:
     """A legal stream name that no other test has."""
     return nats_name
+
+
+def pytest_configure() -> None:
+    """Fix the day of the run, which its workers inherit: it may last past midnight."""
+    os.environ.setdefault(_DAY, datetime.now(UTC).date().isoformat())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -124,7 +130,7 @@ def leave_out_other_samples(config: pytest.Config, items: list[pytest.Item]) -> 
         A line for the end of the report, or none.
     """
     try:
-        seed = seed_of(str(config.getoption("--sampled")), datetime.now(UTC).date())
+        seed = seed_of(str(config.getoption("--sampled")), date.fromisoformat(os.environ[_DAY]))
     except ValueError as error:
         raise pytest.UsageError(f"--sampled takes all or a whole number: {error}") from error
     sampled = [item for item in items if item.get_closest_marker("sampled")]

@@ -24,6 +24,7 @@ from natsstream.arguments import check_bool, check_int, check_text
 from natsstream.errors import (
     ConfigError,
     MessageNotFoundError,
+    NatsStreamError,
     NotPermittedError,
     ServerError,
     SubjectError,
@@ -196,28 +197,36 @@ async def delete_message(api: Api, stream: str, sequence: int, *, secure: bool =
     except ServerError as error:
         if find_error_code(error.err_code) is not ErrorCode.STREAM_MSG_DELETE_FAILED:
             raise
-        raise await _why_not_deleted(api, stream, sequence, error) from error
+        cause = await _why_not_deleted(api, stream, sequence)
+        if cause is None:
+            raise
+        cause.code, cause.err_code = error.code, error.err_code
+        cause.description = error.description
+        raise cause from error
 
 
-async def _why_not_deleted(api: Api, stream: str, sequence: int, error: ServerError) -> ServerError:
-    """Return the cause of 10057, which has several, such as a message deleted before."""
-    info = await stream_info(api, stream)
-    what, state = f"message {sequence} of stream {stream}", info.state
-    if info.config.deny_delete:
-        failure: ServerError = NotPermittedError(
-            f"{what}: the stream has deny_delete",
-            hint="deny_delete cannot be taken back; purge() may be allowed",
-        )
-    elif await get_message(api, stream, sequence) is None:
-        failure = MessageNotFoundError(
-            f"{what}: the stream has sequences {state.first_seq} to {state.last_seq}",
+async def _why_not_deleted(api: Api, stream: str, sequence: int) -> ServerError | None:
+    """Return the cause of 10057, which has several; None for another one.
+
+    The message comes first: one that has gone is gone, whatever the stream allows.
+    """
+    what = f"message {sequence} of stream {stream}"
+    try:
+        is_gone = await get_message(api, stream, sequence) is None
+        info = await stream_info(api, stream)
+    except NatsStreamError:  # The refusal itself says more than a failed look behind it.
+        return None
+    if is_gone:
+        return MessageNotFoundError(
+            f"{what}: the stream has sequences {info.state.first_seq} to {info.state.last_seq}",
             hint="it was removed before, or is not written yet",
         )
-    else:
-        return error
-    failure.code, failure.err_code = error.code, error.err_code
-    failure.description = error.description
-    return failure
+    if info.config.deny_delete:
+        return NotPermittedError(
+            f"{what}: the stream has deny_delete",
+            hint="deny_delete cannot be undone; purge() may be allowed",
+        )
+    return None
 
 
 async def purge(

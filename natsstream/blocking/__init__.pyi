@@ -1351,7 +1351,7 @@ class Latest:
 
     @property
     def next_seq(self) -> int:
-        """Where to go on: `first` for another `ordered` behind all that has been taken."""
+        """The `first_seq` with which another `ordered` continues behind everything taken."""
 
     @property
     def created_ns(self) -> int:
@@ -1711,7 +1711,7 @@ class OrderedConsumer:
 
     @property
     def next_seq(self) -> int:
-        """Where to go on: `first` for another `ordered` behind all that has been taken."""
+        """The `first_seq` with which another `ordered` continues behind everything taken."""
 
     @property
     def created_ns(self) -> int:

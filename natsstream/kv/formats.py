@@ -72,7 +72,7 @@ class ValueFormat(Generic[T]):
             return self.decode(data)
         except Exception as error:
             raise ValueDecodeError(
-                f"key {key!r} of bucket {bucket}: revision {revision} is no {self.name}:"
+                f"key {key!r} of bucket {bucket}: revision {revision} is not {self.name}:"
                 f" {described(data, with_type=False)}",
                 bucket=bucket,
                 key=key,

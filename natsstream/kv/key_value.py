@@ -482,7 +482,9 @@ class KeyValue(Generic[T]):
         """
         subjects = self._bucket.subjects
         if keys is None and values is None:
-            raise ConfigError("with_codec of nothing", hint="with_codec(keys=ns.Base64Keys())")
+            raise ConfigError(
+                "with_codec needs keys or values", hint="with_codec(keys=ns.Base64Keys())"
+            )
         for name, given, held in (
             ("keys", keys, subjects.key_codec),
             ("values", values, subjects.value_codec),

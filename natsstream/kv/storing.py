@@ -96,8 +96,8 @@ def check_ttl(config: StreamConfig, bucket: str, ttl: Ttl | None, *, is_over_a_v
     shortest_s = duration_ns(config.subject_delete_marker_ttl or 0) // NS_PER_SECOND
     if text != "never" and int(text) < shortest_s:
         raise ConfigError(
-            f"bucket {bucket} keeps {history} revisions of a key: the server would make a ttl of "
-            f"{text} s the {shortest_s} s of its limit_marker_ttl",
+            f"bucket {bucket} keeps {history} revisions of a key: the server would raise a ttl of "
+            f"{text} s to its limit_marker_ttl, {shortest_s} s",
             hint=f"give at least {shortest_s}, lower limit_marker_ttl, or use history=1",
         )
 

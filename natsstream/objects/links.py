@@ -72,7 +72,7 @@ async def find_object(meta_store: MetaStore, name: str) -> ResolvedObject | None
             target = check_object_name(link.name, StoreSubjects(link.bucket))
         except UsageError as error:  # Another client has written it, not the caller.
             raise ObjectLinkError(
-                f"object {name!r} of store {bucket} is a link to no legal name",
+                f"object {name!r} of store {bucket} links to an illegal name",
                 detail=error.message,
                 hint="delete the link",
             ) from error

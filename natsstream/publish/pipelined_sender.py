@@ -418,6 +418,6 @@ def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:
     """Return the error of a message whose ack did not come."""
     return RequestTimeoutError(
         f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
-        hint="send it again with the same msg_id or expectation; a stream with no_ack never tells",
+        hint="send it again with the same msg_id or expectation; a no_ack stream never answers",
         retryable=True,
     )

@@ -88,7 +88,7 @@ class OrderedConsumer:
 
     @property
     def next_seq(self) -> int:
-        """Where to go on: `first` for another `ordered` behind all that has been taken."""
+        """The `first_seq` with which another `ordered` continues behind everything taken."""
         self._check_open()
         return self._rest[-1].sequence if self._rest else self._follower.progress.next_seq
 

@@ -177,7 +177,7 @@ class RangeReader(Generic[Item]):
                 f"it holds {state.first_seq} to {state.last_seq}",
                 first_seq=state.first_seq,
                 last_seq=state.last_seq,
-                hint="leave out first or last to take what the stream holds",
+                hint="leave out first_seq or last_seq to take what the stream holds",
             )
 
     async def _session(self, progress: Progress) -> AsyncGenerator[Item]:

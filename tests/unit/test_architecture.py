@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
@@ -29,7 +30,6 @@ ONE_CLASS_ONE_FILE = (
 TREE_LINE = re.compile(r"(?P<indent>[│├└─ ]*)(?P<name>[A-Z]\w+Error)(?P<notes>.*)")
 INDENT_COLUMNS = 4
 
-WIRE_SUBJECTS = "from natsstream._wire import subjects\n"
 NO_REQUESTS = {
     "EVENTS",
     "advisory_max_deliveries",
@@ -42,7 +42,6 @@ NO_REQUESTS = {
 # Each takes 0.1 to 0.7 s to import, which every program and every Spark worker would pay.
 TOUCH_EVERY_NAME = """
 import sys
-from pathlib import Path
 import natsstream
 for name in natsstream.__all__:
     getattr(natsstream, name)
@@ -51,7 +50,6 @@ print(*sorted({"nats", "numpy", "pandas", "pyarrow", "pyspark", "msgpack"} & sys
 
 IMPORT_CONNECTOR = """
 import sys
-from pathlib import Path
 sys.modules["nats"] = sys.modules["pyarrow"] = sys.modules["natsstream._wire.client"] = None
 import pyspark_natsstream
 print(pyspark_natsstream.DefaultSource.name())
@@ -123,14 +121,25 @@ def test_only_api_and_the_wire_spell_requests_of_jetstream() -> None:
         room = path.relative_to(package).parts[0]
         if room in ("api", "_wire"):
             continue
-        text = path.read_text("utf-8")
-        found = set[str](re.findall(r"\bsubjects\.(\w+)", text) if WIRE_SUBJECTS in text else ())
-        for names in re.findall(r"from natsstream\._wire\.subjects import ([\w, ]+)", text):
-            found |= set(names.split(", "))
+        found = subjects_of_the_wire(ast.parse(path.read_text("utf-8")))
         if found - NO_REQUESTS:
             spelled[str(path.relative_to(package))] = found - NO_REQUESTS
 
     assert spelled == {}
+
+
+def subjects_of_the_wire(tree: ast.Module) -> set[str]:
+    """Return the names that a file takes from `_wire/subjects.py`, however it imports it."""
+    found, modules = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "natsstream._wire.subjects":
+            found |= {each.name for each in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module == "natsstream._wire":
+            modules |= {each.asname or each.name for each in node.names if each.name == "subjects"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found |= {node.attr} if node.value.id in modules else set()
+    return found
 
 
 def classes_of_errors() -> dict[str, str]:

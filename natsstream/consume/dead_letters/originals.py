@@ -55,7 +55,7 @@ async def let_go(
 
     A message that was delivered as often as a consumer allows stays in a work-queue or interest
     stream, stuck, until somebody settles or deletes it. One whose worker died between the copy and
-    its ack_sender would be delivered again.
+    its ack would be redelivered.
 
     An acknowledgement names the message by its sequence, so it can be given without a delivery; on
     interest streams it takes nothing from other consumers. Where the consumer is gone, the message

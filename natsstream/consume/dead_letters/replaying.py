@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 
 from natsstream._wire.headers import HeaderName
+from natsstream.api.features import GET_BY_TIME
 from natsstream.api.message import Message
+from natsstream.api.names import check_subject
 from natsstream.api.requests import Api
 from natsstream.api.stream_requests import find_streams, get_message, purge, stream_info
 from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
@@ -19,6 +21,7 @@ from natsstream.errors import (
     ServerError,
     StreamNotFoundError,
     SubjectError,
+    UnsupportedServerError,
     WrongLastSequenceError,
 )
 from natsstream.publish.destination import check_teller
@@ -87,7 +90,10 @@ async def find_sent(
     note = await get_message(api, queue, last_by_subject=noted)
     if note is None or note.sequence < first:
         return None
-    was_sent_to = note.data.decode("utf-8", "surrogateescape")
+    try:
+        was_sent_to = check_subject(note.data.decode())
+    except (UnicodeDecodeError, SubjectError):  # Another program wrote it.
+        return None
     for stream in await find_streams(api, was_sent_to):
         ack = await _find(api, stream, was_sent_to, note.time_ns - _SLACK_NS, id_)
         if ack is not None:
@@ -96,12 +102,15 @@ async def find_sent(
 
 
 async def _find(api: Api, stream: str, subject: str, since_ns: int, id_: str) -> PubAck | None:
-    spec = RangeSpec(
-        stream=stream, filters=[subject], start_time_ns=max(since_ns, 0), on_loss="report"
-    )
+    start: int | None = max(since_ns, 0)
+    try:
+        await api.require(GET_BY_TIME)
+    except UnsupportedServerError:  # Then all messages of the subject are looked at.
+        start = None
+    spec = RangeSpec(stream=stream, filters=[subject], start_time_ns=start, on_loss="report")
     try:
         is_queue = (await stream_info(api, stream)).config.retention == "workqueue"
-        found = _step(api, stream, subject, since_ns) if is_queue else aiter(StreamRange(api, spec))
+        found = _step(api, stream, subject, start) if is_queue else aiter(StreamRange(api, spec))
         async with aclosing(found) as messages:
             async for message in messages:
                 if message.headers.get(HeaderName.MSG_ID) == id_:
@@ -111,16 +120,17 @@ async def _find(api: Api, stream: str, subject: str, since_ns: int, id_: str) ->
     return None
 
 
-async def _step(api: Api, stream: str, subject: str, since_ns: int) -> AsyncGenerator[Message]:
+async def _step(
+    api: Api, stream: str, subject: str, start_time: int | None
+) -> AsyncGenerator[Message]:
     """Yield messages one by one: a work-queue stream gives them in bulk only to who acks them."""
-    sequence: int | None = None
-    start_time: int | None = since_ns
+    sequence = 1 if start_time is None else None
     for _ in range(_STEPS_MAX):
         try:
             message = await get_message(
                 api, stream, sequence, next_by_subject=subject, start_time=start_time
             )
-        except (ServerError, SubjectError):  # Servers before 2.11 do not look by time.
+        except ServerError:
             return
         if message is None:
             return

@@ -92,8 +92,8 @@ class Latest(OrderedConsumer):
             if first <= last_seq + 1:
                 return
         raise StreamRecreatedError(
-            f"stream {name} has come to {last_seq}, not to {first - 1}: it was deleted and made "
-            "again, or has lost its end",
+            f"stream {name} ends at {last_seq}, before {first - 1}: it was deleted and created "
+            "anew, or lost its end",
             hint="its sequences mean other messages now: start from the beginning",
         )
 

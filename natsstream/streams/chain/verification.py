@@ -39,7 +39,7 @@ async def verify_chain(
     begins, ends = _check_heads(since, "since"), _check_heads(head, "head")
     if wanted is not None and not ends.keys() <= wanted:
         raise ConfigError(
-            f"head names writers that are not looked at: {', '.join(sorted(ends.keys() - wanted))}",
+            f"head names writers that are left out: {', '.join(sorted(ends.keys() - wanted))}",
             hint="name them in writers too, or leave writers out",
         )
     verifier = ChainVerifier(check_key(key), wanted, begins, ends)

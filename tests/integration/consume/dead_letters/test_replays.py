@@ -8,43 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.consume.dead_letters.envelope import FailureRecord
-from natsstream.consume.dead_letters.queue import DeadLetterQueue
-from natsstream.consume.dead_letters.storing import store_letter
+from natsstream.consume.dead_letters.subjects import note_subject
 from natsstream.errors import MessageNotFoundError
-from tests.support.work import api_of, letters_of
+from tests.support.letters import interrupt_replay, make_letters
+from tests.support.work import letters_of
 
 if TYPE_CHECKING:
     from natsstream import JetStream
-    from natsstream.consume.dead_letters.letter import DeadLetter
     from natsstream.testing import NatsNode
 
 pytestmark = pytest.mark.asyncio
-
-
-async def make_letters(
-    js: JetStream, name: str, count: int, *, retention: str = "limits", window: float = 0.1
-) -> DeadLetterQueue:
-    """Return a queue with letters of messages that a stream had, and that stream."""
-    await js.streams.create(
-        name,
-        subjects=[f"{name}.>"],
-        retention=retention,  # pyright: ignore[reportArgumentType] - one of the names.
-        duplicate_window=window,
-    )
-    queue = await js.dead_letters.ensure(f"{name}_DLQ")
-    for number in range(1, count + 1):
-        failure = FailureRecord(
-            subject=f"{name}.x",
-            time_ns=number,
-            stream=name,
-            consumer="c",
-            sequence=number,
-            deliveries=1,
-            reason="rejected",
-        )
-        await store_letter(api_of(js), queue.name, failure, b"", b"%d" % number, timeout=30)
-    return queue
 
 
 async def messages_of(js: JetStream, name: str) -> int:
@@ -59,13 +32,7 @@ async def test_replay_that_was_interrupted_is_sent_once_also_after_the_duplicate
     queue = await make_letters(js, stream_name, 1, retention=retention)
     (letter,) = await letters_of(queue)
 
-    async def die(queue: DeadLetterQueue, letter: DeadLetter) -> None:
-        raise asyncio.CancelledError(queue, letter)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DeadLetterQueue, "_remove", die)
-        with pytest.raises(asyncio.CancelledError):
-            await queue.replay(letter)
+    await interrupt_replay(queue, letter, monkeypatch)
     await asyncio.sleep(0.3)  # The stream has forgotten the id.
     await js.publish(f"{stream_name}.x", b"another")
 
@@ -75,6 +42,19 @@ async def test_replay_that_was_interrupted_is_sent_once_also_after_the_duplicate
     assert await messages_of(js, stream_name) == 2
     # The letter is gone, and the note with it.
     assert await messages_of(js, queue.name) == 0
+
+
+@pytest.mark.parametrize("note", [b"", b"a..b", b"a b", b"\xff", b"orders.>"])
+async def test_replay_takes_no_note_of_another_program_for_its_own(
+    js: JetStream, stream_name: str, note: bytes
+) -> None:
+    queue = await make_letters(js, stream_name, 1)
+    (letter,) = await letters_of(queue)
+    await js.publish(note_subject(queue.name, letter.key), note)
+
+    ack = await queue.replay(letter.number)
+
+    assert (ack.sequence, ack.duplicate) == (1, False)
 
 
 async def test_replay_that_was_noted_and_not_sent_is_sent(

@@ -138,7 +138,7 @@ async def test_place_that_the_stream_has_not_come_to_is_refused(
 ) -> None:
     stream = await fill(js, stream_name, 3)
 
-    with pytest.raises(StreamRecreatedError, match="has come to 3, not to 4"):
+    with pytest.raises(StreamRecreatedError, match="ends at 3, before 4"):
         async with stream.latest(first_seq=5):
             pass
     with pytest.raises(StreamRecreatedError):
