@@ -158,6 +158,7 @@ class PushMessages:
                     f"{self._source.consumer.what} is read by another client already",
                     hint="readers share a consumer that has a deliver_group; one that has just "
                     "crashed counts until the server notices",
+                    retryable=True,  # As after a partition, where the other one was this one.
                 )
             await asyncio.sleep(_FREE_POLL_S)
         return held

@@ -227,8 +227,9 @@ async def test_consumer_has_one_reader_unless_a_group_shares_it(
     second = await (await other.streams.get(stream.name)).consumers.get("push")
 
     async with consumer.subscribe():
-        with pytest.raises(ConflictError, match="another client"):
+        with pytest.raises(ConflictError, match="another client") as raised:
             await second.subscribe().open()
+        assert raised.value.retryable
 
     async def opens() -> bool:
         try:
