@@ -1,4 +1,4 @@
-"""A run on a terminal: a bar for the step that is under way, a line for each that is done."""
+"""A run on a terminal: a bar for the running step, a line for each finished one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the quickstart did: the result of each step, and of the whole."""
+"""The results of the quickstart: of each step, and of the whole."""
 
 from __future__ import annotations
 

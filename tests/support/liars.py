@@ -25,7 +25,8 @@ class Told:
     """A message from the server.
 
     Attributes:
-        kind: What it answers, such as `STREAM.INFO` or `publish`; `delivery` for a consumer's.
+        kind: The request that it answers, such as `STREAM.INFO` or `publish`; `delivery` for a
+            message of a consumer.
         subject: Where it goes.
         reply: Its reply subject; empty for none.
         headers: Its header block; empty for none.

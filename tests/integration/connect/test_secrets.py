@@ -1,4 +1,4 @@
-"""What a connection shows of itself while it signs in, breaks and is refused: no secret."""
+"""A connection shows no secret while it signs in, breaks and is refused."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ async def test_who_is_cancelled_again_while_the_claim_is_taken_back_leaves_no_lo
 async def test_who_is_cancelled_again_and_again_while_leaving_leaves_no_lock_behind(
     kv: KeyValue, cancels: int
 ) -> None:
-    """Also a renewal is under way meanwhile, which the way out waits for."""
+    """A renewal is in flight too, and leaving waits for it."""
 
     async def hold() -> None:
         async with kv.lock("l", ttl=60) as lock:

@@ -1,4 +1,4 @@
-"""What another client has stored to do harm, and who reads it: typed errors, and no wrong command.
+"""Stored text of a hostile client, and its readers: typed errors, and no wrong command.
 
 The messages are written by a plain socket, so no library has looked at them.
 """

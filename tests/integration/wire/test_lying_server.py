@@ -79,7 +79,7 @@ async def hear(
         wrong.append(
             f"{type(error).__name__} at {where.filename}:{where.lineno}: {str(error)[:90]}"
         )
-    if gathers:  # Failed tasks that nobody has awaited tell of it when they are freed.
+    if gathers:  # A failed task that was not awaited reports it when it is freed.
         gc.collect()
         await asyncio.sleep(0)
     loop.set_exception_handler(None)

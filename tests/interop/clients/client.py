@@ -1,4 +1,4 @@
-"""What every client of the interop tests can do, and the shapes in which it answers."""
+"""The calls of every client of the interop tests, and the shapes of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every client of the interop tests can do with objects, and the shapes of its answers."""
+"""The object calls of every client of the interop tests, and the shapes of the answers."""
 
 from __future__ import annotations
 
