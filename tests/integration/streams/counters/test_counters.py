@@ -204,7 +204,7 @@ async def test_listing_gives_each_counter_once(
 async def test_streams_that_nobody_can_describe_are_told_at_the_end_of_a_list(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They may have counters. `streams/test_listing.py` has what servers say of them for certain."""
+    """They may have counters. `streams/test_listing.py` has what servers say of them."""
     counters = await make(js, stream_name)
     await counters.incr(f"{stream_name}.hits")
     read = js.counters._api.read  # pyright: ignore[reportPrivateUsage]
