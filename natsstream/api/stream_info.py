@@ -20,18 +20,18 @@ class DeletedRange:
     """A range of consecutive deleted sequences.
 
     Attributes:
-        first: The first sequence.
-        last: The last sequence, inclusive.
+        first_seq: The first sequence.
+        last_seq: The last sequence, inclusive.
     """
 
-    first: int
-    last: int
+    first_seq: int
+    last_seq: int
 
     def __len__(self) -> int:
-        return self.last - self.first + 1
+        return self.last_seq - self.first_seq + 1
 
     def __contains__(self, sequence: object) -> bool:
-        return isinstance(sequence, int) and self.first <= sequence <= self.last
+        return isinstance(sequence, int) and self.first_seq <= sequence <= self.last_seq
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,9 @@ def subject_counts(answer: Fields) -> dict[str, int]:
 def deleted_sequences(state: StreamState) -> list[int]:
     """Return each deleted sequence that was listed, ascending."""
     return [
-        sequence for each in state.deleted or () for sequence in range(each.first, each.last + 1)
+        sequence
+        for each in state.deleted or ()
+        for sequence in range(each.first_seq, each.last_seq + 1)
     ]
 
 

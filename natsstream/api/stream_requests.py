@@ -120,8 +120,8 @@ async def newest_sequence(api: Api, stream: str) -> int | None:
     state = (await stream_info(api, stream, deleted_details=True)).state
     if not state.messages:
         return None
-    behind = [each for each in state.deleted or () if each.last >= state.last_seq]
-    return behind[0].first - 1 if behind else state.last_seq
+    behind = [each for each in state.deleted or () if each.last_seq >= state.last_seq]
+    return behind[0].first_seq - 1 if behind else state.last_seq
 
 
 async def get_message(
@@ -234,14 +234,14 @@ async def purge(
     stream: str,
     *,
     subject: str | None = None,
-    before: int | None = None,
+    last_seq: int | None = None,
     keep: int | None = None,
     timeout: float | None = None,
 ) -> int:
     """Remove messages of a stream and return how many; `Stream.purge` has the arguments.
 
     Raises:
-        ConfigError: `before` and `keep` are given together, or one is not a legal number.
+        ConfigError: `last_seq` and `keep` are given together, or one is not a legal number.
         SubjectError: The subject is not legal; nothing was sent.
         NotPermittedError: The stream has `deny_purge`, or is sealed.
         StreamNotFoundError: It does not exist.
@@ -250,17 +250,18 @@ async def purge(
     Cost: one round trip; a filter makes the server look at each subject that it matches.
     """
     body: dict[str, object] = {}
-    if before is not None and keep is not None:
+    if last_seq is not None and keep is not None:
         raise ConfigError(
-            "purge takes before or keep, not both",
+            "purge takes last_seq or keep, not both",
             hint="purge twice, or count what to keep from the stream's info",
         )
     if subject is not None:
         body["filter"] = check_filter(check_text(subject, "subject", error=SubjectError))
-    if before is not None:
-        body["seq"] = check_int(before, "before", minimum=1, maximum=SEQUENCE_MAX)
-        if before == 1:
-            return 0  # No message is before 1, and some stores read it as no limit.
+    if last_seq is not None:
+        # The server's word is the first sequence that stays.
+        body["seq"] = check_int(last_seq, "last_seq", minimum=0, maximum=SEQUENCE_MAX - 1) + 1
+        if not last_seq:
+            return 0  # Sequences begin at 1, and some stores read that one as no limit.
     if keep is not None and check_int(keep, "keep", minimum=0, maximum=SEQUENCE_MAX):
         body["keep"] = keep
     what = f"purge of {'stream' if subject is None else f'{subject} in stream'} {stream}"

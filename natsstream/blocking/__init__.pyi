@@ -989,7 +989,7 @@ class DirectReads:
         self,
         filters: Sequence[str] = (">",),
         *,
-        up_to_seq: int | None = None,
+        last_seq: int | None = None,
         timeout: float | None = None,
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream."""
@@ -2009,7 +2009,7 @@ class Stream:
         """Write the stream into a new folder, as the nats CLI does; each restores the other's."""
 
     def purge(
-        self, *, subject: str | None = None, before: int | None = None, keep: int | None = None
+        self, *, subject: str | None = None, last_seq: int | None = None, keep: int | None = None
     ) -> int:
         """Remove messages and return how many; without arguments all of them."""
 

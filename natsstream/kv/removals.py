@@ -51,7 +51,9 @@ async def purge_deletes(bucket: Bucket, older_than: float | timedelta) -> int:
             subject, revision, created_ns = marker
             # At 0 also the markers that are younger than the server's answer.
             is_old = not age_ns or created_ns <= limit_ns
-            return await stream.purge(subject=subject, before=revision + 1 if is_old else revision)
+            return await stream.purge(
+                subject=subject, last_seq=revision if is_old else revision - 1
+            )
 
         return await _sum_of(remove, markers)
 

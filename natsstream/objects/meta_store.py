@@ -165,7 +165,7 @@ class MetaStore:
         Cost: one round trip.
         """
         subject = self.subjects.meta_subject(name)
-        return await self.stream.purge(subject=subject, before=revision + 1)
+        return await self.stream.purge(subject=subject, last_seq=revision)
 
     async def write(
         self,

@@ -295,10 +295,11 @@ class Follower:
         loss = progress.loss
         if loss is not None and self._spec.on_loss == "raise":
             self._failure = MessagesLostError(
-                f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
-                first_seq=loss.first,
-                last_seq=loss.last,
-                hint=f"resume with ordered(first_seq={loss.last + 1}), or follow with "
+                f"messages {loss.first_seq} to {loss.last_seq} of stream {self._spec.stream} "
+                "are gone",
+                first_seq=loss.first_seq,
+                last_seq=loss.last_seq,
+                hint=f"resume with ordered(first_seq={loss.last_seq + 1}), or follow with "
                 'on_loss="report", which counts them in the report',
             )
         return messages

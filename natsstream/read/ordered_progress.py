@@ -115,7 +115,7 @@ class OrderedProgress:
         if start < stop:
             self._count_holes(run, start)
             if self.loss is not None and self._stops_at_loss:
-                end = self.loss.first
+                end = self.loss.first_seq
                 stop = bisect_left(run.sequences(), end)
             self._report.messages += stop - start
         self.next_seq = max(self.next_seq, end)

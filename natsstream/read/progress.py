@@ -20,18 +20,18 @@ class Gap:
     """Sequences of the range that hold no message.
 
     Attributes:
-        first: First missing sequence.
-        last: Last missing sequence, inclusive.
+        first_seq: First missing sequence.
+        last_seq: Last missing sequence, inclusive.
         reason: "deleted": the stream removed them by a rule or on request. "lost": the stream
             had them and cannot say why they are gone, or counts them as held and does not deliver.
     """
 
-    first: int
-    last: int
+    first_seq: int
+    last_seq: int
     reason: Reason
 
     def __len__(self) -> int:
-        return self.last - self.first + 1
+        return self.last_seq - self.first_seq + 1
 
 
 @dataclass(slots=True)

@@ -237,7 +237,7 @@ class RangeReader(Generic[Item]):
             progress.finish(held_last=progress.last)
         loss = progress.loss
         if loss is not None and self._spec.on_loss == "raise":
-            safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first)
+            safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first_seq)
             progress.report.messages -= count - safe
             return self._clip(items, safe), safe
         return items, count
@@ -317,8 +317,8 @@ class RangeReader(Generic[Item]):
         if loss is None or self._spec.on_loss == "report":
             return
         raise MessagesLostError(
-            f"messages {loss.first} to {loss.last} of stream {self._spec.stream} are gone",
-            first_seq=loss.first,
-            last_seq=loss.last,
+            f"messages {loss.first_seq} to {loss.last_seq} of stream {self._spec.stream} are gone",
+            first_seq=loss.first_seq,
+            last_seq=loss.last_seq,
             hint='read on with on_loss="report", which counts them in the report',
         )

@@ -141,8 +141,7 @@ class StreamSchedules:
                     f"the last message of {subject} in stream {stream} is not a schedule",
                     hint="list them: stream.schedules.list()",
                 )
-            last_seq = message.sequence
-            if await purge(self._api, stream, subject=subject, before=last_seq + 1):
+            if await purge(self._api, stream, subject=subject, last_seq=message.sequence):
                 return True
             # It fired or was replaced between the two requests.
         raise ScheduleError(

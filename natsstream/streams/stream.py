@@ -672,7 +672,7 @@ class Stream:
     # Removal.
 
     async def purge(
-        self, *, subject: str | None = None, before: int | None = None, keep: int | None = None
+        self, *, subject: str | None = None, last_seq: int | None = None, keep: int | None = None
     ) -> int:
         """Remove messages and return how many; without arguments all of them.
 
@@ -680,22 +680,22 @@ class Stream:
 
         Args:
             subject: Only messages of this subject; may have wildcards.
-            before: Only messages before this sequence, which itself stays.
+            last_seq: Only messages up to this sequence, inclusive; 0 removes none.
             keep: All but the newest `keep`, of the subject when one is given; 0 keeps none.
 
         Raises:
-            ConfigError: `before` and `keep` are given together, or a value is not legal.
+            ConfigError: `last_seq` and `keep` are given together, or a value is not legal.
             SubjectError: The subject is not legal; nothing was sent.
             NotPermittedError: The stream has `deny_purge`.
             StreamSealedError: The stream is sealed.
             TransportError: No answer; messages may be removed or not. Repeating the purge is safe
-                unless messages were stored meanwhile that `before` or `keep` does not spare.
+                unless messages were stored meanwhile that `last_seq` or `keep` does not spare.
 
         Cost: one round trip; a filter makes the server look at each subject that it matches.
         Source: nats.go jetstream/stream.go Purge.
         """
         return await stream_requests.purge(
-            self._api, self.name, subject=subject, before=before, keep=keep
+            self._api, self.name, subject=subject, last_seq=last_seq, keep=keep
         )
 
     async def delete_message(self, sequence: int, *, secure: bool = False) -> None:

@@ -51,8 +51,8 @@ def read_partition(
     # The driver has just reached the server, so an outage is worth a wait.
     with open_stream(options, wait_s=options.reconnect_timeout) as stream:
         reading = stream.read(
-            first_seq=partition.first,
-            last_seq=partition.last,
+            first_seq=partition.first_seq,
+            last_seq=partition.last_seq,
             filters=options.subjects,
             created_ns=partition.created_ns,
             on_loss="raise" if fail else "report",

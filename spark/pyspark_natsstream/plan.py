@@ -5,8 +5,8 @@ inside a range are legal (deletes, TTL, `max_msgs_per_subject`). Loss is one of 
 was created anew (`created` differs), it begins after the offset, or it ends before the offset. Each
 is an error, or a warning when `failOnDataLoss` is false.
 
-`first` and `last` are inclusive. `next_seq` is the next sequence to read, `stop_seq` the one after
-the last.
+`first_seq` and `last_seq` are inclusive. `next_seq` is the next sequence to read, `stop_seq` the one
+after the last.
 """
 
 from __future__ import annotations
@@ -78,20 +78,20 @@ class Partition(InputPartition):
 
     Attributes:
         stream: Name of the stream.
-        first: First sequence.
-        last: Last sequence, inclusive.
+        first_seq: First sequence.
+        last_seq: Last sequence, inclusive.
         created_ns: When the stream was created, in Unix nanoseconds; identifies it.
     """
 
     stream: str
-    first: int
-    last: int
+    first_seq: int
+    last_seq: int
     created_ns: int
 
     @property
     def label(self) -> str:
         """The range in words, for messages."""
-        return f"sequences {self.first} to {self.last} of stream {self.stream}"
+        return f"sequences {self.first_seq} to {self.last_seq} of stream {self.stream}"
 
 
 class Resumed(NamedTuple):
@@ -285,7 +285,7 @@ def ranges_between(
         sequences_max=options.max_records_per_partition,
     )
     found = [
-        Partition(stream=state.stream, first=first, last=last, created_ns=state.created_ns)
+        Partition(stream=state.stream, first_seq=first, last_seq=last, created_ns=state.created_ns)
         for first, last in ranges
     ]
     return found, resumed.warning or warning

@@ -87,12 +87,12 @@ async def test_chain_is_written_and_verified(js: JetStream, stream_name: str) ->
 
 
 @pytest.mark.parametrize("storage", ["file", "memory"])
-async def test_purge_before_the_first_sequence_removes_nothing(
+async def test_purge_up_to_zero_removes_nothing(
     js: JetStream, stream_name: str, storage: str
 ) -> None:
     stream = await fill(js, stream_name, 6, storage=storage)
 
-    assert await stream.purge(before=1) == 0
-    assert await stream.purge(before=1, subject=f"{stream_name}.0") == 0
-    assert await stream.purge(before=4, subject=f"{stream_name}.0") == 1
+    assert await stream.purge(last_seq=0) == 0
+    assert await stream.purge(last_seq=0, subject=f"{stream_name}.0") == 0
+    assert await stream.purge(last_seq=3, subject=f"{stream_name}.0") == 1
     assert await stream.purge(keep=2) == 3

@@ -50,7 +50,7 @@ async def test_cli_tells_the_gaps_that_we_tell(
 
     said = await nats_cli.run("stream", "gaps", stream_name, "--force", "--no-progress", "--json")
 
-    gaps = [(each.first, each.last) for each in await stream.gaps()]
+    gaps = [(each.first_seq, each.last_seq) for each in await stream.gaps()]
     assert gaps == [(3, 5), (8, 8)]
     assert [tuple(gap) for gap in json.loads(said.stdout)] == gaps
 

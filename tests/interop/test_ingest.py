@@ -72,7 +72,7 @@ async def test_what_we_ingest_is_what_every_client_reads(
 
     report = await ingest(stream, f"{stream_name}.a", COUNT)
 
-    assert (report.stored, report.last_sequence) == (COUNT, COUNT)
+    assert (report.stored, report.last_seq) == (COUNT, COUNT)
     found = await reader.read(stream_name, COUNT)
     assert contents(found) == messages(COUNT)
 
@@ -88,7 +88,7 @@ async def test_clients_that_ingest_into_one_stream_keep_their_own_order(
     )
 
     assert report.is_complete
-    assert max(report.last_sequence or 0, ack.sequence) == 2 * SIDE_BY_SIDE
+    assert max(report.last_seq or 0, ack.sequence) == 2 * SIDE_BY_SIDE
     for subject in (f"{stream_name}.ours", f"{stream_name}.theirs"):
         found = await ours.read(stream_name, SIDE_BY_SIDE, only=subject)
         assert contents(found) == messages(SIDE_BY_SIDE)

@@ -91,9 +91,12 @@ class Feeder:
 
         self._run(delete)
 
-    def purge(self, name: str, *, before: int | None = None) -> None:
-        """Remove every message, or those before a sequence."""
-        self._run(lambda client: client.jetstream(timeout=ANSWER_S).purge_stream(name, seq=before))
+    def purge(self, name: str, *, last_seq: int | None = None) -> None:
+        """Remove every message, or those up to a sequence."""
+        first_kept = None if last_seq is None else last_seq + 1
+        self._run(
+            lambda client: client.jetstream(timeout=ANSWER_S).purge_stream(name, seq=first_kept)
+        )
 
     def drop(self, name: str) -> None:
         """Delete the stream."""

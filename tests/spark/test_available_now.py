@@ -314,7 +314,7 @@ def test_purge_of_unread_messages_is_an_error_with_the_range(
     feed.publish([f"{stream_name}.a"] * 5)
     ingest.run()
     feed.publish([f"{stream_name}.a"] * 10)
-    feed.purge(stream_name, before=9)
+    feed.purge(stream_name, last_seq=8)
 
     error = ingest.fail()
 
@@ -330,7 +330,7 @@ def test_purge_of_unread_messages_is_passed_over_when_loss_is_accepted(
     feed.publish([f"{stream_name}.a"] * 5)
     ingest.run()
     feed.publish([f"{stream_name}.a"] * 10)
-    feed.purge(stream_name, before=9)
+    feed.purge(stream_name, last_seq=8)
 
     assert ingest.run(failOnDataLoss="false") == [7]
     assert ingest.sequences() == [1, 2, 3, 4, 5, *range(9, 16)]

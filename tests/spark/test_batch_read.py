@@ -216,7 +216,7 @@ def test_start_that_was_purged_is_an_error_with_the_range(
 ) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 10)
-    feed.purge(stream_name, before=6)
+    feed.purge(stream_name, last_seq=5)
 
     error = failure_of(load(spark, server, stream_name, startingOffsets="seq:2"))
 
@@ -230,7 +230,7 @@ def test_start_that_was_purged_is_left_out_when_loss_is_accepted(
 ) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 10)
-    feed.purge(stream_name, before=6)
+    feed.purge(stream_name, last_seq=5)
 
     frame = load(spark, server, stream_name, startingOffsets="seq:2", failOnDataLoss="false")
 
@@ -244,7 +244,7 @@ def test_purge_between_planning_and_reading_is_an_error_with_the_range(
     feed.publish([f"{stream_name}.a"] * 10)
     frame = load(spark, server, stream_name)
     assert frame.count() == 10  # Spark keeps the plan.
-    feed.purge(stream_name, before=6)
+    feed.purge(stream_name, last_seq=5)
 
     error = failure_of(frame)
 
@@ -260,7 +260,7 @@ def test_purge_between_planning_and_reading_is_left_out_when_loss_is_accepted(
     feed.publish([f"{stream_name}.a"] * 10)
     frame = load(spark, server, stream_name, failOnDataLoss="false")
     assert frame.count() == 10  # Spark keeps the plan.
-    feed.purge(stream_name, before=6)
+    feed.purge(stream_name, last_seq=5)
 
     assert sequences(frame) == [6, 7, 8, 9, 10]
 
@@ -369,7 +369,9 @@ def test_range_is_read_whole_when_the_server_is_killed_in_the_middle(
     fresh_feed.create(stream_name)
     fresh_feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0400d" % index)
     options = NatsOptions.parse({"servers": fresh_server.url, "stream": stream_name})
-    partition = Partition(stream=stream_name, first=1, last=count, created_ns=created_ns(options))
+    partition = Partition(
+        stream=stream_name, first_seq=1, last_seq=count, created_ns=created_ns(options)
+    )
     reading = read_partition(options, ("sequence", "data"), partition)
     batches = [next(reading)]
 

@@ -54,7 +54,7 @@ class BatchAck:
     domain: str | None = None
 
     @property
-    def first_sequence(self) -> int:
+    def first_seq(self) -> int:
         """The sequence of its first message: the messages of a batch stand together."""
         return self.sequence - self.count + 1
 

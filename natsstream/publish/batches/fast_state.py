@@ -47,8 +47,8 @@ class IngestReport:
         sent: Messages that `send` and `send_many` took.
         stored: Messages that the stream has. A message whose `msg_id` it knew already counts: the
             server does not tell it apart.
-        after_sequence: The stream's last sequence when the ingest began: all stand behind it.
-        last_sequence: The sequence of the last message that was stored, as far as the server told;
+        after_seq: The stream's last sequence when the ingest began: all stand behind it.
+        last_seq: The sequence of the last message that was stored, as far as the server told;
             None where it did not.
         gaps: Messages that are not stored: lost on the way, refused, or behind the end of a batch.
             The first 10,000 runs of them.
@@ -64,8 +64,8 @@ class IngestReport:
     stream: str
     sent: int = 0
     stored: int = 0
-    after_sequence: int = 0
-    last_sequence: int | None = None
+    after_seq: int = 0
+    last_seq: int | None = None
     gaps: tuple[IngestSpan, ...] = ()
     missing: int = 0
     refused: tuple[IngestRefusal, ...] = ()
@@ -79,12 +79,12 @@ class IngestReport:
         return self.stored == self.sent
 
     @property
-    def first_sequence(self) -> int | None:
+    def first_seq(self) -> int | None:
         """The sequence of the first message, where nobody else wrote in between; else None."""
-        if self.last_sequence is None or not self.stored:
+        if self.last_seq is None or not self.stored:
             return None
-        is_alone = self.last_sequence - self.after_sequence == self.stored
-        return self.after_sequence + 1 if is_alone else None
+        is_alone = self.last_seq - self.after_seq == self.stored
+        return self.after_seq + 1 if is_alone else None
 
 
 class BatchState:
@@ -98,7 +98,7 @@ class BatchState:
         every: An ack comes each so many messages.
         has_started: True when the server has answered its first message.
         has_ended: True when nothing of it can be stored any more.
-        last_sequence: The stream's sequence of its last message, when its end told it.
+        last_seq: The stream's sequence of its last message, when its end told it.
         refused: The first refusals.
         refused_count: All refusals.
     """
@@ -115,7 +115,7 @@ class BatchState:
         self.every: int = 1
         self.has_started: bool = False
         self.has_ended: bool = False
-        self.last_sequence: int | None = None
+        self.last_seq: int | None = None
         self.refused: list[IngestRefusal] = []
         self.refused_count: int = 0
         self._gaps: list[IngestSpan] = []
@@ -168,7 +168,7 @@ class BatchState:
         """Take the end: what is behind its count is not stored."""
         self.has_ended = True
         self.acked = min(answer.count, self.written)
-        self.last_sequence = answer.sequence or None
+        self.last_seq = answer.sequence or None
         self._lack(IngestSpan(self.acked + 1, self.taken))
         self.acked = self.written = self.taken
 
@@ -235,9 +235,9 @@ class IngestState:
         current: The batch that messages go to.
     """
 
-    def __init__(self, stream: str, after_sequence: int) -> None:
+    def __init__(self, stream: str, after_seq: int) -> None:
         # The report of the batches before the current one.
-        self._past = IngestReport(stream, after_sequence=after_sequence)
+        self._past = IngestReport(stream, after_seq=after_seq)
         self.current: BatchState = BatchState(0)
 
     @property
@@ -257,13 +257,13 @@ class IngestState:
     def report(self) -> IngestReport:
         """Return what is known now."""
         past, batch = self._past, self.current
-        told = [last for last in (past.last_sequence, batch.last_sequence) if last is not None]
+        told = [last for last in (past.last_seq, batch.last_seq) if last is not None]
         return IngestReport(
             past.stream,
             sent=self.sent,
             stored=past.stored + batch.stored(),
-            after_sequence=past.after_sequence,
-            last_sequence=max(told) if told else None,
+            after_seq=past.after_seq,
+            last_seq=max(told) if told else None,
             gaps=tuple(merged([*past.gaps, *batch.gaps()])[:GAPS_KEPT_MAX]),
             missing=past.missing + batch.missing(),
             refused=(*past.refused, *batch.refused)[:REFUSALS_KEPT_MAX],

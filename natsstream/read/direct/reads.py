@@ -201,7 +201,7 @@ class DirectReads:
         self,
         filters: Sequence[str] = (">",),
         *,
-        up_to_seq: int | None = None,
+        last_seq: int | None = None,
         timeout: float | None = None,
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream.
@@ -211,7 +211,8 @@ class DirectReads:
 
         Args:
             filters: Subjects; wildcards are taken.
-            up_to_seq: As of this sequence; None is the last one of the replica that answers.
+            last_seq: As of this sequence, inclusive; None is the last one of the replica that
+                answers.
             timeout: Seconds to wait for each page; None is `request_timeout`.
 
         Returns:
@@ -235,27 +236,27 @@ class DirectReads:
         ]
         if not wanted:
             raise ConfigError("filters is empty", hint="give subjects, or leave it out for all")
-        if up_to_seq is not None:
-            check_int(up_to_seq, "up_to_seq", minimum=1)
+        if last_seq is not None:
+            check_int(last_seq, "last_seq", minimum=1)
         await self._require_allowed()
         await self._api.require(DIRECT_BATCH)
         try:
-            return await self._latest_of(wanted, up_to_seq, timeout)
+            return await self._latest_of(wanted, last_seq, timeout)
         except ServerError as error:
             if error.code != StatusCode.TOO_MANY_RESULTS:
                 raise
-        return await self._latest_of_many(wanted, up_to_seq, timeout)
+        return await self._latest_of_many(wanted, last_seq, timeout)
 
     async def _latest_of(
-        self, wanted: Sequence[str], up_to_seq: int | None, timeout: float | None
+        self, wanted: Sequence[str], as_of: int | None, timeout: float | None
     ) -> DirectBatch:
         """Read one set of subjects that the server answers at once, page by page."""
         body: dict[str, object] = {"multi_last": list(wanted), "max_bytes": BATCH_BYTES}
         found: list[Message] = []
         pending = 0
         while True:
-            if up_to_seq is not None:
-                body["up_to_seq"] = up_to_seq
+            if as_of is not None:
+                body["up_to_seq"] = as_of
             page = await self._ask(body, timeout)
             if pending and len(page) + page.num_pending != pending:
                 raise IncompleteReadError(
@@ -265,24 +266,24 @@ class DirectReads:
                     hint="ask again; fewer subjects at once make it less likely",
                 )
             found += page.messages
-            up_to_seq = up_to_seq or page.up_to_seq
+            as_of = as_of or page.up_to_seq
             pending = page.num_pending
             if not pending:
-                return DirectBatch(
-                    tuple(found), 0, found[-1].sequence if found else 0, up_to_seq or 0
-                )
+                last = found[-1].sequence if found else 0
+                return DirectBatch(tuple(found), 0, last, as_of or 0)
             body["seq"] = page.last_seq + 1
 
     async def _latest_of_many(
-        self, wanted: Sequence[str], up_to_seq: int | None, timeout: float | None
+        self, wanted: Sequence[str], as_of: int | None, timeout: float | None
     ) -> DirectBatch:
         """Read more subjects than the server answers at once: by name, as of one sequence."""
-        names, last_seq = await subjects_held(self._api, self._name, wanted)
-        as_of = up_to_seq or last_seq
+        is_now = as_of is None
+        names, newest = await subjects_held(self._api, self._name, wanted)
+        as_of = as_of or newest
         found: list[Message] = []
         for start in range(0, len(names), _SUBJECTS_MAX):
             page = await self._latest_of(names[start : start + _SUBJECTS_MAX], as_of, timeout)
-            if up_to_seq is None and len(page) < len(names[start : start + _SUBJECTS_MAX]):
+            if is_now and len(page) < len(names[start : start + _SUBJECTS_MAX]):
                 raise IncompleteReadError(
                     f"direct read of stream {self._name}: subjects were written or removed while "
                     f"their newest messages as of {as_of} were read",

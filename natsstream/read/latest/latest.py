@@ -44,7 +44,7 @@ class Latest(OrderedConsumer):
         Raises:
             StreamNotFoundError: There is no such stream.
             StreamRecreatedError: The stream is not the one of `created_ns`, or has not come to
-                `first`.
+                `first_seq`.
             PermissionDeniedError: The user may not read it.
             TransportError: There was no answer in time.
         """

@@ -209,7 +209,7 @@ class ChunkPut:
                 await remove(self._api, self._stream, self._subject)
 
 
-async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int:
+async def remove(api: Api, stream: str, subject: str, *, last_seq: int | None = None) -> int:
     """Remove all messages of a subject of chunks; retried while the server is away.
 
     It can be repeated at any time, because such a subject is written once.
@@ -218,7 +218,7 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
         api: The connection.
         stream: The stream's name.
         subject: The subject.
-        before: Keep messages from this sequence on; 0 keeps none.
+        last_seq: Only messages up to this sequence, inclusive; None is all of them.
 
     Raises:
         NatsStreamError: The server refused it, or did not answer in time.
@@ -233,7 +233,7 @@ async def remove(api: Api, stream: str, subject: str, *, before: int = 0) -> int
                 api,
                 stream,
                 subject=subject,
-                before=before or None,
+                last_seq=last_seq,
                 timeout=max(left / 2, _RETRY_WAIT_S),
             )
         except (TransportError, ServerError) as error:

@@ -103,7 +103,7 @@ class Sweep:
             return
         if not self._is_dry:
             # A chunk that is stored meanwhile stays for the next sweep.
-            await remove(self._api, self._stream, subject, before=scan.newest_seq + 1)
+            await remove(self._api, self._stream, subject, last_seq=scan.newest_seq)
         self._values += 1
         self._chunks += scan.chunks
         self._size += scan.size

@@ -96,11 +96,11 @@ async def test_key_that_is_written_again_meanwhile_keeps_its_value(
     purge = Stream.purge
 
     async def purge_behind_a_write(
-        self: Stream, *, subject: str | None = None, before: int | None = None
+        self: Stream, *, subject: str | None = None, last_seq: int | None = None
     ) -> int:
         await kv.put("a", b"2")
         await kv.put("a", b"3")
-        return await purge(self, subject=subject, before=before)
+        return await purge(self, subject=subject, last_seq=last_seq)
 
     monkeypatch.setattr(Stream, "purge", purge_behind_a_write)
     await kv.purge_deletes(older_than=older_than)
@@ -118,13 +118,13 @@ async def test_many_markers_are_removed_side_by_side_and_not_all_at_once(
     under_way, most = 0, 0
 
     async def counted(
-        self: Stream, *, subject: str | None = None, before: int | None = None
+        self: Stream, *, subject: str | None = None, last_seq: int | None = None
     ) -> int:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
         try:
-            return await purge(self, subject=subject, before=before)
+            return await purge(self, subject=subject, last_seq=last_seq)
         finally:
             under_way -= 1
 
@@ -145,13 +145,13 @@ async def test_removal_that_fails_ends_the_others_and_is_told(
     begun, ended = 0, 0
 
     async def failing(
-        self: Stream, *, subject: str | None = None, before: int | None = None
+        self: Stream, *, subject: str | None = None, last_seq: int | None = None
     ) -> int:
         nonlocal begun, ended
         begun += 1
-        if before == 2:
+        if last_seq == 1:
             raise RequestTimeoutError("no answer")
-        removed = await purge(self, subject=subject, before=before)
+        removed = await purge(self, subject=subject, last_seq=last_seq)
         ended += 1
         return removed
 

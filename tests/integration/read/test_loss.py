@@ -100,7 +100,7 @@ async def fill_and_damage(
 def told_lost(messages: StreamRange) -> list[int]:
     """Return every sequence that a read told as lost."""
     gaps = [gap for gap in messages.report.gaps if gap.reason == "lost"]
-    return [at for gap in gaps for at in range(gap.first, gap.last + 1)]
+    return [at for gap in gaps for at in range(gap.first_seq, gap.last_seq + 1)]
 
 
 async def nothing() -> None:

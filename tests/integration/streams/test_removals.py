@@ -38,20 +38,20 @@ async def test_purge_removes_all_and_says_how_many(js: JetStream, stream_name: s
 
 
 @pytest.mark.proves("1a", "purge all / filter / seq / keep (count returned)")
-async def test_purge_before_leaves_the_sequence_itself(js: JetStream, stream_name: str) -> None:
+async def test_purge_up_to_a_sequence_removes_the_sequence_itself(
+    js: JetStream, stream_name: str
+) -> None:
     stream = await fill(js, stream_name, 10)
 
-    assert await stream.purge(before=8) == 7
+    assert await stream.purge(last_seq=7) == 7
     assert await held(stream) == [8, 9, 10]
 
 
-async def test_purge_before_the_first_sequence_removes_nothing(
-    js: JetStream, stream_name: str
-) -> None:
+async def test_purge_up_to_zero_removes_nothing(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 3)
 
-    assert await stream.purge(before=1) == 0
-    assert await stream.purge(before=1, subject=f"{stream_name}.0") == 0
+    assert await stream.purge(last_seq=0) == 0
+    assert await stream.purge(last_seq=0, subject=f"{stream_name}.0") == 0
     assert await held(stream) == [1, 2, 3]
 
 
@@ -70,18 +70,18 @@ async def test_purge_of_a_subject_leaves_the_others(js: JetStream, stream_name: 
 
     assert await stream.purge(subject=f"{stream_name}.1", keep=1) == 2
     assert await held(stream) == [1, 3, 4, 6, 7, 8, 9]
-    assert await stream.purge(subject=f"{stream_name}.*", before=5) == 3
+    assert await stream.purge(subject=f"{stream_name}.*", last_seq=4) == 3
     assert await stream.purge(subject="another.subject") == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"before": 3, "keep": 2}, ConfigError),
-        ({"before": 0}, ConfigError),
+        ({"last_seq": 3, "keep": 2}, ConfigError),
+        ({"last_seq": -1}, ConfigError),
         ({"keep": -1}, ConfigError),
         ({"keep": True}, ConfigError),
-        ({"before": "3"}, ConfigError),
+        ({"last_seq": "3"}, ConfigError),
         ({"subject": ""}, SubjectError),
         ({"subject": "a b"}, SubjectError),
         ({"subject": "a.\r\nPUB x 0"}, SubjectError),

@@ -85,7 +85,9 @@ def deliver(progress: Progress, what: Stored) -> None:
 
 def sequences_of(gaps: list[Gap], reason: str) -> list[int]:
     """Return every sequence of the gaps with a reason."""
-    return [at for gap in gaps if gap.reason == reason for at in range(gap.first, gap.last + 1)]
+    return [
+        at for gap in gaps if gap.reason == reason for at in range(gap.first_seq, gap.last_seq + 1)
+    ]
 
 
 @given(stored())
@@ -105,7 +107,7 @@ def test_every_sequence_is_delivered_or_in_one_gap(what: Stored) -> None:
         len(sequences_of(report.gaps, "lost")),
         len(sequences_of(report.gaps, "deleted")),
     )
-    assert [gap.first for gap in report.gaps] == sorted(gap.first for gap in report.gaps)
+    assert [gap.first_seq for gap in report.gaps] == sorted(gap.first_seq for gap in report.gaps)
 
 
 @given(stored(), st.integers(0, 150))

@@ -81,7 +81,7 @@ def never_asked(time_ns: int) -> int | None:
 
 
 def spans(partitions: list[Partition]) -> list[tuple[int, int]]:
-    return [(each.first, each.last) for each in partitions]
+    return [(each.first_seq, each.last_seq) for each in partitions]
 
 
 # Where a read begins and ends.
@@ -360,7 +360,7 @@ def test_ranges_bear_the_identity_of_the_stream() -> None:
     )
 
     assert found == [
-        Partition(stream="ORDERS", first=first, last=last, created_ns=CREATED_NS)
+        Partition(stream="ORDERS", first_seq=first, last_seq=last, created_ns=CREATED_NS)
         for first, last in [(11, 17), (18, 24), (25, 30)]
     ]
     assert not warning
@@ -437,7 +437,7 @@ def test_accepted_loss_never_reads_a_message_twice(data: st.DataObject) -> None:
 
 
 def test_partition_survives_pickling_as_spark_needs_it() -> None:
-    partition = Partition(stream="ORDERS", first=1, last=9, created_ns=CREATED_NS)
+    partition = Partition(stream="ORDERS", first_seq=1, last_seq=9, created_ns=CREATED_NS)
 
     assert isinstance(partition, InputPartition)
     assert pickle.loads(pickle.dumps(partition)) == partition  # noqa: S301 - Made one line above.

@@ -46,7 +46,7 @@ async def test_a_batch_is_stored_as_a_whole_at_the_commit(stream: Stream) -> Non
 
     assert numbers == [1, 2, 3, 4, 5]
     assert before == 0
-    assert (ack.stream, ack.first_sequence, ack.sequence, ack.count) == (stream.name, 1, 5, 5)
+    assert (ack.stream, ack.first_seq, ack.sequence, ack.count) == (stream.name, 1, 5, 5)
     assert await payloads(stream) == [b"0", b"1", b"2", b"3", b"4"]
     assert await tx.outcome() == ack
 
@@ -166,7 +166,7 @@ async def test_expectations_that_hold_are_of_the_time_before_the_batch(stream: S
         await tx.add(f"{stream.name}.c", b"3", expect=other)
         ack = await tx.commit()
 
-    assert (ack.first_sequence, ack.sequence) == (2, 3)
+    assert (ack.first_seq, ack.sequence) == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ async def test_a_batch_beyond_the_servers_size_is_refused_there_and_by_max_messa
         ack = await told.commit()
 
     assert caught.value.err_code == 10199
-    assert (ack.first_sequence, ack.count) == (1, 5)
+    assert (ack.first_seq, ack.count) == (1, 5)
 
 
 async def test_a_place_that_is_given_up_is_free_at_once(narrow_stream: Stream) -> None:

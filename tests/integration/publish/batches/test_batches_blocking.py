@@ -21,5 +21,5 @@ def test_both_kinds_of_batches_work_without_async(server: NatsNode, stream_name:
             report = fast.close()
 
         assert (ack.count, tx.outcome()) == (2, ack)
-        assert (report.stored, report.first_sequence, report.last_sequence) == (1_998, 3, 2_000)
+        assert (report.stored, report.first_seq, report.last_seq) == (1_998, 3, 2_000)
         assert [int(message.data) for message in stream.read(first_seq=1)] == list(range(1, 2_001))

@@ -56,7 +56,7 @@ async def test_messages_are_stored_in_order_and_the_report_says_so(stream: Strea
         report = await fast.close()
 
     assert (report.sent, report.stored, report.is_complete) == (3_000, 3_000, True)
-    assert (report.first_sequence, report.last_sequence) == (2, 3_001)
+    assert (report.first_seq, report.last_seq) == (2, 3_001)
     assert (report.gaps, report.unknown, report.batches) == ((), (), 1)
     assert await payloads(stream) == list(range(3_001))
     assert await fast.close() == report
@@ -94,7 +94,7 @@ async def test_an_ingest_of_nothing_is_complete(stream: Stream) -> None:
 
     report = fast.report
     assert (report.sent, report.stored, report.is_complete, report.batches) == (0, 0, True, 0)
-    assert (report.first_sequence, report.last_sequence) == (None, None)
+    assert (report.first_seq, report.last_seq) == (None, None)
 
 
 async def test_several_ingest_at_once_and_nothing_is_mixed_up(stream: Stream) -> None:

@@ -80,7 +80,7 @@ async def test_a_commit_whose_answer_is_lost_is_found(stream: Stream, proxy: Fau
         ack = await tx.outcome()
 
     assert ack is not None
-    assert (ack.first_sequence, ack.sequence, ack.count) == (1, 3, 3)
+    assert (ack.first_seq, ack.sequence, ack.count) == (1, 3, 3)
     assert await tx.outcome() is ack
 
 
@@ -297,7 +297,7 @@ async def test_batches_on_a_replicated_stream(
         with pytest.raises(WrongLastSequenceError):
             await late.commit()
 
-    assert (ack.first_sequence, ack.count) == (1, 300)
+    assert (ack.first_seq, ack.count) == (1, 300)
     assert await messages_of(stream) == 300
 
 

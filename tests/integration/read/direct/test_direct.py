@@ -136,7 +136,7 @@ async def test_latest_is_the_newest_of_each_subject_as_of_one_moment(
     stream = await fill(js, stream_name, 10, allow_direct=True)
 
     now = await stream.direct.latest([f"{stream_name}.*"])
-    then = await stream.direct.latest([f"{stream_name}.*"], up_to_seq=5)
+    then = await stream.direct.latest([f"{stream_name}.*"], last_seq=5)
 
     assert [each.sequence for each in now.messages] == [8, 9, 10]
     assert (now.up_to_seq, then.up_to_seq) == (10, 5)
@@ -201,7 +201,7 @@ async def test_stream_without_allow_direct_is_refused_until_it_has_it(
         ("latest", {"filters": []}, ConfigError),
         ("latest", {"filters": "a"}, ConfigError),
         ("latest", {"filters": ["a..b"]}, SubjectError),
-        ("latest", {"up_to_seq": 0}, ConfigError),
+        ("latest", {"last_seq": 0}, ConfigError),
         ("latest", {"filters": [f"{'x' * 3_000}.{number}" for number in range(6_000)]},
          PayloadTooLargeError),
     ],

@@ -249,7 +249,7 @@ async def test_first_links_that_limits_removed_need_a_head_to_begin_behind(
     async with stream.chained(writer="w1", key=KEY) as chain:
         for _ in range(3):
             await chain.send(f"{stream_name}.0", b"x")
-    await stream.purge(before=3)
+    await stream.purge(last_seq=2)
 
     with pytest.raises(ChainBrokenError):
         await stream.verify_chain(key=KEY)

@@ -59,7 +59,7 @@ def test_what_is_behind_the_end_is_not_stored() -> None:
 
     batch.on_final(FinalAck(6, 77))
 
-    assert (batch.stored(), batch.last_sequence) == (6, 77)
+    assert (batch.stored(), batch.last_seq) == (6, 77)
     assert batch.gaps() == [IngestSpan(107, 110)]
     assert batch.unknown() == []
 
@@ -167,7 +167,7 @@ def test_a_report_has_all_batches() -> None:
 
     assert (report.sent, report.stored, report.batches) == (12, 7, 3)
     assert (report.gaps, report.unknown) == ((IngestSpan(8, 9),), (IngestSpan(10, 12),))
-    assert (report.first_sequence, report.last_sequence) == (41, 47)
+    assert (report.first_seq, report.last_seq) == (41, 47)
     assert not report.is_complete
 
 
@@ -178,7 +178,7 @@ def test_a_first_sequence_is_told_only_where_nobody_else_wrote() -> None:
 
     report = ingest.report()
 
-    assert (report.first_sequence, report.is_complete) == (None, True)
+    assert (report.first_seq, report.is_complete) == (None, True)
 
 
 SPANS = st.lists(
