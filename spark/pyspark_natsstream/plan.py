@@ -5,8 +5,8 @@ inside a range are legal (deletes, TTL, `max_msgs_per_subject`). Loss is one of 
 was created anew (`created` differs), it begins after the offset, or it ends before the offset. Each
 is an error, or a warning when `failOnDataLoss` is false.
 
-`first_seq` and `last_seq` are inclusive. `next_seq` is the next sequence to read, `stop_seq` the one
-after the last.
+`first_seq` and `last_seq` are inclusive. `next_seq` is the next sequence to read,
+`stop_seq` the one after the last.
 """
 
 from __future__ import annotations
