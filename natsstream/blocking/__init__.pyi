@@ -165,12 +165,12 @@ class Advisories:
     """Advisories from now on; made by `JetStream.advisories`."""
 
     @property
-    def dropped(self) -> int:
-        """Events dropped so far because the reader was too slow."""
-
-    @property
     def pending_count(self) -> int:
         """Events that have come and are not read yet."""
+
+    @property
+    def dropped(self) -> int:
+        """Events dropped so far because the reader was too slow."""
 
     def open(self) -> Self:
         """Listen; `close` ends it. When it returns, the server knows of it."""
@@ -735,12 +735,12 @@ class CoreSubscription:
         """The subject, wildcards included."""
 
     @property
-    def dropped(self) -> int:
-        """Messages dropped so far because the reader was too slow."""
-
-    @property
     def pending_count(self) -> int:
         """Messages that have arrived and are not read yet."""
+
+    @property
+    def dropped(self) -> int:
+        """Messages dropped so far because the reader was too slow."""
 
     def open(self) -> Self:
         """Subscribe; `close` ends it. When it returns, the server knows of the subscription."""

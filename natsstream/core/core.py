@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Literal
+from weakref import WeakSet
 
 from natsstream._wire.client import Client
 from natsstream._wire.encode import subscribe_start
 from natsstream._wire.headers import HeaderValues, encode_headers
+from natsstream._wire.parser import Frame
 from natsstream.api.names import check_filter, check_subject
 from natsstream.arguments import check_bytes, check_choice, check_int, check_seconds, check_text
+from natsstream.core.bounded_queue import BoundedQueue
 from natsstream.core.message import CoreMessage, send
-from natsstream.core.subscription import (
-    MAX_PENDING,
-    MAX_PENDING_BYTES,
-    CoreSubscription,
-)
-from natsstream.errors import ConfigError
+from natsstream.core.subject_reader import SubjectReader
+from natsstream.core.subscription import MAX_PENDING, MAX_PENDING_BYTES, CoreSubscription
+from natsstream.errors import ConfigError, SlowReaderError
 
 
 class Core:
@@ -25,7 +25,8 @@ class Core:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._opened: set[CoreSubscription] = set()
+        # The connection holds those that are open.
+        self._readers: WeakSet[SubjectReader[CoreMessage]] = WeakSet()
 
     async def publish(
         self,
@@ -111,15 +112,29 @@ class Core:
         for name, value in (("max_pending", max_pending), ("max_pending_bytes", max_pending_bytes)):
             check_int(value, name, minimum=1)
         subscribe_start(check_filter(subject), queue)  # Here rather than when it is opened.
-        return CoreSubscription(
+        waiting = BoundedQueue[Frame | int](max_count=max_pending, max_bytes=max_pending_bytes)
+
+        def slow(dropped: int) -> SlowReaderError:
+            return SlowReaderError(
+                f"{dropped} messages on {subject} came while {max_pending} messages or "
+                f"{max_pending_bytes} bytes waited to be read, and were dropped",
+                dropped=waiting.dropped,
+                hint="read faster, raise max_pending, use a queue group or a stream; "
+                'on_slow="drop" only counts them',
+            )
+
+        reader = SubjectReader(
             self._client,
-            subject,
-            queue=queue,
-            max_pending=max_pending,
-            max_pending_bytes=max_pending_bytes,
-            on_slow=on_slow,
-            opened=self._opened,
+            [subject],
+            waiting,
+            lambda frame: CoreMessage(self._client, frame),
+            slow=slow if on_slow == "raise" else None,
+            what=f"the subscription to {subject}",
+            example="async with js.core.subscribe(...) as messages: async for message in messages",
+            group=queue,
         )
+        self._readers.add(reader)
+        return CoreSubscription(subject, waiting, reader)
 
     async def drain(self) -> None:
         """End all subscriptions, but not what has arrived, which their readers still get.
@@ -128,7 +143,7 @@ class Core:
             TransportError: The server did not confirm in time; the subscriptions are ended still.
         """
         # All at once: a frozen server costs one timeout, and a failure leaves none behind.
-        draining = [each.drain() for each in tuple(self._opened)]
+        draining = [each.drain() for each in tuple(self._readers)]
         for failure in await asyncio.gather(*draining, return_exceptions=True):
             if failure is not None:
                 raise failure

@@ -15,6 +15,7 @@ from natsstream._wire.acks import ack_numbers
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.parser import Frame
 from natsstream._wire.status import StatusCode, parse_status
+from natsstream.core.bounded_queue import BoundedQueue
 
 Item = TypeVar("Item")
 
@@ -114,68 +115,34 @@ class PushBuffer(Generic[Item]):
         max_bytes: Bytes that may wait; one larger message is taken alone.
 
     Attributes:
-        count: Messages that wait.
-        bytes: Their bytes.
-        dropped: Messages that found no room.
+        queue: The messages.
     """
 
     def __init__(self, *, max_count: int, max_bytes: int) -> None:
-        self.count: int = 0
-        self.bytes: int = 0
-        self.dropped: int = 0
-        self._max_count = max_count
-        self._max_bytes = max_bytes
-        # A text is a subject to answer on, once all before it was taken.
-        self._queue: deque[tuple[Item, int] | str] = deque()
-        self._unanswered: set[str] = set()
-        self._due: list[str] = []
-
-    def put(self, item: Item, size: int) -> bool:
-        """Add a message of `size` bytes; False when there is no room and it was dropped."""
-        is_full = self.count >= self._max_count
-        if is_full or (self.count and self.bytes + size > self._max_bytes):
-            self.dropped += 1
-            return False
-        self._queue.append((item, size))
-        self.count += 1
-        self.bytes += size
-        return True
+        self.queue: BoundedQueue[Item] = BoundedQueue(max_count=max_count, max_bytes=max_bytes)
+        self._taken = 0
+        # Subjects to answer on, each once so many messages were taken.
+        self._requests: deque[tuple[int, str]] = deque()
 
     def ask(self, subject: str) -> None:
         """Add a request for flow control behind the messages that wait; repeats add nothing."""
-        if subject not in self._unanswered:
-            self._unanswered.add(subject)
-            self._queue.append(subject)
-            self._pass_requests()
+        if all(subject != asked for _, asked in self._requests):
+            self._requests.append((self._taken + len(self.queue), subject))
 
     def take(self) -> Item | None:
         """Return the next message; None when none waits."""
-        if not self._queue:
-            return None
-        entry = self._queue.popleft()
-        assert not isinstance(entry, str)  # noqa: S101 - `_pass_requests` left a message in front.
-        self.count -= 1
-        self.bytes -= entry[1]
-        if self._unanswered:
-            self._pass_requests()
-        return entry[0]
+        item = self.queue.take()
+        self._taken += item is not None
+        return item
 
     def due(self) -> list[str]:
         """Return the subjects to answer on now: all messages before them were taken."""
-        subjects, self._due = self._due, []
+        subjects: list[str] = []
+        while self._requests and self._requests[0][0] <= self._taken:
+            subjects.append(self._requests.popleft()[1])
         return subjects
 
     def take_all(self) -> list[Item]:
         """Return all messages that wait, and forget the requests among them."""
-        items = [entry[0] for entry in self._queue if not isinstance(entry, str)]
-        self._queue.clear()
-        self._unanswered.clear()
-        self._due.clear()
-        self.count = self.bytes = 0
-        return items
-
-    def _pass_requests(self) -> None:
-        while self._queue and isinstance(subject := self._queue[0], str):
-            self._queue.popleft()
-            self._unanswered.discard(subject)
-            self._due.append(subject)
+        self._requests.clear()
+        return self.queue.take_all()

@@ -45,7 +45,6 @@ class PushSink:
         self._client = source.consumer.api.client
         self._ack_sender = ack_sender
         self._events = events
-        self._told_dropped = 0
 
     def accept(self, frames: list[Frame]) -> None:
         """Take what came in one read; it neither waits nor raises."""
@@ -70,15 +69,14 @@ class PushSink:
 
     def slow(self) -> SlowReaderError | None:
         """Return the error for messages that were dropped and not told of yet."""
-        dropped = self.buffer.dropped - self._told_dropped
+        dropped = self.buffer.queue.take_dropped()
         if not dropped:
             return None
-        self._told_dropped = self.buffer.dropped
         again = "they are lost" if self._source.consumer.ack_policy == "none" else "they come again"
         return SlowReaderError(
             f"{dropped} messages of {self._source.consumer.what} came while the reader held all "
             f"that it may, and were dropped: {again}",
-            dropped=self.buffer.dropped,
+            dropped=self.buffer.queue.dropped,
             hint="give the consumer flow_control=True and idle_heartbeat, or a smaller "
             "max_ack_pending; or raise max_pending",
         )
@@ -96,7 +94,7 @@ class PushSink:
             if sound:
                 self._put(sound)
             return
-        ack_sender, put = self._ack_sender, self.buffer.put
+        ack_sender, put = self._ack_sender, self.buffer.queue.put
         for frame in frames:
             put(DeliveredMessage(frame, ack_sender), len(frame[2]) + len(frame[3]))
 

@@ -96,7 +96,7 @@ class PushMessages:
     @property
     def pending_count(self) -> int:
         """Buffered messages."""
-        return self._sink.buffer.count
+        return len(self._sink.buffer.queue)
 
     @property
     def dropped(self) -> int:
@@ -104,7 +104,7 @@ class PushMessages:
 
         With acks they are redelivered after `ack_wait`.
         """
-        return self._sink.buffer.dropped
+        return self._sink.buffer.queue.dropped
 
     @property
     def missed(self) -> int:

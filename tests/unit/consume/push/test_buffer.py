@@ -42,7 +42,7 @@ def test_request_is_answered_when_all_before_it_was_taken(steps: list[str]) -> N
     expected: list[str] = []
     for number, step in enumerate(steps):
         if step == "put":
-            assert inflow.put(number, 1)
+            assert inflow.queue.put(number, 1)
             line.append(number)
         elif step == "take":
             wanted = line.pop(0) if line else None
@@ -55,13 +55,13 @@ def test_request_is_answered_when_all_before_it_was_taken(steps: list[str]) -> N
             expected.append(str(line.pop(0)))
         answered += inflow.due()
         assert answered == expected
-        assert inflow.count == sum(isinstance(each, int) for each in line)
+        assert len(inflow.queue) == sum(isinstance(each, int) for each in line)
 
 
 def test_request_waits_for_the_reader() -> None:
     inflow = PushBuffer[int](max_count=10, max_bytes=10)
-    inflow.put(1, 1)
-    inflow.put(2, 1)
+    inflow.queue.put(1, 1)
+    inflow.queue.put(2, 1)
 
     inflow.ask("fc")
     assert inflow.due() == []
@@ -74,7 +74,7 @@ def test_request_waits_for_the_reader() -> None:
 
 def test_request_that_is_repeated_by_heartbeats_is_answered_once() -> None:
     inflow = PushBuffer[int](max_count=10, max_bytes=10)
-    inflow.put(1, 1)
+    inflow.queue.put(1, 1)
     inflow.ask("fc")
     inflow.ask("fc")
     inflow.take()
@@ -85,31 +85,31 @@ def test_request_that_is_repeated_by_heartbeats_is_answered_once() -> None:
 def test_what_does_not_fit_is_dropped_and_counted() -> None:
     inflow = PushBuffer[str](max_count=2, max_bytes=100)
 
-    assert [inflow.put(each, 1) for each in "abc"] == [True, True, False]
-    assert (inflow.count, inflow.bytes, inflow.dropped) == (2, 2, 1)
+    assert [inflow.queue.put(each, 1) for each in "abc"] == [True, True, False]
+    assert (len(inflow.queue), inflow.queue.bytes, inflow.queue.dropped) == (2, 2, 1)
     inflow.take()
-    assert inflow.put("d", 99)
-    assert not inflow.put("e", 1)
-    assert inflow.dropped == 2
+    assert inflow.queue.put("d", 99)
+    assert not inflow.queue.put("e", 1)
+    assert inflow.queue.dropped == 2
 
 
 def test_message_larger_than_the_limit_is_taken_alone() -> None:
     inflow = PushBuffer[str](max_count=9, max_bytes=10)
 
-    assert inflow.put("large", 11)
-    assert not inflow.put("next", 1)
+    assert inflow.queue.put("large", 11)
+    assert not inflow.queue.put("next", 1)
     assert inflow.take() == "large"
-    assert inflow.bytes == 0
+    assert inflow.queue.bytes == 0
 
 
 def test_all_that_waits_is_given_back_without_answers() -> None:
     inflow = PushBuffer[int](max_count=9, max_bytes=10)
-    inflow.put(1, 1)
+    inflow.queue.put(1, 1)
     inflow.ask("fc")
-    inflow.put(2, 1)
+    inflow.queue.put(2, 1)
 
     assert inflow.take_all() == [1, 2]
-    assert (inflow.count, inflow.bytes, inflow.due(), inflow.take()) == (0, 0, [], None)
+    assert (len(inflow.queue), inflow.queue.bytes, inflow.due(), inflow.take()) == (0, 0, [], None)
 
 
 def test_missing_deliveries_are_counted_once() -> None:
