@@ -54,19 +54,27 @@ class PendingMessage:
         size: Its bytes.
         deadline: Deadline of this attempt's ack, on the loop's clock.
         give_up: Time from which it is not sent again.
+        command: The bytes that publish it; empty where they are made for each attempt.
         is_over: True once it has its ack or error, also if its future was cancelled.
     """
 
-    __slots__ = ("deadline", "future", "give_up", "is_over", "size", "subject")
+    __slots__ = ("command", "deadline", "future", "give_up", "is_over", "size", "subject")
 
     def __init__(
-        self, subject: str, future: AckFuture, size: int, deadline: float, give_up: float
+        self,
+        subject: str,
+        future: AckFuture,
+        size: int,
+        deadline: float,
+        give_up: float,
+        command: bytes = b"",
     ) -> None:
         self.subject: str = subject
         self.future: AckFuture = future
         self.size: int = size
         self.deadline: float = deadline
         self.give_up: float = give_up
+        self.command: bytes = command
         self.is_over: bool = False
 
 

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from dataclasses import replace
 
 from natsstream._wire.encode import publish_start
-from natsstream._wire.headers import HeaderValues
+from natsstream._wire.headers import encode_headers
 from natsstream.api.requests import Api
-from natsstream.errors import ConfigError, PayloadTooLargeError
+from natsstream.errors import ConfigError
 from natsstream.publish.admission import check_with_stream, insist
 from natsstream.publish.destination import Destination
 from natsstream.publish.guards import is_unclustered
 from natsstream.publish.outgoing import (
-    Expect,
     Prepared,
-    Rollup,
+    PublishMessage,
     check_publish_subject,
     given_msg_id,
     message_headers,
 )
-from natsstream.publish.schedule import Schedule, Ttl
 
 _SUBJECTS_MAX = 1_024
 # A server needs longer than this to be started again in a cluster and to give a stream replicas.
@@ -82,28 +81,28 @@ class MessageEncoder:
         return start
 
     async def make(
-        self,
-        subject: str,
-        data: bytes,
-        headers: HeaderValues | None,
-        msg_id: str | None,
-        expect: Expect | None,
-        ttl: Ttl | None,
-        rollup: Rollup | None,
-        schedule: Schedule | None,
+        self, subject: str, data: bytes, given: PublishMessage | None
     ) -> tuple[bytes, str]:
         """Return the header block of a message, and its id if it may be sent again.
+
+        Args:
+            subject: A legal subject.
+            data: The payload.
+            given: The message with more than these; None if there is no more.
 
         Raises:
             HeaderError: A header is illegal.
             ConfigError: An argument is illegal here.
             UnsupportedServerError: The server is too old for an argument.
         """
-        if self._is_retried:
-            msg_id = self._retried_id(msg_id, headers)
-        block, needs, expects_last_id = message_headers(
-            subject, headers, msg_id, expect, ttl, rollup, schedule
-        )
+        if given is None:
+            msg_id = self._new_id()
+            return encode_headers({"Nats-Msg-Id": msg_id}), msg_id
+        if self._is_retried and given.msg_id is None:
+            # An id in the headers counts as well.
+            found = given_msg_id(given.headers)
+            given = replace(given, msg_id=self._new_id() if found is None else found)
+        block, needs, expects_last_id = message_headers(given)
         if self._is_retried and _ORDER_LINE in block:
             raise ConfigError(
                 "retry_for allows no expectation of the message before",
@@ -112,7 +111,7 @@ class MessageEncoder:
             )
         if needs or expects_last_id:
             await self._check_with_stream(Prepared(subject, data, block, needs, expects_last_id))
-        return block, msg_id or ""
+        return block, given.msg_id or ""
 
     async def _check_with_stream(self, message: Prepared) -> None:
         """Check a message with the servers and the stream; outside of clusters once a second."""
@@ -126,20 +125,7 @@ class MessageEncoder:
                 self._alone_until.clear()
             self._alone_until[message.subject] = now + _REPLICAS_KNOWN_S
 
-    def _retried_id(self, msg_id: str | None, headers: HeaderValues | None) -> str:
-        """Return the id by which the stream knows a second copy; make one if none is given."""
-        if msg_id is None:
-            # An id in the headers counts as well.
-            msg_id = given_msg_id(headers)
-        if msg_id is not None:
-            return msg_id
+    def _new_id(self) -> str:
+        """Return an id by which the stream knows a second copy."""
         self._ids_given += 1
         return f"{self._ids}{self._ids_given:x}"
-
-
-def too_large(subject: str, size: int, largest: int) -> PayloadTooLargeError:
-    """Return the error of a message beyond max_payload, which would end the connection."""
-    return PayloadTooLargeError(
-        f"message to {subject} has {size} bytes, the server's max_payload is {largest}",
-        hint="split it, or raise max_payload in the server's configuration",
-    )

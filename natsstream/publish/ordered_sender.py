@@ -20,25 +20,15 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.errors import (
-    ConnectionLostError,
-    NatsStreamError,
-    WrongLastMessageIdError,
-)
+from natsstream.errors import ConnectionLostError, NatsStreamError, WrongLastMessageIdError
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
 from natsstream.publish.destination import Destination, check_teller, taken_over
 from natsstream.publish.guards import MessageIdGuard, NoChain, is_unclustered
 from natsstream.publish.outgoing import add_header
-from natsstream.publish.pipelined_sender import (
-    TICK_S,
-    WRITE_BYTES,
-    Sender,
-    lost_error,
-    overdue_error,
-)
+from natsstream.publish.pipelined_sender import TICK_S, WRITE_BYTES, Sender, lost_error
 from natsstream.publish.pub_ack import PubAck, read_ack
-from natsstream.publish.publish import RETRY_WAIT_S
+from natsstream.publish.publish import RETRY_WAIT_S, overdue_error
 from natsstream.publish.publisher_options import PublisherOptions
 
 # A server needs longer than this to be started again in a cluster and to give a stream replicas.
@@ -84,7 +74,6 @@ class OrderedSender(Sender):
         destination: Destination,
     ) -> None:
         super().__init__(api, options, window)
-        self._client = api.client
         self._prefix_size = len(reply_prefix)
         self._destination = destination
         self._next_look = 0.0

@@ -21,7 +21,7 @@ from natsstream.api.features import (
 )
 from natsstream.api.names import check_stream_name, check_subject
 from natsstream.arguments import check_bytes, check_choice, check_int, check_text, described
-from natsstream.errors import ConfigError, SubjectError
+from natsstream.errors import ConfigError, PayloadTooLargeError, SubjectError
 from natsstream.publish.schedule import Schedule, Ttl, ttl_text
 
 Payload: TypeAlias = bytes | bytearray | memoryview
@@ -148,29 +148,42 @@ def prepare(
     payload = data if isinstance(data, bytes) else payload_bytes(data)
     if headers is msg_id is expect is ttl is rollup is schedule is None:
         return Prepared(subject, payload, b"", (), expects_last_id=False)
-    return Prepared(
-        subject, payload, *message_headers(subject, headers, msg_id, expect, ttl, rollup, schedule)
+    message = PublishMessage(subject, payload, headers, msg_id, expect, ttl, rollup, schedule)
+    return Prepared(subject, payload, *message_headers(message))
+
+
+def prepare_message(message: object) -> Prepared:
+    """Return the bytes of one of many messages; see `prepare`.
+
+    Raises:
+        ConfigError: It is neither a `PublishMessage` nor a pair.
+    """
+    if not isinstance(message, PublishMessage):
+        return prepare(*pair_of(message))
+    return prepare(
+        message.subject,
+        message.data,
+        message.headers,
+        message.msg_id,
+        message.expect,
+        message.ttl,
+        message.rollup,
+        message.schedule,
     )
 
 
-def message_headers(
-    subject: str,
-    headers: HeaderValues | None = None,
-    msg_id: str | None = None,
-    expect: Expect | None = None,
-    ttl: Ttl | None = None,
-    rollup: Rollup | None = None,
-    schedule: Schedule | None = None,
-) -> tuple[bytes, tuple[Feature, ...], bool]:
+def message_headers(message: PublishMessage) -> tuple[bytes, tuple[Feature, ...], bool]:
     """Return block, needs and expects_last_id of a message whose subject is legal; see `prepare`.
 
     Raises:
         HeaderError: A header would break the wire.
         ConfigError: An argument has no legal value, or is of another type.
     """
+    headers, expect, ttl = message.headers, message.expect, message.ttl
+    rollup, schedule = message.rollup, message.schedule
     merged: dict[str, str | Sequence[str]] = {} if headers is None else copied_headers(headers)
-    if msg_id is not None:
-        merged["Nats-Msg-Id"] = _check_msg_id(msg_id, "msg_id")
+    if message.msg_id is not None:
+        merged["Nats-Msg-Id"] = _check_msg_id(message.msg_id, "msg_id")
     if ttl is not None:
         merged["Nats-TTL"] = ttl_text(ttl)
     if rollup is not None:
@@ -179,7 +192,7 @@ def message_headers(
         merged.update(_checked(expect, Expect, _EXPECT_EXAMPLE).headers())
     if schedule is not None:
         _checked(schedule, Schedule, "schedule=ns.Schedule.every(60, target=...)")
-        _check_schedule(schedule, subject, rollup)
+        _check_schedule(schedule, message.subject, rollup)
         merged.update(schedule.headers())
     if headers is expect is ttl is schedule is None:
         return encode_headers(merged), (), False  # As it is for each message with an id.
@@ -217,15 +230,6 @@ def check_messages(messages: object) -> None:
             f"messages is {described(cast('object', messages))}",
             hint="give a list of (subject, data) pairs",
         )
-
-
-def check_expect(expect: object) -> Expect | None:
-    """Return an expectation.
-
-    Raises:
-        ConfigError: It is something else.
-    """
-    return None if expect is None else _checked(expect, Expect, _EXPECT_EXAMPLE)
 
 
 def given_msg_id(headers: object) -> str | None:
@@ -309,6 +313,14 @@ def payload_bytes(data: object) -> bytes:
         ConfigError: It is no bytes.
     """
     return check_bytes(data, "data")
+
+
+def too_large(what: str, size: int, largest: int) -> PayloadTooLargeError:
+    """Return the error of a message beyond max_payload, which would end the connection."""
+    return PayloadTooLargeError(
+        f"{what} has {size} bytes, the server's max_payload is {largest}",
+        hint="split it, or raise max_payload in the server's configuration",
+    )
 
 
 def copied_headers(headers: HeaderValues) -> dict[str, str | Sequence[str]]:

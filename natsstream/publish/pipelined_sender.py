@@ -15,12 +15,12 @@ from natsstream._wire.encode import publish_command
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.requests import Api
-from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError
+from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
 from natsstream.publish.destination import Destination, check_teller, taken_over
 from natsstream.publish.pub_ack import read_ack
-from natsstream.publish.publish import RETRY_WAIT_S
+from natsstream.publish.publish import RETRY_WAIT_S, overdue_error
 from natsstream.publish.publisher_options import PublisherOptions
 
 # Commands gathered within one turn of the loop go out as one write, of about this size at most.
@@ -59,20 +59,12 @@ class Writer:
             self._client.take_back(run)
         self._runs.clear()
 
-    @property
-    def is_closed(self) -> bool:
-        """True once the connection is closed for good."""
-        return self._client.is_closed
-
-    def closing_error(self) -> NatsStreamError:
-        """Return the error that ended the connection."""
-        return self._client.closing_error()
-
 
 class Sender(ABC):
     """The part of a publisher that writes messages and pairs them with their acks."""
 
     def __init__(self, api: Api, options: PublisherOptions, window: AckWindow) -> None:
+        self._client = api.client
         self._writer = Writer(api)
         self._window = window
         self._ack_timeout = options.ack_timeout
@@ -113,8 +105,8 @@ class Sender(ABC):
             return
         self._writer.take_back()
         self._on_break()
-        if self._writer.is_closed:
-            self._fail_all(self._writer.closing_error())
+        if self._client.is_closed:
+            self._fail_all(self._client.closing_error())
         self._window.wake()
 
     def close(self, error: NatsStreamError) -> None:
@@ -154,30 +146,6 @@ class Sender(ABC):
         self._window.wake()
 
 
-class _Plain(PendingMessage):
-    """A message with the bytes that publish it."""
-
-    __slots__ = ("command",)
-
-    def __init__(
-        self,
-        subject: str,
-        future: AckFuture,
-        command: bytes,
-        size: int,
-        deadline: float,
-        give_up: float,
-    ) -> None:
-        # Not by the base class: one call less is 2 % of what a message costs.
-        self.subject = subject
-        self.future = future
-        self.size = size
-        self.deadline = deadline
-        self.give_up = give_up
-        self.is_over = False
-        self.command = command
-
-
 class PipelinedSender(Sender):
     """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
 
@@ -194,7 +162,7 @@ class PipelinedSender(Sender):
         self._destination = destination
         self._wanted = "" if destination is None else destination.name
         self._sent = 0
-        self._pending: dict[bytes, _Plain] = {}
+        self._pending: dict[bytes, PendingMessage] = {}
         # Commands by reply: not written yet.
         self._waiting: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
@@ -218,7 +186,7 @@ class PipelinedSender(Sender):
         future = AckFuture(loop=loop)
         deadline = now + self._ack_timeout
         size = len(start) + len(block) + len(data)  # As the window was asked for it.
-        entry = _Plain(subject, future, command, size, deadline, now + self._retry_for)
+        entry = PendingMessage(subject, future, size, deadline, now + self._retry_for, command)
         self._window.enter(entry)
         reply = self._reply_prefix + token
         self._pending[reply] = entry
@@ -359,7 +327,7 @@ class PipelinedSender(Sender):
     def _may_go_again(self, entry: PendingMessage, error: NatsStreamError) -> bool:
         return error.retryable and self._loop.time() + RETRY_WAIT_S < entry.give_up
 
-    def _refuse(self, reply: bytes, entry: _Plain, error: NatsStreamError) -> None:
+    def _refuse(self, reply: bytes, entry: PendingMessage, error: NatsStreamError) -> None:
         """End a message that failed, or send it again after a moment."""
         if not self._may_go_again(entry, error):
             self._window.fail(entry, error)
@@ -410,14 +378,5 @@ def lost_error() -> ConnectionLostError:
     return ConnectionLostError(
         "connection lost before the ack came; the message may be stored or not",
         hint="send it again with the same msg_id or expectation, or publish with retry_for=",
-        retryable=True,
-    )
-
-
-def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:
-    """Return the error of a message whose ack did not come."""
-    return RequestTimeoutError(
-        f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
-        hint="send it again with the same msg_id or expectation; a no_ack stream never answers",
         retryable=True,
     )

@@ -7,6 +7,8 @@ answered that there are no responders, and only until its deadline.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
@@ -52,9 +54,12 @@ async def publish(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     if message.needs or message.expects_last_id:
-        await _check_with_stream(api, message, stream, deadline)
+        async with _within(deadline, subject, "no answer whether the stream takes it; not sent"):
+            left = max(deadline - loop.time(), 0.001)
+            await check_with_stream(api, message, stream=stream, timeout=left)
     if stream is not None and not captures(stream.config, subject):
-        await _check_destination(api, message, stream, deadline)
+        async with _within(deadline, subject, "no answer which stream captures it; not sent"):
+            await Destination(api, stream).check(subject)
     is_made = stream is not None
     while True:
         try:
@@ -69,10 +74,14 @@ async def publish(
                 check_teller(subject, ack.stream, ack.sequence, stream.name)
             return ack
         except NoRespondersError as error:
-            if not is_made and await _make_stream(api, subject, deadline):
-                # The servers need a moment until all know its subjects.
-                is_made, retry_attempts = True, max(retry_attempts, _ATTEMPTS_ON_NEW)
-                continue
+            if not is_made and api.make_stream is not None:
+                what = "no stream captures the subject, and none was created; not stored"
+                async with _within(deadline, subject, what):
+                    is_made = await api.make_stream(subject)
+                if is_made:
+                    # The servers need a moment until all know its subjects.
+                    retry_attempts = max(retry_attempts, _ATTEMPTS_ON_NEW)
+                    continue
             if retry_attempts <= 0 or loop.time() + retry_wait >= deadline:
                 raise no_stream(subject) from error
             retry_attempts -= 1
@@ -80,54 +89,21 @@ async def publish(
             if loop.time() >= deadline:  # A busy loop woke up late: the deadline has passed.
                 raise no_stream(subject) from error
         except RequestTimeoutError as error:
-            raise _no_ack_in_time(subject, wait_s) from error
+            raise overdue_error(subject, wait_s) from error
 
 
-async def _check_with_stream(
-    api: Api, message: Prepared, stream: StreamInfo | None, deadline: float
-) -> None:
+@asynccontextmanager
+async def _within(deadline: float, subject: str, what: str) -> AsyncGenerator[None]:
+    """Bound what precedes the message; raises RequestTimeoutError."""
     try:
         async with asyncio.timeout_at(deadline):
-            left = max(deadline - asyncio.get_running_loop().time(), 0.001)
-            await check_with_stream(api, message, stream=stream, timeout=left)
+            yield
     except TimeoutError:
-        raise RequestTimeoutError(
-            f"publish to {message.subject}: no answer in time whether the stream takes it; the "
-            "message was not sent",
-            retryable=True,
-        ) from None
+        raise RequestTimeoutError(f"publish to {subject}: {what} in time", retryable=True) from None
 
 
-async def _check_destination(
-    api: Api, message: Prepared, stream: StreamInfo, deadline: float
-) -> None:
-    try:
-        async with asyncio.timeout_at(deadline):
-            await Destination(api, stream).check(message.subject)
-    except TimeoutError:
-        raise RequestTimeoutError(
-            f"publish to {message.subject}: no answer in time which stream captures it; the "
-            "message was not sent",
-            retryable=True,
-        ) from None
-
-
-async def _make_stream(api: Api, subject: str, deadline: float) -> bool:
-    """Create a stream if a template has one for the subject; return True if there is one now."""
-    if api.make_stream is None:
-        return False
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await api.make_stream(subject)
-    except TimeoutError:
-        raise RequestTimeoutError(
-            f"publish to {subject}: no stream captures the subject, and none was created in time; "
-            "the message was not stored",
-            retryable=True,
-        ) from None
-
-
-def _no_ack_in_time(subject: str, wait_s: float) -> RequestTimeoutError:
+def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:
+    """Return the error of a message whose ack did not come."""
     return RequestTimeoutError(
         f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
         hint="send it again with the same msg_id or expectation; a stream with no_ack sends no ack",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Self
 
 from natsstream._wire.client import Subscription
@@ -27,7 +26,7 @@ from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
 from natsstream.publish.destination import Destination, check_acks
-from natsstream.publish.message_encoder import MessageEncoder, too_large
+from natsstream.publish.message_encoder import MessageEncoder
 from natsstream.publish.ordered_sender import OrderedSender
 from natsstream.publish.outgoing import (
     Expect,
@@ -38,6 +37,7 @@ from natsstream.publish.outgoing import (
     check_publish_subject,
     pair_of,
     payload_bytes,
+    too_large,
 )
 from natsstream.publish.pipelined_sender import PipelinedSender, Sender
 from natsstream.publish.pub_ack import PubAck
@@ -102,12 +102,7 @@ class Publisher:
         self._unwatch_denied = client.watch_denied(self._on_denied)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 await self.flush()
@@ -146,10 +141,10 @@ class Publisher:
         """
         if self._sender is None:
             await self._prepare(subject)
-        raise_failure = self._window.raise_failure
-        return await self._send(
-            raise_failure, subject, data, headers, msg_id, expect, ttl, rollup, schedule
-        )
+        given = None
+        if not headers is msg_id is expect is ttl is rollup is schedule is None:
+            given = PublishMessage(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
+        return await self._send(self._window.raise_failure, subject, data, given)
 
     async def send_many(
         self, messages: Iterable[PublishMessage | tuple[str, Payload]]
@@ -206,37 +201,20 @@ class Publisher:
 
     async def _send_one(self, message: PublishMessage | tuple[str, Payload]) -> AckFuture:
         """Send one of many."""
-        if not isinstance(message, PublishMessage):
-            subject, data = pair_of(message)
-            if self._sender is None:
-                await self._prepare(subject)
-            return await self._send(_pass, subject, data)
+        given = message if isinstance(message, PublishMessage) else None
+        subject, data = pair_of(message) if given is None else (given.subject, given.data)
         if self._sender is None:
-            await self._prepare(message.subject)
-        return await self._send(
-            _pass,
-            message.subject,
-            message.data,
-            message.headers,
-            message.msg_id,
-            message.expect,
-            message.ttl,
-            message.rollup,
-            message.schedule,
-        )
+            await self._prepare(subject)
+        return await self._send(_pass, subject, data, given)
 
     async def _send(
         self,
         raise_failure: Callable[[], None],
         subject: str,
-        data: Payload = b"",
-        headers: HeaderValues | None = None,
-        msg_id: str | None = None,
-        expect: Expect | None = None,
-        ttl: Ttl | None = None,
-        rollup: Rollup | None = None,
-        schedule: Schedule | None = None,
+        data: Payload,
+        given: PublishMessage | None,
     ) -> AckFuture:
+        """Send a message; `given` has more than subject and data, None if there is no more."""
         try:
             start = self._starts.get(subject) or await self._labels.start(subject)
         except TypeError:  # No text, and nothing that a dict could look for.
@@ -244,15 +222,11 @@ class Publisher:
         if not isinstance(data, bytes):
             data = payload_bytes(data)
         block, given_id = b"", ""
-        if self._is_retried or not (
-            headers is msg_id is expect is ttl is rollup is schedule is None
-        ):
-            block, given_id = await self._labels.make(
-                subject, data, headers, msg_id, expect, ttl, rollup, schedule
-            )
+        if self._is_retried or given is not None:
+            block, given_id = await self._labels.make(subject, data, given)
         size = len(block) + len(data)
         if size > self._api.client.max_payload_bytes:
-            raise too_large(subject, size, self._api.client.max_payload_bytes)
+            raise too_large(f"message to {subject}", size, self._api.client.max_payload_bytes)
         size += len(start)
         while not self._window.has_room(size):
             if self._sender is not None:

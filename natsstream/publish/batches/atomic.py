@@ -23,7 +23,6 @@ from natsstream.errors import (
     ConfigError,
     NatsStreamError,
     NoRespondersError,
-    PayloadTooLargeError,
     ProtocolError,
     ServerError,
     TransportError,
@@ -40,7 +39,7 @@ from natsstream.publish.batches.atomic_rules import (
 from natsstream.publish.batches.atomic_sender import AtomicSender
 from natsstream.publish.batches.outcome import LostCommit, find_outcome
 from natsstream.publish.destination import Destination, check_teller
-from natsstream.publish.outgoing import Expect, Payload, Prepared, Rollup, prepare
+from natsstream.publish.outgoing import Expect, Payload, Prepared, Rollup, prepare, too_large
 from natsstream.publish.pub_ack import no_stream
 from natsstream.publish.schedule import Schedule, Ttl
 
@@ -146,7 +145,15 @@ class AtomicBatch:
         message = prepare(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
         async with self._lock:
             self._check_open()
-            return await self._add(message)
+            headers = await self._check_message(message)
+            await self._let_go()
+            block = self._batch.take(message, headers)
+            number = self._batch.count
+            if self._has_ending:
+                await self._stage(message, block)
+            else:
+                self._held = (message, block)
+            return number
 
     async def commit(
         self,
@@ -201,7 +208,11 @@ class AtomicBatch:
         async with self._lock:
             self._check_open()
             subject, payload, block = await self._last(last)
-            self._check_connection()
+            try:
+                self._wire().check()
+            except NatsStreamError as error:
+                self._end(error)
+                raise
             wait_s = self._api.client.options.request_timeout if timeout is None else timeout
             return await self._commit(subject, payload, block, wait_s)
 
@@ -256,18 +267,6 @@ class AtomicBatch:
 
     # Messages in flight.
 
-    async def _add(self, message: Prepared) -> int:
-        headers = await self._check_message(message)
-        if self._held is not None:
-            await self._let_go()
-        block = self._batch.take(message, headers)
-        number = self._batch.count
-        if self._has_ending:
-            await self._stage(message, block)
-        else:
-            self._held = (message, block)
-        return number
-
     async def _check_message(self, message: Prepared) -> Headers | None:
         headers = self._batch.check(message)
         await self._destination.check(message.subject)
@@ -278,11 +277,8 @@ class AtomicBatch:
         size = len(message.data) + len(message.block) + _OWN_BYTES + len(self._stream.name)
         largest = self._api.client.max_payload_bytes
         if size > largest:
-            raise PayloadTooLargeError(
-                f"message to {message.subject} has {size} bytes with the batch's headers, the "
-                f"server takes {largest}",
-                hint="split it, or raise max_payload in the server's configuration",
-            )
+            what = f"message to {message.subject}, with the batch's headers,"
+            raise too_large(what, size, largest)
         self._check_idle()
         return headers
 
@@ -403,13 +399,6 @@ class AtomicBatch:
         )
         self._end(error)
         raise error
-
-    def _check_connection(self) -> None:
-        try:
-            self._wire().check()
-        except NatsStreamError as error:
-            self._end(error)
-            raise
 
     def _wire(self) -> AtomicSender:
         if self._sender is None:

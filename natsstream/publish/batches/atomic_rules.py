@@ -22,6 +22,7 @@ from natsstream.errors import (
     ConfigError,
     ProtocolError,
 )
+from natsstream.publish.destination import check_acks
 from natsstream.publish.outgoing import Prepared, add_header
 from natsstream.publish.pub_ack import read_ack
 
@@ -182,21 +183,18 @@ def check_stream(config: StreamConfig, *, atomic: bool) -> None:
         BatchDisabledError: It was not allowed to.
     """
     kind, field = ("atomic", "allow_atomic") if atomic else ("fast", "allow_batched")
-    refusals = (
-        (config.no_ack, "has no_ack: it would not say what it stored", "no_ack=False"),
-        (config.persist_mode == "async", "has persist_mode='async'", "persist_mode='default'"),
-    )
     if config.mirror:
         raise ConfigError(
             f"stream {config.name} is a mirror: nothing can be published into it",
             hint="publish into the stream that it mirrors",
         )
-    for is_so, what, change in refusals:
-        # An asynchronous store may lose what it has acked, so the server takes no atomic batch.
-        if is_so and (atomic or "no_ack" in change):
-            raise ConfigError(
-                f"stream {config.name} {what}", hint=f"js.streams.update(name, {change})"
-            )
+    check_acks(config)
+    # An asynchronous store may lose what it has acked, so the server takes no atomic batch.
+    if atomic and config.persist_mode == "async":
+        raise ConfigError(
+            f"stream {config.name} has persist_mode='async'",
+            hint="js.streams.update(name, persist_mode='default')",
+        )
     if not (config.allow_atomic if atomic else config.allow_batched):
         raise BatchDisabledError(
             f"stream {config.name} takes no {kind} batches",

@@ -67,9 +67,7 @@ class AtomicSender:
         self._unasked_bytes += len(data) + len(block)
         is_first = self.sent == 1
         if is_first or not self.sent % _ASK_EVERY or self._unasked_bytes >= _ASK_EVERY_BYTES:
-            await self._ask(subject, data, block, retries=_FIRST_RETRIES if is_first else 0)
-            if is_first:
-                self._connection = self._client.connections
+            await self._ask(subject, data, block, is_first=is_first)
             return
         command = publish_command(publish_start(subject, ""), b"", block, data)
         self._waiting.append(command)
@@ -82,15 +80,18 @@ class AtomicSender:
             self._is_write_due = True
             self._loop.call_soon(self.write)
 
-    async def _ask(self, subject: str, data: bytes, block: bytes, *, retries: int) -> None:
+    async def _ask(self, subject: str, data: bytes, block: bytes, *, is_first: bool) -> None:
         self._unasked_bytes = 0
         timeout = self._client.options.request_timeout
+        retries = _FIRST_RETRIES if is_first else 0
         try:
             frame = await self._request(subject, data, block, timeout, retries=retries)
         except (NoRespondersError, PermissionDeniedError):
-            self._is_refused = self.sent == 1  # The server has no batch to drop.
+            self._is_refused = is_first  # The server has no batch to drop.
             raise
         read_staged(frame, f"batch into {self._stream}, message {self.sent}")
+        if is_first:
+            self._connection = self._client.connections
 
     async def commit(self, subject: str, data: bytes, block: bytes, timeout: float) -> Frame:
         """Send what ends the batch, once, and return the answer.

@@ -9,22 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
-from typing import Final, Literal, Self, cast
+from typing import Final, Literal, Self
 
 from natsstream._wire.headers import HeaderValues
 from natsstream.api.features import FAST_BATCH
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.arguments import check_choice, check_int, check_seconds, described
-from natsstream.errors import (
-    BatchBrokenError,
-    ConfigError,
-    NatsStreamError,
-    PayloadTooLargeError,
-    ServerError,
-)
+from natsstream.arguments import check_choice, check_int, check_seconds
+from natsstream.errors import BatchBrokenError, ConfigError, NatsStreamError, ServerError
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.batches.atomic_rules import check_stream
 from natsstream.publish.batches.fast_answers import Operation
@@ -37,7 +30,10 @@ from natsstream.publish.outgoing import (
     Prepared,
     PublishMessage,
     Rollup,
+    check_messages,
     prepare,
+    prepare_message,
+    too_large,
 )
 from natsstream.publish.schedule import Schedule, Ttl
 
@@ -112,12 +108,7 @@ class FastIngest:
         self._sender = sender
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             self._free()
             return
@@ -190,10 +181,7 @@ class FastIngest:
             NatsStreamError: As `send`. The messages before are in flight, and `report.sent` says
                 how many were taken.
         """
-        if not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users.
-            raise ConfigError(
-                f"messages is {described(messages)}", hint="give a list of (subject, data)"
-            )
+        check_messages(messages)
         self._open()
         source = iter(messages)
         while True:
@@ -203,7 +191,7 @@ class FastIngest:
                 other = next(source, _NONE)
             if other is _NONE:
                 return self._ingest.sent
-            await self._send_any(other)
+            await self._send(prepare_message(other))
 
     async def resume(self) -> None:
         """Go on with a new batch after the last one broke; nothing is sent again.
@@ -258,40 +246,13 @@ class FastIngest:
             put(start, data)
         return _NONE
 
-    async def _send_any(self, message: object) -> int:
-        if isinstance(message, PublishMessage):
-            return await self._send(
-                prepare(
-                    message.subject,
-                    message.data,
-                    message.headers,
-                    message.msg_id,
-                    message.expect,
-                    message.ttl,
-                    message.rollup,
-                    message.schedule,
-                )
-            )
-        try:
-            # The cast names what is not known: `prepare` looks at what the two are.
-            subject, data = cast("tuple[str, Payload]", message)
-        except (TypeError, ValueError):
-            raise ConfigError(
-                f"send_many: {described(message)} is no message",
-                hint="give (subject, data) or ns.PublishMessage(...)",
-            ) from None
-        return await self._send(prepare(subject, data))
-
     async def _send(self, message: Prepared) -> int:
         """Send a message, waiting for room, and for the batch's beginning."""
         sender = self._open()
         largest = sender.largest
         size = len(message.block) + len(message.data)
         if size > largest:
-            raise PayloadTooLargeError(
-                f"message to {message.subject} has {size} bytes, the server takes {largest}",
-                hint="split it, or raise max_payload in the server's configuration",
-            )
+            raise too_large(f"message to {message.subject}", size, largest)
         if message.needs or message.expects_last_id:
             await check_with_stream(self._api, message, stream=self._stream)
         if message.subject not in sender.starts:
@@ -302,7 +263,10 @@ class FastIngest:
                 self._check_whole(sender)
                 batch = self._ingest.current
                 if not batch.taken:
-                    return await self._begin(sender, message)
+                    number = self._ingest.sent + 1
+                    await sender.begin(message)
+                    self._check_whole(sender)
+                    return number
                 if sender.room > 0:
                     break
                 await sender.wait_for_room()
@@ -312,13 +276,6 @@ class FastIngest:
             start = sender.start_of(message.subject)
             sender.put(start, number, Operation.APPEND, message.block, message.data)
             return batch.base + number
-
-    async def _begin(self, sender: FastSender, message: Prepared) -> int:
-        """Send the first message of a batch."""
-        number = self._ingest.sent + 1
-        await sender.begin(message)
-        self._check_whole(sender)
-        return number
 
     def _open(self) -> FastSender:
         if self._sender is None:

@@ -25,7 +25,6 @@ from natsstream._wire.requests import check_responders
 from natsstream.errors import NatsStreamError, NoRespondersError, ProtocolError, ServerError
 from natsstream.fields import Fields
 
-SUFFIX = "$FI"
 # After the inbox: id, flow, gap mode, number, operation, suffix.
 _TOKENS = 6
 _DIGITS_MAX = 20

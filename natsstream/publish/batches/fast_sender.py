@@ -222,14 +222,7 @@ class FastSender:
         self.room -= 1
         batch = self._ingest.current
         number = batch.taken = batch.taken + 1
-        command = fast_command(start, number, _APPEND, b"", data)
-        self.waiting.append(command)
-        self.waiting_bytes += len(command)
-        if self.waiting_bytes >= WRITE_BYTES:
-            self.write()
-        elif not self._is_write_due:
-            self._is_write_due = True
-            self._loop.call_soon(self.write)
+        self.put(start, number, _APPEND, b"", data)
         return batch.base + number
 
     def put(self, start: bytes, number: int, operation: int, block: bytes, data: bytes) -> None:

@@ -20,6 +20,7 @@ from natsstream.api.features import (
 from natsstream.errors import StreamNameError, SubjectError
 from natsstream.publish.guards import MessageIdGuard, is_unclustered
 from natsstream.publish.outgoing import (
+    PublishMessage,
     add_header,
     message_headers,
     payload_bytes,
@@ -39,7 +40,7 @@ def headers_of(
     ttl: Ttl | None = None,
 ) -> bytes:
     """Return the block of a message to any subject."""
-    return message_headers("orders.new", headers, msg_id, expect, ttl)[0]
+    return message_headers(PublishMessage("orders.new", b"", headers, msg_id, expect, ttl))[0]
 
 
 @pytest.mark.parametrize(
