@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from natsstream.api.consumer_config import ConsumerConfig
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_requests import consumer_info
+from natsstream.api.requests import Api
 from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
@@ -14,11 +17,6 @@ from natsstream.errors import (
     UsageError,
 )
 from natsstream.units import NS_PER_SECOND, duration_ns
-
-if TYPE_CHECKING:
-    from natsstream.api.consumer_config import ConsumerConfig
-    from natsstream.api.consumer_info import ConsumerInfo
-    from natsstream.api.requests import Api
 
 _ACK_WAIT_S = 30.0
 

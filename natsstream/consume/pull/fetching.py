@@ -11,13 +11,12 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_text
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
-from natsstream.consume.delivery.delivered import DeliveredMessage
-from natsstream.consume.pull.inbox_pool import InboxPool
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.pull.inbox_pool import FetchInbox, InboxPool
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
@@ -28,17 +27,15 @@ from natsstream.consume.pull.outcomes import (
     push_error,
     refusal,
 )
-from natsstream.consume.pull.requests import GRACE_S, FetchOptions, group_options, pin_of, seconds
-from natsstream.errors import (
-    ConnectionLostError,
-    NatsStreamError,
-    RequestTimeoutError,
-    UsageError,
+from natsstream.consume.pull.requests import (
+    GRACE_S,
+    FetchOptions,
+    group_options,
+    pin_of,
+    pull_body,
+    seconds,
 )
-
-if TYPE_CHECKING:
-    from natsstream.consume.delivery.delivered import AckSender
-    from natsstream.consume.pull.inbox_pool import FetchInbox
+from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError, UsageError
 
 _RETRY_WAIT_S = 0.1
 _SHORTEST_PULL_S = 0.005
@@ -72,19 +69,24 @@ class FetchedMessages(list[DeliveredMessage]):
 
 
 class Fetcher:
-    """Fetches for one handle of a consumer; its calls may run side by side."""
+    """Fetches for one handle of a consumer; its calls may run side by side.
+
+    Attributes:
+        ack_sender: Settles the messages.
+        pool: The handle's inboxes.
+        pin_id: The pin of this handle in a pinned priority group.
+    """
 
     def __init__(self, ack_sender: AckSender) -> None:
-        self._ack_sender = ack_sender
+        self.ack_sender: AckSender = ack_sender
+        self.pool: InboxPool = InboxPool(ack_sender)
+        self.pin_id: str = ""
         self._source = ack_sender.source
-        self._client = ack_sender.source.api.client
-        self._pool = InboxPool(ack_sender)
-        self._pin_id = ""
         ack_sender.ack_next = self.ack_next
 
     def close(self) -> None:
         """Free what waits for another fetch; it is made again when there is one."""
-        self._pool.close()
+        self.pool.close()
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.
@@ -115,27 +117,6 @@ class Fetcher:
         options = FetchOptions(count=1, timeout_s=timeout_s, no_wait=timeout_s == 0, group=group)
         found = await _Call(self, options, settles=message).run()
         return found[0] if found else None
-
-    # For the calls.
-
-    @property
-    def ack_sender(self) -> AckSender:
-        """Settles the messages."""
-        return self._ack_sender
-
-    @property
-    def pool(self) -> InboxPool:
-        """The handle's inboxes."""
-        return self._pool
-
-    @property
-    def pin_id(self) -> str:
-        """The pin of this handle in a pinned priority group."""
-        return self._pin_id
-
-    @pin_id.setter
-    def pin_id(self, pin_id: str) -> None:
-        self._pin_id = pin_id
 
 
 class _Call:
@@ -242,7 +223,14 @@ class _Call:
         options, self._has_pulled, self._is_told = self._options, True, False
         answer_s = max(self._answer_by - self._loop.time(), _RETRY_WAIT_S)
         times = options.times(answer_s if options.no_wait else self._left_s())
-        body = options.body(count, times, self._owner.pin_id)
+        body = pull_body(
+            count,
+            times,
+            max_bytes=options.max_bytes,
+            no_wait=options.no_wait,
+            group=options.group,
+            pin_id=self._owner.pin_id,
+        )
         message = self._settles
         if message is None:
             inbox.pull(options, count, body, times)

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
 
 from natsstream._wire.permission_violations import denied_error
+from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.pull.open_pulls import PullTimes
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus
+from natsstream.consume.pull.requests import FetchOptions
 from natsstream.consume.pull.session import give_back
 from natsstream.consume.pull.subscription import PullSubscription
-
-if TYPE_CHECKING:
-    from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-    from natsstream.consume.pull.open_pulls import PullTimes
-    from natsstream.consume.pull.requests import FetchOptions
-    from natsstream.errors import NatsStreamError
-    from natsstream.events import PermissionDenied
+from natsstream.errors import NatsStreamError
+from natsstream.events import PermissionDenied
 
 LINGER_S = 0.1
 """How long a pull that was left is kept for the next fetch."""
@@ -132,7 +129,7 @@ class InboxPool:
         self._is_watching = False
 
     async def get(self, options: FetchOptions, deadline: float) -> FetchInbox:
-        """Return a inbox for a fetch: one that was left with a pull that suits, a spare, or new.
+        """Return an inbox for a fetch: one that was left with a pull that suits, a spare, or new.
 
         Args:
             options: The fetch's.
@@ -151,12 +148,9 @@ class InboxPool:
         return await self.new()
 
     async def new(self) -> FetchInbox:
-        """Return a inbox without a pull; as for `get`."""
+        """Return an inbox without a pull; as for `get`."""
         self._watch()
-        inbox, self._spare = self._spare, None
-        if self._spare_timer is not None:
-            self._spare_timer.cancel()
-            self._spare_timer = None
+        inbox = self._take_spare()
         if inbox is None:
             inbox = FetchInbox(self._ack_sender)
             await inbox.subscription.open()
@@ -166,7 +160,7 @@ class InboxPool:
         return inbox
 
     def put(self, inbox: FetchInbox) -> None:
-        """Take back a inbox that a fetch is done with, whatever state it is in."""
+        """Take back an inbox that a fetch is done with, whatever state it is in."""
         self._used.discard(inbox)
         loop = asyncio.get_running_loop()
         if inbox.failure is not None or self._client.is_closed or not self._client.is_connected:
@@ -184,21 +178,17 @@ class InboxPool:
         self._unwatch_if_idle()
 
     def discard(self, inbox: FetchInbox) -> None:
-        """Close a inbox that a break has made useless."""
+        """Close an inbox that a break has made useless."""
         self._used.discard(inbox)
         self._drop(inbox)
         self._unwatch_if_idle()
 
     def close(self) -> None:
         """Close all that no fetch uses, and give back what is there."""
-        for inbox in (*self._left, *((self._spare,) if self._spare is not None else ())):
+        left, self._left = self._left, []
+        for inbox in left:
             self._drop(inbox)
-        self._left.clear()
-        self._spare = None
-        if self._spare_timer is not None:
-            self._spare_timer.cancel()
-            self._spare_timer = None
-        self._unwatch_if_idle()
+        self._drop_spare()
 
     def _suits(self, inbox: FetchInbox, options: FetchOptions, deadline: float) -> bool:
         """Return True if a fetch can take over the pull of another one."""
@@ -243,11 +233,17 @@ class InboxPool:
         if messages:
             give_back(self._ack_sender, messages)
 
-    def _drop_spare(self) -> None:
+    def _take_spare(self) -> FetchInbox | None:
+        if self._spare_timer is not None:
+            self._spare_timer.cancel()
         self._spare_timer = None
-        if self._spare is not None:
-            self._drop(self._spare)
-            self._spare = None
+        spare, self._spare = self._spare, None
+        return spare
+
+    def _drop_spare(self) -> None:
+        spare = self._take_spare()
+        if spare is not None:
+            self._drop(spare)
         self._unwatch_if_idle()
 
     # Breaks.

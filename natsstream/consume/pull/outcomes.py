@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import PullEnd, Status, StatusCode
 from natsstream.api.consumer_info import ConsumerInfo
-from natsstream.errors import (
-    ConsumerNotFoundError,
-    NatsStreamError,
-    PullLimitError,
-    ServerError,
-    UsageError,
-)
+from natsstream.errors import NatsStreamError, PullLimitError, ServerError, UsageError
 
 if TYPE_CHECKING:
     from natsstream.consume.delivery.source import ConsumerSource
@@ -74,9 +68,6 @@ _LIMITS: dict[PullEnd, str] = {
 }
 
 
-_CROWDED_HINT = "use fewer readers, or raise the consumer's max_waiting"
-
-
 @dataclass(frozen=True, slots=True)
 class PullStatus:
     """A status about a pull.
@@ -115,15 +106,9 @@ def read_status(status: Status, *, asked_bytes: int = 0) -> PullStatus:
 
 def limit_error(said: PullStatus, source: ConsumerSource) -> PullLimitError:
     """Return the error for a pull that exceeds a limit."""
-    is_crowded = said.end is PullOutcome.TOO_MANY_PULLS
-    error = PullLimitError(
-        f"pull from {source.what}: {said.words}",
-        code=said.status.code,
-        description=said.words,
-        hint=_CROWDED_HINT if is_crowded else f"ask for less, or raise the consumer's {said.limit}",
-        retryable=is_crowded,
-    )
-    error.limit = said.limit
+    hint = f"ask for less, or raise the consumer's {said.limit}"
+    error = _limit_error(source, said.words, said.limit, hint)
+    error.code, error.description = said.status.code, said.words
     return error
 
 
@@ -137,24 +122,24 @@ def is_crowded(info: ConsumerInfo) -> bool:
 
 def crowded_error(source: ConsumerSource) -> PullLimitError:
     """Return the error for a pull that finds as many open as the consumer allows."""
-    error = PullLimitError(
-        f"pull from {source.what}: max_waiting pulls are open already",
-        code=StatusCode.CONFLICT,
-        hint=_CROWDED_HINT,
-        retryable=True,
-    )
-    error.limit = "max_waiting"
-    return error
+    return _limit_error(source, "max_waiting pulls are open already", "max_waiting", "")
 
 
 def oversized_error(source: ConsumerSource, max_bytes: int) -> PullLimitError:
     """Return the error for a message that is larger than all that the caller wants."""
+    what = f"the next message is larger than max_bytes={max_bytes}"
+    return _limit_error(source, what, "max_bytes", "raise max_bytes")
+
+
+def _limit_error(source: ConsumerSource, what: str, limit: str, hint: str) -> PullLimitError:
+    is_crowded = limit == "max_waiting"
     error = PullLimitError(
-        f"pull from {source.what}: the next message is larger than max_bytes={max_bytes}",
+        f"pull from {source.what}: {what}",
         code=StatusCode.CONFLICT,
-        hint="raise max_bytes",
+        hint="use fewer readers, or raise the consumer's max_waiting" if is_crowded else hint,
+        retryable=is_crowded,
     )
-    error.limit = "max_bytes"
+    error.limit = limit
     return error
 
 
@@ -175,11 +160,4 @@ def push_error(source: ConsumerSource) -> UsageError:
     return UsageError(
         f"{source.what} is a push consumer: nothing can be pulled from it",
         hint="use consumer.subscribe(), or create a consumer without deliver_subject",
-    )
-
-
-def missing_error(source: ConsumerSource) -> ConsumerNotFoundError:
-    """Return the error for a consumer without responders."""
-    return ConsumerNotFoundError(
-        f"{source.what} has no responders", hint="create it with consumers.ensure()"
     )

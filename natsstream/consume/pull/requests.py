@@ -105,11 +105,11 @@ def group_options(
         )
     if priority is not None:
         check_int(priority, "priority", minimum=0, maximum=_PRIORITY_MAX)
-    for value, option in ((min_pending, "min_pending"), (min_ack_pending, "min_ack_pending")):
-        if value is not None:
-            check_int(value, option, minimum=1)
     wanted = {"priority": priority, "min_pending": min_pending, "min_ack_pending": min_ack_pending}
     given = [option for option, value in wanted.items() if value is not None]
+    for option in given:
+        if option != "priority":
+            check_int(wanted[option], option, minimum=1)
     # A server takes the group of a consumer without one, and makes nothing of it.
     pointless = ["group"] if group is not None else given
     if pointless and not source.priority_group:
@@ -131,6 +131,28 @@ def group_options(
         min_pending=min_pending,
         min_ack_pending=min_ack_pending,
     )
+
+
+def pull_body(
+    count: int,
+    times: PullTimes,
+    *,
+    max_bytes: int,
+    no_wait: bool = False,
+    group: GroupOptions,
+    pin_id: str,
+) -> bytes:
+    """Return the JSON of a pull for `count` messages and so many bytes, 0 for any."""
+    fields: dict[str, object] = {"batch": count}
+    if no_wait:
+        fields["no_wait"] = True
+    else:
+        fields["expires"] = round(times.expires_s * NS_PER_SECOND)
+        if times.heartbeat_s:
+            fields["idle_heartbeat"] = round(times.heartbeat_s * NS_PER_SECOND)
+    if max_bytes:
+        fields["max_bytes"] = max_bytes
+    return json.dumps({**fields, **group.fields(pin_id)}).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,20 +188,6 @@ class FetchOptions:
         has_room = 2 * self.heartbeat_s <= expires_s
         heartbeat_s = self.heartbeat_s if has_room else 0.0
         return PullTimes(expires_s=expires_s, heartbeat_s=heartbeat_s, grace_s=GRACE_S)
-
-    def body(self, count: int, times: PullTimes, pin_id: str) -> bytes:
-        """Return the JSON of a pull for `count` messages."""
-        fields: dict[str, object] = {"batch": count}
-        if self.no_wait:
-            fields["no_wait"] = True
-        else:
-            fields["expires"] = round(times.expires_s * NS_PER_SECOND)
-            if times.heartbeat_s:
-                fields["idle_heartbeat"] = round(times.heartbeat_s * NS_PER_SECOND)
-        if self.max_bytes:
-            fields["max_bytes"] = self.max_bytes
-        fields.update(self.group.fields(pin_id))
-        return json.dumps(fields).encode()
 
 
 def fetch_options(
@@ -252,18 +260,6 @@ class ConsumeOptions:
         heartbeat_s = min(self.heartbeat_s, expires_s / 2)
         return PullTimes(expires_s=expires_s, heartbeat_s=heartbeat_s, grace_s=GRACE_S)
 
-    def body(self, count: int, max_bytes: int, times: PullTimes, pin_id: str) -> bytes:
-        """Return the JSON of one of its pulls."""
-        fields: dict[str, object] = {
-            "batch": count,
-            "expires": round(times.expires_s * NS_PER_SECOND),
-            "idle_heartbeat": round(times.heartbeat_s * NS_PER_SECOND),
-        }
-        if max_bytes:
-            fields["max_bytes"] = max_bytes
-        fields.update(self.group.fields(pin_id))
-        return json.dumps(fields).encode()
-
 
 def consume_options(
     *,
@@ -285,9 +281,8 @@ def consume_options(
         check_int(max_bytes, "max_bytes", minimum=1, maximum=_BYTES_MAX)
     if stop_after is not None:
         check_int(stop_after, "stop_after", minimum=1)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
-        raise ConfigError(f"threshold is {threshold!r}", hint="give a share: 0 <= threshold < 1")
-    if not 0 <= threshold < 1:
+    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+    if not is_number or not 0 <= threshold < 1:
         raise ConfigError(f"threshold is {threshold!r}", hint="give a share: 0 <= threshold < 1")
     expires_s = seconds(expires, "expires")
     if expires_s < _EXPIRES_MIN_S:
@@ -354,7 +349,13 @@ class PullRequests:
         if body is None:
             if len(self._bodies) >= _BODIES_MAX:
                 self._bodies.clear()
-            body = self._options.body(count, max_bytes, self.times, self.pin_id)
+            body = pull_body(
+                count,
+                self.times,
+                max_bytes=max_bytes,
+                group=self._options.group,
+                pin_id=self.pin_id,
+            )
             self._bodies[count, max_bytes] = body
         return body
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from natsstream._wire.permission_violations import denied_error
+from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.events import (
@@ -36,7 +36,7 @@ from natsstream.consume.pull.outcomes import (
     push_error,
     refusal,
 )
-from natsstream.consume.pull.requests import PullRequests, pin_of
+from natsstream.consume.pull.requests import ConsumeOptions, PullRequests, pin_of
 from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.consume.pull.window import PullWindow
 from natsstream.errors import (
@@ -45,14 +45,10 @@ from natsstream.errors import (
     NotFoundError,
     RequestTimeoutError,
 )
+from natsstream.events import PermissionDenied
 from natsstream.read.event_stream import EventStream
 from natsstream.read.recovery import Recovery
 from natsstream.units import duration_ns
-
-if TYPE_CHECKING:
-    from natsstream.api.consumer_info import ConsumerInfo
-    from natsstream.consume.pull.requests import ConsumeOptions
-    from natsstream.events import PermissionDenied
 
 # Pulls that are just being filled are not withdrawn: in a cluster, messages in flight when the
 # interest ends are redelivered only after ack_wait.

@@ -9,24 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import is_ack_subject
+from natsstream._wire.client import Subscription
 from natsstream._wire.headers import HeaderName
+from natsstream._wire.parser import Frame
 from natsstream._wire.status import parse_status
 from natsstream._wire.subjects import is_same_request
-from natsstream.api.consumer_requests import (
-    next_subject,
-)
+from natsstream.api.consumer_requests import next_subject
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.pull.open_pulls import OpenPulls
+from natsstream.consume.pull.open_pulls import OpenPulls, PullTimes
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus, read_status
-
-if TYPE_CHECKING:
-    from natsstream._wire.client import Subscription
-    from natsstream._wire.parser import Frame
-    from natsstream.consume.pull.open_pulls import PullTimes
-    from natsstream.errors import NatsStreamError
+from natsstream.errors import NatsStreamError
 
 _log = logging.getLogger(__name__)
 

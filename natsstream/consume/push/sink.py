@@ -7,18 +7,15 @@ finds no room, is counted and told.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from natsstream._wire.acks import ack_numbers, is_ack_subject, parse_ack_subject
+from natsstream._wire.parser import Frame
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.events import DeliveriesMissed
+from natsstream.consume.delivery.source import PushSource
 from natsstream.consume.push.buffer import DeliveryCount, FlowRequest, PushBuffer, read_control
 from natsstream.errors import NatsStreamError, ProtocolError, SlowReaderError
-
-if TYPE_CHECKING:
-    from natsstream._wire.parser import Frame
-    from natsstream.consume.delivery.source import PushSource
-    from natsstream.read.event_stream import EventStream
+from natsstream.read.event_stream import EventStream
 
 _log = logging.getLogger(__name__)
 

@@ -11,9 +11,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from natsstream._wire.client import Subscription
+from natsstream._wire.parser import Frame
 from natsstream.arguments import check_int, check_seconds
 from natsstream.consume.delivery.ack_kinds import nak_body
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
@@ -27,19 +28,10 @@ from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
 from natsstream.consume.push.sink import PushSink
-from natsstream.errors import (
-    ConflictError,
-    NatsStreamError,
-    NotFoundError,
-    UsageError,
-)
+from natsstream.errors import ConflictError, NatsStreamError, NotFoundError, UsageError
 from natsstream.read.event_stream import EventStream
+from natsstream.read.read_events import ReadEvent
 from natsstream.units import NS_PER_SECOND
-
-if TYPE_CHECKING:
-    from natsstream._wire.client import Subscription
-    from natsstream._wire.parser import Frame
-    from natsstream.read.read_events import ReadEvent
 
 _log = logging.getLogger(__name__)
 
@@ -207,12 +199,7 @@ class PushMessages:
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # Reading.

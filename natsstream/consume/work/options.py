@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from natsstream.api.names import check_stream_name
-from natsstream.arguments import (
-    check_bool,
-    check_callable,
-    check_int,
-    check_seconds,
-    check_text,
-)
+from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, check_text
 from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns, make_backoff
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.handlers import ErrorSink

@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from types import TracebackType
 from typing import Protocol, Self
 
 from natsstream.arguments import check_seconds
@@ -177,14 +176,9 @@ class Worker:
             await self._leave()
             raise
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         await self.stop()
-        if error is None and not self._is_told:
+        if kind is None and not self._is_told:
             self._raise_failure()
 
     # Beginning and ending.
