@@ -19,12 +19,7 @@ from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, replace_config
 from natsstream.api.stream_config import StreamConfig, user_metadata
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import (
-    delete_stream,
-    find_streams,
-    newest_sequence,
-    stream_info,
-)
+from natsstream.api.stream_requests import delete_stream, find_streams, newest_sequence, stream_info
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,

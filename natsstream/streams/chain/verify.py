@@ -13,13 +13,7 @@ from typing import Literal
 
 from natsstream.api.message import Message
 from natsstream.errors import ChainBrokenError, ProtocolError
-from natsstream.streams.chain.links import (
-    ChainHead,
-    ChainLink,
-    is_same_hash,
-    link_hash,
-    read_link,
-)
+from natsstream.streams.chain.links import ChainHead, ChainLink, is_same_hash, link_hash, read_link
 
 BreakKind = Literal[
     "malformed", "content", "restarted", "replayed", "missing", "previous", "head", "tail"

@@ -15,12 +15,7 @@ from typing import TypeVar
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import (
-    ConnectionLostError,
-    NatsStreamError,
-    ServerError,
-    TransportError,
-)
+from natsstream.errors import ConnectionLostError, NatsStreamError, ServerError, TransportError
 from natsstream.read.session import ReadSession, SessionBrokenError
 from natsstream.read.start_position import ConsumerStart
 

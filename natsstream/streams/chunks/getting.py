@@ -12,18 +12,12 @@ from __future__ import annotations
 import io
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from types import TracebackType
 from typing import Self
 
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.arguments import check_int
-from natsstream.errors import (
-    ChunksDamagedError,
-    NatsStreamError,
-    SequenceRangeError,
-    UsageError,
-)
+from natsstream.errors import ChunksDamagedError, NatsStreamError, SequenceRangeError, UsageError
 from natsstream.read.reader import RangeReader, RangeSpec
 from natsstream.streams.chunks.hashing import RunningHash
 from natsstream.streams.chunks.locating import Locator
@@ -77,12 +71,7 @@ class ChunkReader:
         self._pieces = self._whole() if is_whole else self._part()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

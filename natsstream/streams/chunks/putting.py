@@ -16,9 +16,7 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from typing import cast
 
 from natsstream.api.requests import Api
-from natsstream.api.stream_requests import (
-    purge,
-)
+from natsstream.api.stream_requests import purge
 from natsstream.errors import (
     ChunksDamagedError,
     NatsStreamError,

@@ -15,14 +15,7 @@ import os
 import stat
 import threading
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 

@@ -21,11 +21,7 @@ from natsstream.api.requests import Api
 from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import (
-    get_message,
-    stream_info,
-    stream_infos,
-)
+from natsstream.api.stream_requests import get_message, stream_info, stream_infos
 from natsstream.arguments import check_names, check_text
 from natsstream.errors import (
     ConfigError,

@@ -21,12 +21,7 @@ from natsstream.api.stream_config import StreamConfig, without_levels
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams
 from natsstream.arguments import check_callable, check_seconds
-from natsstream.errors import (
-    BackupError,
-    ServerError,
-    StreamNameError,
-    SubjectOverlapError,
-)
+from natsstream.errors import BackupError, ServerError, StreamNameError, SubjectOverlapError
 from natsstream.fields import Fields
 from natsstream.streams.snapshots.backup import folder_of
 from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_archive, read_folder

@@ -14,10 +14,7 @@ from weakref import WeakValueDictionary
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream
 from natsstream.api.stream_config import StreamConfig
-from natsstream.api.stream_requests import (
-    count_streams,
-    stream_info,
-)
+from natsstream.api.stream_requests import count_streams, stream_info
 from natsstream.errors import ConfigError, LimitExceededError, StreamExistsError
 from natsstream.streams.templates.naming import Naming, are_alike, overlap
 
