@@ -24,6 +24,10 @@ RETRY_ATTEMPTS = 2
 RETRY_WAIT_S = 0.25
 _ATTEMPTS_ON_NEW = 8
 
+_NOT_TAKEN = "no answer in time whether the stream takes it; the message was not sent"
+_NOT_FOUND = "no answer in time which stream captures it; the message was not sent"
+_NOT_MADE = "no stream captures it, and none was created in time; the message was not stored"
+
 
 async def publish(
     api: Api,
@@ -54,11 +58,11 @@ async def publish(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
     if message.needs or message.expects_last_id:
-        async with _within(deadline, subject, "no answer whether the stream takes it; not sent"):
+        async with _within(deadline, subject, _NOT_TAKEN):
             left = max(deadline - loop.time(), 0.001)
             await check_with_stream(api, message, stream=stream, timeout=left)
     if stream is not None and not captures(stream.config, subject):
-        async with _within(deadline, subject, "no answer which stream captures it; not sent"):
+        async with _within(deadline, subject, _NOT_FOUND):
             await Destination(api, stream).check(subject)
     is_made = stream is not None
     while True:
@@ -75,8 +79,7 @@ async def publish(
             return ack
         except NoRespondersError as error:
             if not is_made and api.make_stream is not None:
-                what = "no stream captures the subject, and none was created; not stored"
-                async with _within(deadline, subject, what):
+                async with _within(deadline, subject, _NOT_MADE):
                     is_made = await api.make_stream(subject)
                 if is_made:
                     # The servers need a moment until all know its subjects.
@@ -99,7 +102,7 @@ async def _within(deadline: float, subject: str, what: str) -> AsyncGenerator[No
         async with asyncio.timeout_at(deadline):
             yield
     except TimeoutError:
-        raise RequestTimeoutError(f"publish to {subject}: {what} in time", retryable=True) from None
+        raise RequestTimeoutError(f"publish to {subject}: {what}", retryable=True) from None
 
 
 def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:

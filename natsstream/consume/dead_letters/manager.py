@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Literal
 
 from natsstream.api.diff import ConfigChange
-from natsstream.api.names import check_stream_name
+from natsstream.api.names import check_stream_name, covers
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
@@ -19,9 +19,9 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_text, check_texts
 from natsstream.consume.dead_letters.queue import DeadLetterQueue
+from natsstream.consume.dead_letters.replaying import evicts
 from natsstream.consume.dead_letters.subjects import (
     advisory_subjects,
-    is_covered,
     letters_filter,
     with_captured,
 )
@@ -129,7 +129,7 @@ class DeadLetters:
             # No server compares before it changes: who had read before may write behind us.
             await asyncio.sleep(_SETTLE_S * (1 + random.random()))  # noqa: S311 - to part them.
             held = await self._find(name)
-            if all(any(is_covered(x, y) for y in _captured(held)) for x in wanted):
+            if all(any(covers(y, x) for y in _captured(held)) for x in wanted):
                 break
         return DeadLetterQueue(self._api, name)
 
@@ -153,7 +153,7 @@ class DeadLetters:
     async def _ensure(
         self, config: StreamConfig, wanted: str, held: StreamInfo | None
     ) -> ConfigChange:
-        loses_letters = held is not None and _evicts(held.config)
+        loses_letters = held is not None and evicts(held.config)
         try:
             _, change = await ensure_stream(self._api, config)
         except SubjectOverlapError as error:
@@ -186,7 +186,7 @@ class DeadLetters:
         except StreamNotFoundError:
             return None
         letters = letters_filter(name)
-        if not any(is_covered(letters, each) for each in info.config.subjects or ()):
+        if not any(covers(each, letters) for each in info.config.subjects or ()):
             raise ConfigError(
                 f"stream {name} is no dead-letter stream: it does not capture {letters}",
                 hint=f"choose another name, such as {name}_DLQ",
@@ -221,12 +221,6 @@ def _names(stream: object) -> list[str]:
     if isinstance(stream, str):
         return [check_stream_name(stream)]
     return [check_stream_name(each) for each in check_texts(stream, "stream")]
-
-
-def _evicts(config: StreamConfig) -> bool:
-    """Return True if a full stream drops its oldest messages for new ones."""
-    limits = (config.max_msgs, config.max_bytes)
-    return config.discard != _REFUSES_NEW and any(limit and limit > 0 for limit in limits)
 
 
 def _check_keeps(config: StreamConfig) -> None:

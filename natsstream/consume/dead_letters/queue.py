@@ -26,7 +26,7 @@ from natsstream.consume.dead_letters.originals import (
     header_block_of,
     let_go,
 )
-from natsstream.consume.dead_letters.replaying import can_note, find_sent, forget_note
+from natsstream.consume.dead_letters.replaying import evicts, find_sent, forget_note
 from natsstream.consume.dead_letters.subjects import (
     advisory_subjects,
     letters_filter,
@@ -199,7 +199,8 @@ class DeadLetterQueue:
             raise _no_letter(self.name, letter.number)
         id_ = replay_id(self.name, letter.key)
         if self._can_note is None:
-            self._can_note = await can_note(self._api, self.name)
+            # A note must not evict a letter.
+            self._can_note = not evicts((await self.info()).config)
         ack = None
         if self._can_note:
             first = min((letter.number, *letter.related))

@@ -15,6 +15,7 @@ from natsstream.api.features import GET_BY_TIME
 from natsstream.api.message import Message
 from natsstream.api.names import check_subject
 from natsstream.api.requests import Api
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_requests import find_streams, get_message, purge, stream_info
 from natsstream.consume.dead_letters.subjects import LetterKey, note_subject
 from natsstream.errors import (
@@ -37,18 +38,10 @@ _SLACK_NS = 5_000_000_000
 _STEPS_MAX = 2_000
 
 
-async def can_note(api: Api, queue: str) -> bool:
-    """Return True if a dead-letter stream can store notes without evicting letters.
-
-    Raises:
-        StreamNotFoundError: It was deleted.
-        TransportError: The server did not answer in time.
-
-    Cost: one round trip.
-    """
-    config = (await stream_info(api, queue)).config
-    is_limited = any(limit and limit > 0 for limit in (config.max_msgs, config.max_bytes))
-    return not is_limited or config.discard == "new"
+def evicts(config: StreamConfig) -> bool:
+    """Return True if a full stream drops its oldest messages for new ones."""
+    limits = (config.max_msgs, config.max_bytes)
+    return config.discard != "new" and any(limit and limit > 0 for limit in limits)
 
 
 async def find_sent(

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from natsstream._wire import subjects
-from natsstream.api.names import is_name
+from natsstream.api.names import covers, is_name
 
 _ROOT = "$DLQ"
 _TOKENS = 6
@@ -98,22 +98,9 @@ def with_captured(held: Sequence[str], wanted: Sequence[str]) -> list[str]:
     A wider one of those that are wanted takes the place of the narrower ones that it covers: the
     server refuses a stream whose own subjects overlap.
     """
-    new = [each for each in wanted if not any(is_covered(each, other) for other in held)]
-    kept = [each for each in held if not any(is_covered(each, other) for other in new)]
+    new = [each for each in wanted if not any(covers(other, each) for other in held)]
+    kept = [each for each in held if not any(covers(other, each) for other in new)]
     return [*kept, *new]
-
-
-def is_covered(subject: str, other: str) -> bool:
-    """Return True if the other filter matches every subject that the first one matches."""
-    tokens, others = subject.split("."), other.split(".")
-    for index, wide in enumerate(others):
-        if wide == ">":
-            return len(tokens) > index
-        if index >= len(tokens) or tokens[index] == ">":
-            return False
-        if wide != "*" and wide != tokens[index]:
-            return False
-    return len(tokens) == len(others)
 
 
 def _is_number(token: str) -> bool:

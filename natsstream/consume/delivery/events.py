@@ -4,21 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natsstream.read.read_events import HeartbeatsMissed, ReadEvent
-
-__all__ = [
-    "ConsumerDeleted",
-    "ConsumerRecreated",
-    "DeliverSubjectChanged",
-    "DeliveriesMissed",
-    "HeartbeatsMissed",
-    "LeaderChanged",
-    "LimitExceeded",
-    "Pinned",
-    "ReadEvent",
-    "Reconnected",
-    "Unpinned",
-]
+from natsstream.read.read_events import ReadEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,9 +163,7 @@ class PushSource:
             UsageError: The consumer does not push, or delivers to other streams.
         """
         if not config.is_push:
-            raise UsageError(
-                f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
-            )
+            raise _no_push(source)
         if config.ack_policy == "flow_control":
             raise UsageError(
                 f"{source.what} is for streams that mirror or source this one",
@@ -189,8 +187,11 @@ class PushSource:
         info = await self.consumer.info()
         deliver_subject = info.config.deliver_subject or ""
         if not deliver_subject:
-            raise UsageError(
-                f"{self.consumer.what} does not push",
-                hint="consume(), fetch() and next() pull from it",
-            )
+            raise _no_push(self.consumer)
         return PushState(deliver_subject, info.is_push_bound, info.delivered.consumer_seq)
+
+
+def _no_push(source: ConsumerSource) -> UsageError:
+    return UsageError(
+        f"{source.what} does not push", hint="consume(), fetch() and next() pull from it"
+    )

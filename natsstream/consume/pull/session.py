@@ -20,7 +20,6 @@ from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.events import (
     ConsumerDeleted,
     ConsumerRecreated,
-    HeartbeatsMissed,
     LeaderChanged,
     LimitExceeded,
     Pinned,
@@ -47,6 +46,7 @@ from natsstream.errors import (
 )
 from natsstream.events import PermissionDenied
 from natsstream.read.event_stream import EventStream
+from natsstream.read.read_events import HeartbeatsMissed
 from natsstream.read.recovery import Recovery
 from natsstream.units import duration_ns
 

@@ -18,19 +18,14 @@ from natsstream._wire.parser import Frame
 from natsstream.arguments import check_int, check_seconds
 from natsstream.consume.delivery.ack_kinds import nak_body
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.delivery.events import (
-    ConsumerDeleted,
-    DeliverSubjectChanged,
-    HeartbeatsMissed,
-    Reconnected,
-)
+from natsstream.consume.delivery.events import ConsumerDeleted, DeliverSubjectChanged, Reconnected
 from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
 from natsstream.consume.push.sink import PushSink
 from natsstream.errors import ConflictError, NatsStreamError, NotFoundError, UsageError
 from natsstream.read.event_stream import EventStream
-from natsstream.read.read_events import ReadEvent
+from natsstream.read.read_events import HeartbeatsMissed, ReadEvent
 from natsstream.units import NS_PER_SECOND
 
 _log = logging.getLogger(__name__)

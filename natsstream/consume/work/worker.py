@@ -203,24 +203,16 @@ class Worker:
             if self._incoming is not None and self.is_running:
                 async with asyncio.timeout(limit_s):
                     if is_drain:
-                        await self._drain()
+                        await self._incoming.drain()
                     else:
                         self._is_ending = True
                         await self._incoming.stop()
-                    await self._ended()
+                    await asyncio.wait(self._tasks)
         except TimeoutError:
             _log.warning("%s: handlers did not end within %g s", self._source.what, limit_s)
         finally:
             self._is_ending = True
             await self._leave()
-
-    async def _drain(self) -> None:
-        if self._incoming is not None:
-            await self._incoming.drain()
-
-    async def _ended(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     async def _leave(self) -> None:
         """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""

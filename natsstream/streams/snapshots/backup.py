@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,19 +72,29 @@ async def write_backup(
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir(mode=0o700)
     try:
-        body: dict[str, object] = {"no_consumers": not consumers, "jsck": check}
-        body["chunk_size"] = size
+        body = {"no_consumers": not consumers, "jsck": check, "chunk_size": size}
         source = _Parts(api.client, stream.name, part_s, on_progress)
         with (partial / DATA_NAME).open("wb") as file:
             start = await source.receive(api, body, begin_s, file)
         # Not in threads: they continue after a cancellation, while the folder is removed.
-        _write_meta(partial, start, source)
+        sha256 = source.digest.hexdigest()
+        text = meta_text(start.config, start.state, archive_bytes=source.size, sha256=sha256)
+        (partial / META_NAME).write_text(text, "utf-8")
         await asyncio.to_thread(_sync, partial)
         _rename(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     source.report(is_done=True)
-    return _info(folder, start, source)
+    return BackupInfo(
+        folder,
+        start.name,
+        start.messages,
+        start.last_seq,
+        source.size,
+        sha256,
+        start.config,
+        start.state,
+    )
 
 
 def folder_of(path: object) -> Path:
@@ -124,7 +134,7 @@ class _Parts:
         self._stream_bytes = 0
 
     async def receive(
-        self, api: Api, body: dict[str, object], begin_s: float, file: BinaryIO
+        self, api: Api, body: Mapping[str, object], begin_s: float, file: BinaryIO
     ) -> SnapshotStart:
         """Request the snapshot, write all parts, and return what it is of."""
         client = self._client
@@ -215,17 +225,6 @@ class _Parts:
             raise self._failure
 
 
-def _write_meta(partial: Path, start: SnapshotStart, source: _Parts) -> None:
-    """Write `backup.json`."""
-    text = meta_text(
-        start.config,
-        start.state,
-        archive_bytes=source.size,
-        sha256=source.digest.hexdigest(),
-    )
-    (partial / META_NAME).write_text(text, "utf-8")
-
-
 def _sync(partial: Path) -> None:
     """Flush both files to the disk."""
     for name in (DATA_NAME, META_NAME):
@@ -242,16 +241,3 @@ def _rename(partial: Path, folder: Path) -> None:
             detail=str(error),
             hint="give another folder; this one is unchanged",
         ) from error
-
-
-def _info(folder: Path, start: SnapshotStart, source: _Parts) -> BackupInfo:
-    return BackupInfo(
-        folder,
-        start.name,
-        start.messages,
-        start.last_seq,
-        source.size,
-        source.digest.hexdigest(),
-        start.config,
-        start.state,
-    )

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.api.names import covers
 from natsstream.consume.dead_letters.subjects import (
     LetterKey,
     advisory_subjects,
-    is_covered,
     letter_subject,
     letters_filter,
     read_letter_subject,
@@ -34,7 +34,7 @@ def test_subject_says_which_message_it_is(
     subject = letter_subject(queue, key)
 
     assert read_letter_subject(subject) == key
-    assert is_covered(subject, letters_filter(queue))
+    assert covers(letters_filter(queue), subject)
     assert replay_id(queue, key).endswith(f"{sequence}-{time_ns}")
 
 
@@ -79,4 +79,4 @@ def test_covered_means_every_subject_is_matched(
         return all(w in ("*", t) for w, t in zip(wide, tokens, strict=False))
 
     concrete = [[t.replace("*", each) for t in narrow] for each in ("a", "b", "z")]
-    assert is_covered(subject, filter_) == all(map(matches, concrete))
+    assert covers(filter_, subject) == all(map(matches, concrete))
