@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from natsstream import connect
-from natsstream.consume.delivery.events import (
-    ConsumerDeleted,
-    HeartbeatsMissed,
-    LimitExceeded,
-)
+from natsstream import ConsumerDeleted, HeartbeatsMissed, LimitExceeded, connect
 from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
