@@ -338,12 +338,7 @@ class ChainedPublisher:
         """Refuse further messages; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def send(
         self,
         subject: str,
@@ -362,12 +357,7 @@ class ChunkReader:
         """Bytes in all: of the part, if a part is read."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """End the read; closing twice is fine."""
 
@@ -620,12 +610,7 @@ class ConsumerMessages:
     def __enter__(self) -> Self:
         """Send the first pulls; waits for no answer."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def __iter__(self) -> Self:
         """Iterate messages."""
 
@@ -1032,12 +1017,7 @@ class FastIngest:
         """The state of the messages; while the ingest is open, some are in flight."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def send(
         self,
         subject: str,
@@ -1762,12 +1742,7 @@ class Publisher:
         """Bytes of the messages whose ack is in flight."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def send(
         self,
         subject: str,
@@ -1813,12 +1788,7 @@ class PushMessages:
         """End it and nak buffered messages; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def __iter__(self) -> Self:
         """Iterate the messages."""
 
@@ -2221,9 +2191,4 @@ class Worker:
         """Stop pulling, handle the buffered messages, then end."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
