@@ -206,6 +206,8 @@ def described(value: object, *, with_type: bool = True) -> str:
         shown = repr(value)
     except ValueError:  # A number of more digits than Python writes.
         shown = "a number of more than 4,300 digits"
+    except RecursionError:
+        shown = "a value that nests too deep"
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = f"{shown[:_SHOWN_CHARS_MAX]}..."
     return f"{shown} (of type {type(value).__name__})" if with_type else shown

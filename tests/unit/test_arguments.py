@@ -66,6 +66,14 @@ def test_value_is_shown_with_its_type(value: object, told: str) -> None:
     assert described(value) == told
 
 
+def test_value_that_nests_too_deep_is_named_so() -> None:
+    value: list[object] = []
+    for _ in range(100_000):
+        value = [value]
+
+    assert described(value) == "a value that nests too deep (of type list)"
+
+
 def test_long_value_is_cut() -> None:
     assert len(described("x" * 10_000)) < 100
 
