@@ -7,11 +7,11 @@ another one: its `value` raises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, Literal, cast
 
+from natsstream.api.headers import deletion_of
 from natsstream.api.message import Message
 from natsstream.errors import CodecError, UsageError
 from natsstream.kv.bucket_subjects import BucketSubjects
@@ -24,10 +24,6 @@ Operation = Literal["PUT", "DEL", "PURGE"]
 OPERATION_HEADER = "KV-Operation"
 """The header of a marker that a client has written (ADR-8)."""
 
-# As nats.go reads them: other operations are values, other reasons too.
-_OPERATIONS: Mapping[str, Operation] = {"DEL": "DEL", "PURGE": "PURGE"}
-_REASONS: Mapping[str, Operation] = {"MaxAge": "PURGE", "Purge": "PURGE", "Remove": "DEL"}
-_OPERATION, _REASON = OPERATION_HEADER.encode(), b"Nats-Marker-Reason"
 _NO_VALUE: Final = object()
 
 
@@ -118,15 +114,7 @@ class _DecodedEntry(Entry[T]):
 
 def operation_of(message: Message) -> Operation:
     """Return what a stored message did to its key: a client's header counts before the server's."""
-    headers = message.headers
-    # The bytes first, unparsed: a listing of 100,000 keys looks at each message.
-    source = headers.source
-    if not source or (_OPERATION not in source and _REASON not in source):
-        return "PUT"
-    operation = headers.get(OPERATION_HEADER)
-    if operation:
-        return _OPERATIONS.get(operation, "PUT")
-    return _REASONS.get(message.marker_reason or "", "PUT")
+    return deletion_of(message.headers.source) or "PUT"
 
 
 def entry_of(

@@ -6,9 +6,7 @@ refused before anything is sent.
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -16,6 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 from natsstream.arguments import check_bytes, check_callable, check_text, described
 from natsstream.errors import ConfigError, ValueDecodeError
 from natsstream.kv.codecs import T, ValueCodec
+from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
 
 U = TypeVar("U")
 
@@ -112,28 +111,7 @@ def make_format(
 
 
 def _to_json(value: object) -> bytes:
-    # Other languages cannot read NaN, which JSON does not have.
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _from_json(data: bytes) -> object:
-    return json.loads(data.decode(), parse_constant=_no_constant)
-
-
-def _to_msgpack(value: object) -> bytes:
-    return cast("bytes", _msgpack().packb(value, datetime=True))
-
-
-def _from_msgpack(data: bytes) -> object:
-    return _msgpack().unpackb(data, timestamp=3, strict_map_key=False)
-
-
-def _msgpack() -> Any:  # It has no types.
-    return importlib.import_module("msgpack")
+    return to_json(value).encode()
 
 
 def _to_text(value: str) -> bytes:
@@ -149,10 +127,10 @@ def _from_raw(data: bytes) -> bytes:
 
 
 # As with json.loads, only the application knows the type that JSON and MessagePack decode to.
-JSON: ValueFormat[Any] = ValueFormat("JSON", _to_json, _from_json)
+JSON: ValueFormat[Any] = ValueFormat("JSON", _to_json, from_json)
 """Any JSON value, as compact UTF-8 text; NaN and infinity are refused."""
 
-MSGPACK: ValueFormat[Any] = ValueFormat("MessagePack", _to_msgpack, _from_msgpack)
+MSGPACK: ValueFormat[Any] = ValueFormat("MessagePack", to_msgpack, from_msgpack)
 """Any MessagePack value; bytes stay bytes, aware datetimes are its timestamps."""
 
 RAW: ValueFormat[bytes] = ValueFormat("bytes", _to_raw, _from_raw)
