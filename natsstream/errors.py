@@ -13,6 +13,7 @@ NatsStreamError
 │   ├── SubjectError                     not a legal subject or filter
 │   ├── HeaderError                      a header that would break the wire format
 │   ├── PayloadTooLargeError             larger than the server's max_payload
+│   ├── StoragePathError                 not a path of the core stream's owner
 │   ├── SequenceRangeError               a range that the stream does not hold
 │   └── MissingExtraError                an optional dependency is not installed
 ├── ServerError                          the server refused (`code`, `err_code`)
@@ -41,6 +42,7 @@ NatsStreamError
 │   ├── NotABucketError                  a stream with a bucket's name that is no bucket
 │   ├── JetStreamNotEnabledError
 │   ├── LimitExceededError
+│   │   ├── RejectedError                 a limit of a core stream, which its writers enforce
 │   │   ├── PullLimitError                a pull exceeds the consumer's limits
 │   │   ├── StreamFullError
 │   │   ├── MessageTooLargeError
@@ -160,6 +162,10 @@ class HeaderError(UsageError):
 
 class PayloadTooLargeError(UsageError):
     """Headers and payload together exceed the server's `max_payload`."""
+
+
+class StoragePathError(UsageError):
+    """The path of a core stream is not legal, or not one of its owner's."""
 
 
 class SequenceRangeError(UsageError):
@@ -366,6 +372,19 @@ class JetStreamNotEnabledError(ServerError):
 
 class LimitExceededError(ServerError):
     """A limit of the stream, the account or the server is reached."""
+
+
+class RejectedError(LimitExceededError):
+    """A limit of a core stream refuses the message; nothing was sent.
+
+    Its writers enforce these limits, which servers do not have. At a limit of a rate `retryable` is
+    True.
+
+    Attributes:
+        limit: The field of the configuration, such as "max_msg_size".
+    """
+
+    limit: str = ""
 
 
 class PullLimitError(LimitExceededError):
@@ -674,12 +693,13 @@ class ObjectChangedError(IntegrityError):
 
 
 class CodecError(IntegrityError):
-    """A stored key or value does not have the form that the bucket's codec writes.
+    """A stored key or value does not have the form that its codec writes.
 
     Attributes:
-        bucket: The bucket.
-        key: The stored key, encoded if the bucket has a key codec.
-        revision: The revision; 0 if the key itself cannot be decoded.
+        bucket: The bucket, or the stream of a core stream.
+        key: The stored key, encoded if the bucket has a key codec; empty if it is not known.
+        revision: The revision, which is the message's sequence; 0 if the key itself cannot be
+            decoded.
     """
 
     def __init__(

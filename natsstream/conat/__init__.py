@@ -1,0 +1,1 @@
+"""Core streams and the layers of Conat above them."""

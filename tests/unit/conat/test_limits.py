@@ -1,0 +1,146 @@
+"""The limits that writers enforce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natsstream.conat.configuration import Configuration
+from natsstream.conat.limits import refusal, surplus
+
+
+@dataclass
+class Held:
+    """A stream with messages of these sizes, the newest `fresh` of them in the last second."""
+
+    all: Sequence[int] = ()
+    fresh: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.all)
+
+    @property
+    def size(self) -> int:
+        return sum(self.all)
+
+    def recent(self) -> tuple[int, int]:
+        return self.fresh, sum(self.all[len(self.all) - self.fresh :])
+
+    def sizes(self) -> Sequence[int]:
+        return self.all
+
+
+def _refusal(config: Configuration, size: int, held: Held) -> str | None:
+    error = refusal(config, size, held)
+    return None if error is None else error.message
+
+
+def test_nothing_is_limited_by_default() -> None:
+    held = Held([10**9] * 100, fresh=100)
+
+    assert refusal(Configuration(), 10**9, held) is None
+    assert surplus(Configuration(), held, 10**9) == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "size", "is_refused"), [(5, 5, False), (5, 6, True), (0, 1, True)]
+)
+def test_max_msg_size_refuses_larger_messages(limit: int, size: int, is_refused: bool) -> None:  # noqa: FBT001 - A parameter of a test.
+    refused = _refusal(Configuration(max_msg_size=limit), size, Held())
+
+    assert (refused == f"max_msg_size of {limit} bytes exceeded") == is_refused
+    assert (refused is None) != is_refused
+
+
+def test_one_message_more_than_max_msgs_per_second_passes() -> None:
+    config = Configuration(max_msgs_per_second=2)
+
+    assert _refusal(config, 1, Held([1] * 9, fresh=2)) is None
+    assert _refusal(config, 1, Held([1] * 9, fresh=3)) == "max_msgs_per_second exceeded"
+
+
+def test_max_bytes_per_second_counts_stored_messages_alone() -> None:
+    config = Configuration(max_bytes_per_second=10)
+
+    assert _refusal(config, 100, Held([50, 10], fresh=1)) is None
+    assert _refusal(config, 0, Held([50, 11], fresh=1)) == "max_bytes_per_second exceeded"
+
+
+def test_a_refusal_by_a_rate_is_worth_a_retry_and_others_are_not() -> None:
+    rate = refusal(Configuration(max_msgs_per_second=1), 1, Held([1, 1], fresh=2))
+    size = refusal(Configuration(max_msg_size=1), 2, Held())
+
+    assert rate is not None
+    assert (rate.limit, rate.retryable) == ("max_msgs_per_second", True)
+    assert size is not None
+    assert (size.limit, size.retryable) == ("max_msg_size", False)
+
+
+def test_refusals_come_in_order() -> None:
+    fields = {
+        "max_msg_size": 1, "max_msgs_per_second": 1, "max_bytes_per_second": 1, "max_msgs": 1,
+        "max_bytes": 1,
+    }  # fmt: skip
+    order: list[str] = []
+    while fields:
+        config = Configuration(discard_policy="new").merged(fields)
+        error = refusal(config, 2, Held([2, 2], fresh=2))
+        assert error is not None
+        order.append(error.limit)
+        del fields[error.limit]
+
+    assert order == [
+        "max_msg_size", "max_msgs_per_second", "max_bytes_per_second", "max_msgs", "max_bytes",
+    ]  # fmt: skip
+
+
+def test_discard_new_refuses_what_discard_old_makes_room_for() -> None:
+    held = Held([10, 10])
+    for fields in ({"max_msgs": 2}, {"max_bytes": 25}):
+        old = Configuration().merged(fields)
+        new = old.merged({"discard_policy": "new"})
+        assert refusal(old, 10, held) is None
+        assert surplus(old, held, 10) == 1
+        assert refusal(new, 10, held) is not None
+        assert surplus(new, held, 10) == 0
+
+
+def test_a_message_larger_than_max_bytes_removes_all_others_and_then_itself() -> None:
+    config = Configuration(max_bytes=100)
+
+    assert surplus(config, Held([1, 2, 3]), 1_000) == 3
+    assert surplus(config, Held([1_000])) == 1
+
+
+def test_a_lower_limit_removes_the_oldest_without_a_new_message() -> None:
+    held = Held([40, 45, 1])
+
+    assert surplus(Configuration(max_bytes=60), held) == 1
+    assert surplus(Configuration(max_msgs=2), held) == 1
+    assert surplus(Configuration(max_msgs=2, discard_policy="new"), held) == 0
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=9),
+    st.none() | st.integers(0, 12),
+    st.sampled_from([-1, 1, 2, 5]),
+    st.integers(-1, 30),
+)
+def test_as_few_of_the_oldest_go_as_the_limits_need(
+    sizes: list[int], size: int | None, max_msgs: int, max_bytes: int
+) -> None:
+    def fits(rest: list[int]) -> bool:
+        messages = [*rest, *([] if size is None else [size])]
+        return (max_msgs < 0 or len(messages) <= max_msgs) and (
+            max_bytes < 0 or sum(messages) <= max_bytes
+        )
+
+    few = (gone for gone in range(len(sizes)) if fits(sizes[gone:]))
+    config = Configuration(max_msgs=max_msgs, max_bytes=max_bytes)
+
+    assert surplus(config, Held(sizes), size) == next(few, len(sizes) if sizes else 0)
