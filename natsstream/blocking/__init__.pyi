@@ -10,7 +10,6 @@ import os as os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Literal, Self
 
 import pandas as pd
@@ -255,12 +254,7 @@ class CachedKeyValue(Generic[T]):
     def __enter__(self) -> Self:
         """Fill the mirror; returns when it has all that the bucket holds."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Stop following the bucket and free everything; closing twice is fine."""
 
@@ -1320,12 +1314,7 @@ class Latest:
     def report(self) -> OrderedReport:
         """Counts so far: messages, gaps, and why consumers were recreated."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
 
@@ -1373,12 +1362,7 @@ class Lock(Generic[T]):
     def __enter__(self) -> Self:
         """Wait for the lock and hold it."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Release the lock."""
 
     def release(self) -> None:
@@ -1442,12 +1426,7 @@ class ObjectReader:
     def __enter__(self) -> Self:
         """Find the object."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """End the read; closing twice is fine."""
 
@@ -1625,12 +1604,7 @@ class ObjectWatch:
     def __enter__(self) -> Self:
         """Find the start and create the first consumer."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
 
@@ -1680,12 +1654,7 @@ class OrderedConsumer:
     def __enter__(self) -> Self:
         """Find the start and make the first consumer."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Delete the consumer and free everything; loops that wait end. Closing twice is fine."""
 
@@ -1723,12 +1692,7 @@ class Processing:
     """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
 
     def __enter__(self) -> DeliveredMessage: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool: ...
+    def __exit__(self, _kind: object, error: BaseException | None, *_: object) -> bool: ...
 
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`."""
@@ -2117,12 +2081,7 @@ class Watch(Generic[T]):
     def __enter__(self) -> Self:
         """Find the start and make the first consumer."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
     def close(self) -> None:
         """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
 

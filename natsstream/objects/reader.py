@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from natsstream.arguments import check_int
@@ -94,12 +93,7 @@ class ObjectReader:
         await self._chunks.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

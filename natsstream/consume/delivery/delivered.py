@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
-from types import TracebackType
 from typing import TypeAlias
 
 from natsstream._wire.acks import ack_deliveries
@@ -314,12 +313,7 @@ class Processing:
             self._ack_sender.keep_alive(self._message)
         return self._message
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool:
+    async def __aexit__(self, _kind: object, error: BaseException | None, *_: object) -> bool:
         message = self._message
         self._ack_sender.let_go(message)
         backoff = self._backoff or backoff_from_ns(self._ack_sender.source.backoff_ns)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Iterator
-from types import TracebackType
 from typing import Generic, Self, TypeGuard
 
 from natsstream.arguments import check_int, check_seconds
@@ -83,12 +82,7 @@ class CachedKeyValue(Generic[T]):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from types import TracebackType
 from typing import Self
 
 from natsstream.errors import ConnectionLostError, NatsStreamError
@@ -43,12 +42,7 @@ class KeyFollower:
         self._task = asyncio.create_task(self._follow())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         try:
             if self._task is not None:
                 self._task.cancel()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Generic, Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
@@ -104,12 +103,7 @@ class Lock(Generic[T]):
         self._cancels_before = 0 if self._owner is None else self._owner.cancelling()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Release the lock.
 
         Raises:
