@@ -7,8 +7,9 @@ whose ack was lost may be stored or not, and is not sent again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import Literal
 
 from natsstream.api.message import Message
 from natsstream.api.names import covers
@@ -23,20 +24,11 @@ from natsstream.errors import (
 from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
-from natsstream.kv.entry import Entry, any_entry_of, entry_of, operation_of
+from natsstream.kv.entry import Entry, entry_of, operation_of
 from natsstream.kv.formats import RAW, ValueFormat
 from natsstream.kv.listing import KeysOnce
 from natsstream.kv.status import BucketStatus
-from natsstream.kv.storing import (
-    DELETE_HEADERS,
-    PURGE_HEADERS,
-    Record,
-    check_ttl,
-    key_exists,
-    store,
-)
-from natsstream.kv.watch import Watch, WatchOptions
-from natsstream.publish.outgoing import Rollup
+from natsstream.kv.storing import Record, check_ttl, key_exists, store
 from natsstream.publish.schedule import Ttl
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
@@ -185,36 +177,27 @@ class Bucket:
                 f"bucket {self.name} is a mirror: the guard is in the origin",
                 hint="call put_guarded of its origin",
             )
-        record = Record(
-            key=key,
-            subject=self.subjects.write_subject(key),
-            payload=self.subjects.stored_value(value),
-            revision=revision,
-            guard=guard,
-            guard_subject=self.subjects.read_subject(guard),
-        )
-        return await store(self._js, self.stream, record)
+        return await self._store(key, value, revision=revision, guard=guard)
 
     async def delete(self, key: str, *, revision: int | None = None) -> int:
         """Write a delete marker and return its revision."""
-        return await self._mark(key, DELETE_HEADERS, revision)
+        return await self._mark(key, "DEL", revision)
 
     async def purge(self, key: str, *, revision: int | None = None, ttl: Ttl | None = None) -> int:
         """Write a purge marker, remove the key's history, and return the marker's revision."""
         check_ttl(self.config, self.name, ttl, is_over_a_value=False)
-        return await self._mark(key, PURGE_HEADERS, revision, ttl=ttl, rollup="subject")
+        return await self._mark(key, "PURGE", revision, ttl)
 
     async def purge_message(self, message: Message, ttl: Ttl | None) -> bool:
         """Write a purge marker over a message; False if it is not its key's newest any more."""
         # The key as it is stored: another codec may have written it.
         key = message.subject[len(self.subjects.read_prefix) :]
         record = Record(
-            key=key,
-            subject=self.subjects.write_prefix + key,
-            headers=PURGE_HEADERS,
+            key,
+            self.subjects.write_prefix + key,
             revision=message.sequence,
+            marker="PURGE",
             ttl=ttl,
-            rollup="subject",
         )
         try:
             await store(self._js, self.stream, record)
@@ -237,72 +220,55 @@ class Bucket:
             raise ConfigError(
                 f"revision {revision} of key {key!r} is a deletion", hint="kv.delete(key)"
             )
-        record = Record(
-            key=key,
-            subject=self.subjects.write_subject(key),
-            payload=old.data,
-            revision=last.sequence,
-        )
+        subject = self.subjects.write_subject(key)
+        record = Record(key, subject, old.data, revision=last.sequence)
         return await store(self._js, self.stream, record)
 
     async def _store(
-        self, key: str, value: bytes, *, revision: int | None = None, ttl: Ttl | None = None
+        self,
+        key: str,
+        value: bytes,
+        *,
+        revision: int | None = None,
+        ttl: Ttl | None = None,
+        guard: str | None = None,
     ) -> int:
         record = Record(
-            key=key,
-            subject=self.subjects.write_subject(key),
-            payload=self.subjects.stored_value(value),
+            key,
+            self.subjects.write_subject(key),
+            self.subjects.stored_value(value),
             revision=revision,
             ttl=ttl,
+            guard=guard,
+            guard_subject=None if guard is None else self.subjects.read_subject(guard),
         )
         return await store(self._js, self.stream, record)
 
     async def _mark(
         self,
         key: str,
-        headers: Mapping[str, str],
+        marker: Literal["DEL", "PURGE"],
         revision: int | None,
-        *,
         ttl: Ttl | None = None,
-        rollup: Rollup | None = None,
     ) -> int:
         if revision is not None:
             check_int(revision, "revision", minimum=1, maximum=_REVISION_MAX)
-        record = Record(
-            key=key,
-            subject=self.subjects.write_subject(key),
-            headers=headers,
-            revision=revision,
-            ttl=ttl,
-            rollup=rollup,
-        )
+        subject = self.subjects.write_subject(key)
+        record = Record(key, subject, revision=revision, marker=marker, ttl=ttl)
         return await store(self._js, self.stream, record)
 
-    # Watches and listings.
-
-    def watch(
-        self, filters: Sequence[str], form: ValueFormat[T], options: WatchOptions
-    ) -> Watch[T]:
-        """Describe a watch of keys; no filters are all keys."""
-        latest = self.stream.latest(
-            filters=self._subjects_of(filters),
-            include_history=options.include_history,
-            updates_only=options.updates_only,
-            headers_only=options.meta_only,
-            first_seq=None if options.resume_after is None else options.resume_after + 1,
-            created_ns=options.created_ns,
-        )
-        return Watch(latest, self.subjects, form, options)
+    # Listings.
 
     async def entries(
         self, filters: Sequence[str], form: ValueFormat[T], *, raises: bool
     ) -> AsyncGenerator[Entry[T]]:
         """Yield the newest entry of each key that has a value; see `KeyValue.entries`."""
-        make = entry_of if raises else any_entry_of
         async with aclosing(self._newest(filters)) as batches:
             async for batch in batches:
                 for message in batch:
-                    yield make(self.subjects, message, form, delta=message.pending)
+                    yield entry_of(
+                        self.subjects, message, form, delta=message.pending, raises=raises
+                    )
 
     async def keys(self, filters: Sequence[str], *, raises: bool) -> AsyncGenerator[str]:
         """Yield the keys that have a value; see `KeyValue.keys`."""
@@ -320,9 +286,14 @@ class Bucket:
     def is_among(self, key: str, filters: Sequence[str]) -> bool:
         """Return True if one of the filters matches a key; no filters match all keys."""
         subject = self.subjects.read_subject(key)
-        return not filters or any(
-            covers(self.subjects.read_filter(each), subject) for each in filters
-        )
+        return any(covers(each, subject) for each in self.read_filters(filters))
+
+    def read_filters(self, filters: Sequence[str]) -> list[str]:
+        """Return the subjects of filters; those of all keys for none."""
+        if not filters:
+            # Not through the codec, which may take no wildcards.
+            return [f"{self.subjects.read_prefix}>"]
+        return [self.subjects.read_filter(each) for each in filters]
 
     async def _newest(
         self, filters: Sequence[str], *, headers_only: bool = False
@@ -332,7 +303,7 @@ class Bucket:
         The newest value is that of the beginning, or one written meanwhile.
         """
         latest = self.stream.latest(
-            filters=self._subjects_of(filters), headers_only=headers_only, consistent=True
+            filters=self.read_filters(filters), headers_only=headers_only, consistent=True
         )
         with BUCKET.translate_errors(self.name):
             async with latest, aclosing(latest.batches(until_caught_up=True)) as batches:
@@ -343,9 +314,3 @@ class Bucket:
                         names = [each.subject for each in values]
                         chosen = once.choose(names, first=values[0].sequence)
                         yield [values[index] for index in chosen]
-
-    def _subjects_of(self, filters: Sequence[str]) -> list[str]:
-        if not filters:
-            # Not through the codec, which may take no wildcards.
-            return [f"{self.subjects.read_prefix}>"]
-        return [self.subjects.read_filter(each) for each in filters]

@@ -124,6 +124,7 @@ def entry_of(
     *,
     delta: int = 0,
     has_value: bool = True,
+    raises: bool = True,
 ) -> Entry[T]:
     """Return the entry of a stored message.
 
@@ -133,48 +134,30 @@ def entry_of(
         form: The format of the bucket's values.
         delta: How many revisions still come behind it.
         has_value: False if only its headers were read.
+        raises: False returns an entry that cannot be decoded with its `error`.
 
     Raises:
         CodecError: The key or the value cannot be decoded.
     """
     operation = operation_of(message)
     sequence = message.sequence
-    key = subjects.key_of(message.subject)
     data = message.data
-    if has_value and operation == "PUT":
-        data = subjects.value_of(data, key, sequence)
+    reason = None
+    try:
+        key = subjects.key_of(message.subject)
+        if has_value and operation == "PUT":
+            data = subjects.value_of(data, key, sequence)
+    except CodecError as error:
+        if raises:
+            raise
+        key, reason = error.key, error.with_traceback(None)
     entry: Entry[bytes] = Entry(
         subjects.bucket, key, data, sequence, message.time_ns, operation, delta, message.ttl
     )
-    if form is RAW:
-        return cast("Entry[T]", entry)
-    return readable(decoded(entry, form, has_value=has_value))
-
-
-def any_entry_of(
-    subjects: BucketSubjects,
-    message: Message,
-    form: ValueFormat[T],
-    *,
-    delta: int = 0,
-    has_value: bool = True,
-) -> Entry[T]:
-    """Return the entry of a stored message, as `entry_of`; with its `error` if it has one."""
-    try:
-        entry = entry_of(subjects, message, RAW, delta=delta, has_value=has_value)
-    except CodecError as error:
-        return _DecodedEntry(
-            subjects.bucket,
-            error.key,
-            message.data,
-            message.sequence,
-            message.time_ns,
-            operation_of(message),
-            delta,
-            message.ttl,
-            reason=error.with_traceback(None),
-        )
-    return decoded(entry, form, has_value=has_value)
+    if reason is not None:
+        return _with_value(entry, _NO_VALUE, reason)
+    found = decoded(entry, form, has_value=has_value)
+    return readable(found) if raises else found
 
 
 def decoded(entry: Entry[bytes], form: ValueFormat[T], *, has_value: bool = True) -> Entry[T]:
@@ -196,6 +179,21 @@ def decoded(entry: Entry[bytes], form: ValueFormat[T], *, has_value: bool = True
             )
         except CodecError as error:
             reason = error.with_traceback(None)
+    return _with_value(entry, value, reason)
+
+
+def readable(entry: Entry[T]) -> Entry[T]:
+    """Return an entry.
+
+    Raises:
+        CodecError: Its key or its value cannot be decoded.
+    """
+    if entry.error is not None:
+        raise entry.error.with_traceback(None)  # Else it would grow with each look.
+    return entry
+
+
+def _with_value(entry: Entry[bytes], value: T | object, reason: CodecError | None) -> Entry[T]:
     return _DecodedEntry(
         entry.bucket,
         entry.key,
@@ -208,14 +206,3 @@ def decoded(entry: Entry[bytes], form: ValueFormat[T], *, has_value: bool = True
         value,
         reason,
     )
-
-
-def readable(entry: Entry[T]) -> Entry[T]:
-    """Return an entry.
-
-    Raises:
-        CodecError: Its key or its value cannot be decoded.
-    """
-    if entry.error is not None:
-        raise entry.error.with_traceback(None)  # Else it would grow with each look.
-    return entry

@@ -30,9 +30,9 @@ from natsstream.kv.entry import Entry, decoded, readable
 from natsstream.kv.formats import U, ValueFormat, make_format
 from natsstream.kv.locks.elections import Election
 from natsstream.kv.locks.leases import TTL_S, check_holder, make_terms
-from natsstream.kv.locks.locks import Lock, LockOptions
+from natsstream.kv.locks.locks import Lock
 from natsstream.kv.status import BucketStatus
-from natsstream.kv.watch import Watch, WatchOptions, check_on_unreadable
+from natsstream.kv.watch import Watch, check_on_unreadable
 from natsstream.publish.schedule import Ttl
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.comparing import view_change
@@ -158,8 +158,8 @@ class KeyValue(Generic[T]):
 
         Cost: as for `keys`, with the values.
         """
-        check_on_unreadable(on_unreadable)
-        return self._bucket.entries(filters, self._form, raises=on_unreadable == "raise")
+        raises = check_on_unreadable(on_unreadable) == "raise"
+        return self._bucket.entries(filters, self._form, raises=raises)
 
     async def history(
         self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
@@ -222,7 +222,10 @@ class KeyValue(Generic[T]):
         that have arrived.
         Source: ADR-8 watch; nats.go jetstream/kv.go WatchFiltered.
         """
-        options = WatchOptions(
+        return Watch(
+            self._bucket,
+            self._form,
+            filters,
             include_history=include_history,
             ignore_deletes=ignore_deletes,
             meta_only=meta_only,
@@ -231,7 +234,6 @@ class KeyValue(Generic[T]):
             created_ns=created_ns,
             on_unreadable=on_unreadable,
         )
-        return self._bucket.watch(filters, self._form, options)
 
     # Writes.
 
@@ -561,9 +563,16 @@ class KeyValue(Generic[T]):
         check_choice(on_loss, "on_loss", ("cancel", "tell"))
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
-        options = LockOptions(make_terms(ttl, margin), timeout, _holder(holder, "holder"), on_loss)
         self._bucket.subjects.read_subject(name)
-        return Lock(self._bucket, self._form, name, options)
+        return Lock(
+            self._bucket,
+            self._form,
+            name,
+            holder=_holder(holder, "holder"),
+            terms=make_terms(ttl, margin),
+            timeout_s=timeout,
+            on_loss=on_loss,
+        )
 
     def election(
         self,

@@ -7,8 +7,8 @@ what has expired stays gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
@@ -28,17 +28,14 @@ from natsstream.errors import (
 )
 from natsstream.kv.conventions import BUCKET
 from natsstream.kv.entry import OPERATION_HEADER
-from natsstream.publish.outgoing import Expect, Rollup
+from natsstream.publish.outgoing import Expect
 from natsstream.publish.schedule import Ttl, ttl_text
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import NS_PER_SECOND, duration_ns
 
-PURGE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "PURGE"}
-DELETE_HEADERS: Mapping[str, str] = {OPERATION_HEADER: "DEL"}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One record of a key.
 
@@ -46,23 +43,22 @@ class Record:
         key: The key, for errors.
         subject: The subject to publish to.
         payload: The bytes as they are stored.
-        headers: The headers of a marker; None for a value.
         revision: The expected newest revision of the key, or of its guard; None expects nothing.
-        guard: Another key whose newest revision is expected instead; empty for none.
-        guard_subject: The subject of the guard.
         ttl: Seconds after which the server removes it.
-        rollup: "subject" removes the key's history.
+        marker: "DEL" or "PURGE", which also removes the key's history; None for a value.
+        guard: Another key whose newest revision is expected instead.
+        guard_subject: The subject of the guard.
     """
 
     key: str
     subject: str
     payload: bytes = b""
-    headers: Mapping[str, str] | None = None
+    _: KW_ONLY
     revision: int | None = None
-    guard: str = ""
-    guard_subject: str = ""
     ttl: Ttl | None = None
-    rollup: Rollup | None = None
+    marker: Literal["DEL", "PURGE"] | None = None
+    guard: str | None = None
+    guard_subject: str | None = None
 
 
 def check_ttl(config: StreamConfig, bucket: str, ttl: Ttl | None, *, is_over_a_value: bool) -> None:
@@ -112,16 +108,15 @@ async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:
     """
     bucket, expect = BUCKET.name_of(stream.name), None
     if record.revision is not None:
-        subject = record.guard_subject or None
-        expect = Expect(last_subject_seq=record.revision, subject=subject)
+        expect = Expect(last_subject_seq=record.revision, subject=record.guard_subject)
     try:
         ack = await js.publish(
             record.subject,
             record.payload,
-            headers=record.headers,
+            headers=None if record.marker is None else {OPERATION_HEADER: record.marker},
             expect=expect,
             ttl=record.ttl,
-            rollup=record.rollup,
+            rollup="subject" if record.marker == "PURGE" else None,
         )
     except WrongLastSequenceError as error:
         raise _wrong_revision(bucket, record, error) from error
@@ -172,7 +167,7 @@ def _wrong_revision(
     is_now = "" if error.last_seq is None else f", it is {error.last_seq}"
     problem = f"the newest revision of key {record.key!r} is not {record.revision}{is_now}"
     hint = "another write came between: get(key, consistent=True), decide again, update"
-    if record.guard:
+    if record.guard is not None:
         problem = (
             f"key {record.key!r} was not written: the newest revision of its guard "
             f"{record.guard!r} is not {record.revision}{is_now}"

@@ -6,54 +6,21 @@ ends a watch is raised.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Generic, Literal, Self
 
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import CodecError, ConfigError, UsageError
-from natsstream.kv.bucket_subjects import BucketSubjects
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
-from natsstream.kv.entry import Entry, any_entry_of, entry_of
+from natsstream.kv.entry import Entry, entry_of
 from natsstream.kv.formats import ValueFormat
 from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
-from natsstream.read.start_position import SEQUENCE_MAX, TIME_NS_MAX
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
-    """Options of a watch; see `KeyValue.watch`."""
-
-    include_history: bool = False
-    ignore_deletes: bool = False
-    meta_only: bool = False
-    updates_only: bool = False
-    resume_after: int | None = None
-    created_ns: int | None = None
-    on_unreadable: Literal["raise", "hand_out"] = "raise"
-
-    def __post_init__(self) -> None:
-        check_bool(self.ignore_deletes, "ignore_deletes")
-        check_bool(self.meta_only, "meta_only")
-        check_on_unreadable(self.on_unreadable)
-        if self.resume_after is not None:
-            check_int(self.resume_after, "resume_after", minimum=0, maximum=SEQUENCE_MAX - 1)
-        if self.created_ns is not None:
-            check_int(self.created_ns, "created_ns", minimum=1, maximum=TIME_NS_MAX)
-        starts = {
-            "include_history": self.include_history,
-            "updates_only": self.updates_only,
-            "resume_after": self.resume_after is not None,
-        }
-        given = [name for name, is_given in starts.items() if is_given]
-        if len(given) > 1:
-            raise ConfigError(
-                f"{' and '.join(given)} are two starts",
-                hint="give one of them, or none for the newest entry of each key",
-            )
+from natsstream.read.start_position import SEQUENCE_MAX
 
 
 class Watch(Generic[T]):
@@ -68,18 +35,42 @@ class Watch(Generic[T]):
 
     def __init__(
         self,
-        latest: Latest,
-        subjects: BucketSubjects,
+        bucket: Bucket,
         form: ValueFormat[T],
-        options: WatchOptions,
+        filters: Sequence[str],
+        *,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        updates_only: bool = False,
+        resume_after: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
     ) -> None:
-        self._latest = latest
-        self._subjects = subjects
+        first_seq = None
+        if resume_after is not None:
+            maximum = SEQUENCE_MAX - 1
+            first_seq = check_int(resume_after, "resume_after", minimum=0, maximum=maximum) + 1
+            if include_history or updates_only:
+                raise ConfigError(
+                    f"{'include_history' if include_history else 'updates_only'} and resume_after "
+                    "are two starts",
+                    hint="give one of them, or none for the newest entry of each key",
+                )
+        self._subjects = bucket.subjects
         self._form = form
-        self._ignores_deletes = options.ignore_deletes
-        self._has_value = not options.meta_only
-        self._make = entry_of if options.on_unreadable == "raise" else any_entry_of
+        self._ignores_deletes = check_bool(ignore_deletes, "ignore_deletes")
+        self._has_value = not check_bool(meta_only, "meta_only")
+        self._raises = check_on_unreadable(on_unreadable) == "raise"
         self._is_entered = False
+        self._latest = bucket.stream.latest(
+            filters=bucket.read_filters(filters),
+            include_history=include_history,
+            updates_only=updates_only,
+            headers_only=meta_only,
+            first_seq=first_seq,
+            created_ns=created_ns,
+        )
 
     async def __aenter__(self) -> Self:
         """Find the start and make the first consumer.
@@ -95,7 +86,11 @@ class Watch(Generic[T]):
             raise UsageError("a watch opens once", hint="call kv.watch() again")
         self._is_entered = True
         with BUCKET.translate_errors(self._subjects.bucket):
-            await self._latest.__aenter__()
+            try:
+                await self._latest.__aenter__()
+            except BaseException:
+                await self.close()
+                raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -192,18 +187,12 @@ class Watch(Generic[T]):
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        messages = self._open().initial()
-        try:
-            while True:
-                with BUCKET.translate_errors(self._subjects.bucket):
-                    message = await anext(messages, None)
-                if message is None:
-                    return
-                entry = self._entry(message)
-                if entry is not None:
-                    yield entry
-        finally:
-            await messages.aclose()
+        with BUCKET.translate_errors(self._subjects.bucket):
+            async with aclosing(self._open().initial()) as messages:
+                async for message in messages:
+                    entry = self._entry(message)
+                    if entry is not None:
+                        yield entry
 
     async def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Entry[T]]]:
         """Yield lists of entries as they arrive together; no list is empty.
@@ -216,31 +205,21 @@ class Watch(Generic[T]):
 
         Cost: a list holds about a megabyte.
         """
-        batches = self._open().batches(until_caught_up=until_caught_up)
-        try:
-            while True:
-                with BUCKET.translate_errors(self._subjects.bucket):
-                    batch = await anext(batches, None)
-                if batch is None:
-                    return
-                entries = self._entries(batch)
-                if entries:
-                    yield entries
-        finally:
-            await batches.aclose()
+        with BUCKET.translate_errors(self._subjects.bucket):
+            found = self._open().batches(until_caught_up=until_caught_up)
+            async with aclosing(found) as batches:
+                async for batch in batches:
+                    entries = self._entries(batch)
+                    if entries:
+                        yield entries
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield events of the watch: `Recreated` and `HeartbeatsMissed`; ends on close.
+    def events(self) -> AsyncGenerator[ReadEvent]:
+        """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.
 
         Events happen while a task reads entries. The newest 256 are kept, and
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        events = self._latest.events()
-        try:
-            async for event in events:
-                yield event
-        finally:
-            await events.aclose()
+        return self._latest.events()
 
     def _entries(self, batch: list[Message]) -> list[Entry[T]]:
         """Return the entries of messages, up to one that raises."""
@@ -267,8 +246,13 @@ class Watch(Generic[T]):
         return self._latest
 
     def _entry(self, message: Message) -> Entry[T] | None:
-        entry = self._make(
-            self._subjects, message, self._form, delta=message.pending, has_value=self._has_value
+        entry = entry_of(
+            self._subjects,
+            message,
+            self._form,
+            delta=message.pending,
+            has_value=self._has_value,
+            raises=self._raises,
         )
         return None if self._ignores_deletes and entry.is_deleted else entry
 
@@ -276,6 +260,6 @@ class Watch(Generic[T]):
         return f"<Watch {self._subjects.bucket}>"
 
 
-def check_on_unreadable(value: object) -> None:
-    """Refuse a value of `on_unreadable` that is none."""
-    check_choice(value, "on_unreadable", ("raise", "hand_out"))
+def check_on_unreadable(value: object) -> str:
+    """Return a value of `on_unreadable`, or raise ConfigError."""
+    return check_choice(value, "on_unreadable", ("raise", "hand_out"))

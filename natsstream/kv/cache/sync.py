@@ -19,7 +19,7 @@ from natsstream.kv.cache.freshness import Freshness, LookAtServer
 from natsstream.kv.entry import Entry
 from natsstream.kv.formats import RAW
 from natsstream.kv.locks.leases import now_ns
-from natsstream.kv.watch import Watch, WatchOptions
+from natsstream.kv.watch import Watch
 from natsstream.read.read_events import Recreated
 from natsstream.units import NS_PER_SECOND
 
@@ -107,7 +107,7 @@ class CacheSync:
         self._filters = filters
         self._look_every_s = options.look_every_s
         # One value that cannot be decoded is no reason to lose all others.
-        self._watch: Watch = bucket.watch(filters, RAW, WatchOptions(on_unreadable="hand_out"))
+        self._watch: Watch = Watch(bucket, RAW, filters, on_unreadable="hand_out")
         self._tasks: list[asyncio.Task[None]] = []
         self._must_look = asyncio.Event()
         self._last_look = LookAtServer(0, now_ns())

@@ -11,10 +11,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from natsstream.errors import LockHeldError, NatsStreamError
-from natsstream.kv.locks.key_follower import KeyFollower
-from natsstream.kv.locks.leases import Claim, Lease, look_after_s
-from natsstream.kv.locks.lock_key import LockKey, is_passing
+from natsstream.errors import LockHeldError, NatsStreamError, NoRespondersError
+from natsstream.kv.formats import RAW
+from natsstream.kv.locks.leases import EXPIRY_GRACE_S, Claim, Lease
+from natsstream.kv.locks.lock_key import LockKey
+from natsstream.kv.watch import Watch
 
 _RETRY_S = 0.1
 _ATTEMPT_MAX_S = 5.0
@@ -49,7 +50,7 @@ class Acquisition:
         """
         try:
             async with asyncio.timeout(timeout_s or None) as limit:
-                await self._try()
+                await self._try(0)
                 while not self._is_got and timeout_s != 0:
                     await self._follow(limit)
         except TimeoutError:
@@ -59,35 +60,42 @@ class Acquisition:
 
     async def _follow(self, limit: asyncio.Timeout) -> None:
         """Try whenever the key becomes free, until the lock is got or the watch breaks."""
+        marker = 0
         try:
-            async with KeyFollower(self._key.bucket, self._key.name) as news:
+            # It is open before the first try, so that no marker is missed.
+            async with Watch(self._key.bucket, RAW, (self._key.name,)) as watch:
                 while True:
-                    # Later entries are news, so that none is missed.
-                    count, latest = news.count, news.latest
-                    await self._try(latest.revision if latest and latest.is_deleted else 0)
+                    await self._try(marker)
                     if self._is_got:
                         limit.reschedule(None)  # Only the clean-up is left.
                         return
                     if self._trouble is None:
-                        await self._until_free(news, count)
+                        marker = await self._next_marker(watch)
                     else:
                         await asyncio.sleep(_RETRY_S)
         except NatsStreamError as error:
             self._note(error)
             await asyncio.sleep(_RETRY_S)
 
-    async def _until_free(self, news: KeyFollower, count: int) -> None:
+    async def _next_marker(self, watch: Watch) -> int:
+        """Wait for the marker that frees the key and return its revision, or 0 if it is late."""
         # The server's notice of an expiry may be missed while it is away: then try anyway.
         own_ttl_s = self._key.terms.ttl_s
-        patience_s = look_after_s(own_ttl_s)
-        while await news.more_than(count, within_s=patience_s):
-            count, entry = news.count, news.latest
-            if entry is None or entry.is_deleted:
-                return
+        patience_s = own_ttl_s + EXPIRY_GRACE_S
+        while True:
+            try:
+                async with asyncio.timeout(patience_s):
+                    entry = await anext(watch)
+            except TimeoutError:
+                return 0
+            while (later := watch.take_ready()) is not None:
+                entry = later
+            if entry.is_deleted:
+                return entry.revision
             self._claim = Claim.from_bytes(entry.value)
-            patience_s = look_after_s(self._claim.ttl_s or own_ttl_s)
+            patience_s = (self._claim.ttl_s or own_ttl_s) + EXPIRY_GRACE_S
 
-    async def _try(self, marker: int = 0) -> None:
+    async def _try(self, marker: int) -> None:
         """Claim the key once, and note what passing trouble was in the way."""
         limit_s = min(_ATTEMPT_MAX_S, self._key.terms.ttl_s)
         try:
@@ -101,7 +109,7 @@ class Acquisition:
             self._on_lease(lease)
 
     def _note(self, error: NatsStreamError) -> None:
-        if not is_passing(error):
+        if not error.retryable and not isinstance(error, NoRespondersError):
             raise error
         self._trouble = error
 

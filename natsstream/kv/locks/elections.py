@@ -7,20 +7,19 @@ growing token, and the work of a leader that lost its leadership is cancelled.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic
 
 from natsstream.arguments import check_callable, check_seconds
-from natsstream.errors import LockLostError, UsageError
+from natsstream.errors import ConnectionLostError, LockLostError, UsageError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry
-from natsstream.kv.formats import ValueFormat
-from natsstream.kv.locks.key_follower import KeyFollower
+from natsstream.kv.formats import RAW, ValueFormat
 from natsstream.kv.locks.leases import Claim, Terms
-from natsstream.kv.locks.locks import Lock, LockOptions
+from natsstream.kv.locks.locks import Lock
+from natsstream.kv.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,15 @@ class Election(Generic[T]):
             )
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
-        options = LockOptions(self._terms, timeout, self.candidate, "cancel")
-        self._term = Lock(self._bucket, self._form, self.name, options)
+        self._term = Lock(
+            self._bucket,
+            self._form,
+            self.name,
+            holder=self.candidate,
+            terms=self._terms,
+            timeout_s=timeout,
+            on_loss="cancel",
+        )
         return self._term
 
     async def run(self, work: Callable[[Lock[T]], Awaitable[object]]) -> None:
@@ -145,11 +151,12 @@ class Election(Generic[T]):
         Cost: one consumer on the server.
         """
         told: str | None = None
-        async with (
-            KeyFollower(self._bucket, self.name) as news,
-            aclosing(news.entries()) as entries,
-        ):
-            async for entry in entries:
+        async with Watch(self._bucket, RAW, (self.name,)) as watch:
+            while True:
+                try:
+                    entry = await anext(watch)
+                except ConnectionLostError:
+                    continue  # Iterating again retries.
                 claim_id = "" if entry.is_deleted else _claim_id(entry)
                 if claim_id != told:
                     told = claim_id

@@ -12,7 +12,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 
-from natsstream.arguments import check_seconds, check_text, described
+from natsstream.arguments import check_seconds, check_utf8, described
 from natsstream.errors import ConfigError, ProtocolError
 from natsstream.fields import Fields
 from natsstream.kv.status import BucketStatus
@@ -25,8 +25,8 @@ _TRIES_IN_LEASE = 3
 _HOLDER_BYTES_MAX = 1_024
 # A dead holder's lock with a longer ttl would have to be removed by hand.
 _TTL_MAX_S = 86_400
-# Where the server's notice of an expired key is late: how long after the lease's end to look.
-_EXPIRY_GRACE_S = 1.0
+EXPIRY_GRACE_S = 1.0
+"""How long after a key's ttl a try is worth it, though no notice of its expiry came."""
 # A clock that counts the machine's sleep if there is one: asyncio's may stand still.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -145,11 +145,6 @@ def make_terms(ttl: object, margin: object = None) -> Terms:
     return Terms(int(ttl_s), margin_s)
 
 
-def look_after_s(ttl_s: int) -> float:
-    """Return after how many seconds without news of another's key it is worth a try."""
-    return ttl_s + _EXPIRY_GRACE_S
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The value of a lock's key: its holder.
@@ -219,13 +214,10 @@ def check_holder(holder: object, name: str = "holder") -> str:
     """Return a holder's name.
 
     Raises:
-        ConfigError: It is no text, or longer than 1,024 bytes.
+        ConfigError: It is no text that UTF-8 can encode, or longer than 1,024 bytes.
     """
-    text = check_text(holder, name)
-    try:
-        size_bytes = len(text.encode())
-    except UnicodeEncodeError:
-        raise ConfigError(f"{name} has surrogates, which UTF-8 cannot write") from None
+    text = check_utf8(holder, name)
+    size_bytes = len(text.encode())
     if size_bytes > _HOLDER_BYTES_MAX:
         raise ConfigError(f"{name} has {size_bytes} bytes", hint="give at most 1,024")
     return text

@@ -17,7 +17,6 @@ from natsstream.errors import (
     KeyExistsError,
     LockLostError,
     NatsStreamError,
-    NoRespondersError,
     RequestTimeoutError,
     WrongLastSequenceError,
     WrongRevisionError,
@@ -70,7 +69,7 @@ class LockKey:
             sent_ns = now_ns()
             try:
                 revision = await self._asked(self._update(marker), "claim", timeout_s)
-                return await self._begin(revision, sent_ns)
+                return await self._believed(None, revision, sent_ns)
             except WrongRevisionError as error:
                 is_newer = error.revision is not None and error.revision > marker
                 if is_newer and not self.is_unsure:
@@ -87,7 +86,7 @@ class LockKey:
             if found is None:
                 return None
             revision, sent_ns = found.revision, self._unsure_ns or sent_ns
-        return await self._begin(revision, sent_ns)
+        return await self._believed(None, revision, sent_ns)
 
     async def renew(self, lease: Lease, timeout_s: float) -> Lease:
         """Write the key again, so that it lives on, and return the lease that follows.
@@ -113,10 +112,8 @@ class LockKey:
             revision, sent_ns = found.revision, self._unsure_ns or sent_ns
         except BucketNotFoundError as error:
             raise self.lost(lease, "its bucket is gone") from error
-        self._unsure_ns = None
-        renewed = lease.renewed(revision, sent_ns=sent_ns, answered_ns=now_ns())
+        renewed = await self._believed(lease, revision, sent_ns)
         if renewed is None:
-            await self.endings.run(self._remove(revision))
             raise self.lost(lease, "the server's answer came too late")
         return renewed
 
@@ -184,10 +181,14 @@ class LockKey:
             self._unsure_ns = unsure_before_ns
             raise
 
-    async def _begin(self, revision: int, sent_ns: int) -> Lease | None:
-        self._unsure_ns = None
-        lease = begun(self.terms, revision, sent_ns=sent_ns, answered_ns=now_ns())
-        if lease is None:  # Too late to be believed: others wait no longer than they must.
+    async def _believed(self, held: Lease | None, revision: int, sent_ns: int) -> Lease | None:
+        """Return the lease of an answer; None, and remove the key, if the answer came too late."""
+        self._unsure_ns, answered_ns = None, now_ns()
+        if held is None:
+            lease = begun(self.terms, revision, sent_ns=sent_ns, answered_ns=answered_ns)
+        else:
+            lease = held.renewed(revision, sent_ns=sent_ns, answered_ns=answered_ns)
+        if lease is None:  # Others wait no longer than they must.
             await self.endings.run(self._remove(revision))
         return lease
 
@@ -235,11 +236,6 @@ def _take_error(task: asyncio.Task[int]) -> None:
     """Retrieve the error of a request, so that the loop does not log it."""
     if not task.cancelled():
         task.exception()
-
-
-def is_passing(error: NatsStreamError) -> bool:
-    """Return True if a retry of the request may succeed."""
-    return error.retryable or isinstance(error, NoRespondersError)
 
 
 def _whose(found: Entry | None) -> str:

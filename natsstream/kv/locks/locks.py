@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass
 from typing import Generic, Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
@@ -26,23 +25,6 @@ from natsstream.kv.status import BucketStatus
 _RETRY_S = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class LockOptions:
-    """Options of a lock.
-
-    Attributes:
-        terms: The ttl and the margin of the lease.
-        timeout_s: Seconds to wait for it; 0 is one try, None waits without limit.
-        holder: The holder's name.
-        on_loss: "cancel" the block, or "tell" by `lost()` and `check()` alone.
-    """
-
-    terms: Terms
-    timeout_s: float | None
-    holder: str
-    on_loss: Literal["cancel", "tell"]
-
-
 class Lock(Generic[T]):
     """A lock on a key that expires; made by `KeyValue.lock`, held in its `async with` block.
 
@@ -52,15 +34,23 @@ class Lock(Generic[T]):
     """
 
     def __init__(
-        self, bucket: Bucket, form: ValueFormat[T], name: str, options: LockOptions
+        self,
+        bucket: Bucket,
+        form: ValueFormat[T],
+        name: str,
+        *,
+        holder: str,
+        terms: Terms,
+        timeout_s: float | None,
+        on_loss: Literal["cancel", "tell"],
     ) -> None:
         self.name: str = name
-        self.holder: str = options.holder
-        self._options = options
+        self.holder: str = holder
         self._bucket = bucket
         self._form = form
-        terms = options.terms
-        claim = Claim(options.holder, uuid.uuid4().hex, terms.ttl_s)
+        self._timeout_s = timeout_s
+        self._cancels_on_loss = on_loss == "cancel"
+        claim = Claim(holder, uuid.uuid4().hex, terms.ttl_s)
         self._key = LockKey(bucket, name, claim, terms)
         self._keeper: LeaseRenewer | None = None
         self._is_entered = False
@@ -90,7 +80,7 @@ class Lock(Generic[T]):
         self._is_entered = True
         try:
             await self._check_bucket()
-            await Acquisition(self._key, self._hold).run(self._options.timeout_s)
+            await Acquisition(self._key, self._hold).run(self._timeout_s)
             self.check()
         except BaseException:
             self._is_refused = True
@@ -236,15 +226,15 @@ class Lock(Generic[T]):
 
     async def _check_bucket(self) -> None:
         try:
-            check_bucket(BucketStatus.from_stream(self._bucket.stream.cached), self._options.terms)
+            check_bucket(BucketStatus.from_stream(self._bucket.stream.cached), self._key.terms)
         except UsageError:  # It may have been changed since it was opened.
-            check_bucket(await self._bucket.status(), self._options.terms)
+            check_bucket(await self._bucket.status(), self._key.terms)
 
     def _hold(self, lease: Lease) -> None:
         self._keeper = LeaseRenewer(self._key, lease, self._on_loss)
 
     def _on_loss(self) -> None:
-        if self._options.on_loss == "cancel" and self._owner is not None:
+        if self._cancels_on_loss and self._owner is not None:
             self._has_cancelled = self._owner.cancel()
 
     def _is_asked_by_owner(self) -> bool:
