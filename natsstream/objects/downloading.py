@@ -18,14 +18,13 @@ from natsstream.errors import (
     ChunksDamagedError,
     ConfigError,
     IntegrityError,
-    ObjectChangedError,
     ObjectExpiredError,
 )
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.links import ResolvedObject, find_object
 from natsstream.objects.meta_store import MetaStore, object_not_found
 from natsstream.objects.part_file import PartFile
-from natsstream.objects.reader import READS_MAX, ObjectReader, chunked_value
+from natsstream.objects.reader import ObjectReader, chunked_value, until_unchanged
 from natsstream.streams.chunks.value import Progress
 
 _T = TypeVar("_T")
@@ -41,18 +40,15 @@ async def download_object(
     check_bool(resume, "resume")
     if progress is not None:
         check_callable(progress, "progress", takes="bytes done and bytes in all")
-    for attempt in range(READS_MAX):
+
+    async def read() -> ObjectInfo:
         resolved = await find_object(meta_store, name)
         if resolved is None:
             raise object_not_found(meta_store.subjects.bucket, name)
-        try:
-            await _Download(resolved, target, progress).run(resume=resume)
-        except ObjectChangedError:
-            if attempt == READS_MAX - 1:
-                raise
-        else:
-            return resolved.info
-    raise AssertionError("unreachable")
+        await _Download(resolved, target, progress).run(resume=resume)
+        return resolved.info
+
+    return await until_unchanged(read)
 
 
 def check_path(path: object) -> Path:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from natsstream.api.message import Message
 from natsstream.errors import (
@@ -44,11 +44,13 @@ RENAMED_FROM = "Natsstream-Renamed-From"
 """Header of a meta that was renamed: the old name, in base64 for URLs."""
 
 # Each attempt that fails means that another writer's has not.
-ATTEMPTS_MAX = 16
+_ATTEMPTS_MAX = 16
 # A replicated stream refuses a write while another one to its subject is in flight.
-PAUSE_S = 0.02
+_PAUSE_S = 0.02
 # During a walk a renamed object may be missed under both names.
 _WALKS_MAX = 3
+
+R = TypeVar("R")
 
 
 class StoredMeta(NamedTuple):
@@ -138,7 +140,7 @@ class MetaStore:
 
     async def _finish_rename(self, name: str, stored: StoredMeta) -> StoredMeta:
         """Return the meta as it is stored once no rename of it can continue."""
-        for attempt in range(ATTEMPTS_MAX):
+        for attempt in range(_ATTEMPTS_MAX):
             if not stored.renamed_to or stored.live is None:
                 return stored
             target = await self._read_stored(stored.renamed_to)
@@ -152,7 +154,7 @@ class MetaStore:
                 with suppress(WrongLastSequenceError):
                     await self.write(marker, revision=target.revision)
                     break
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(_PAUSE_S)
             stored = await self._read_stored(name)
         return stored._replace(renamed_to="")
 
@@ -248,18 +250,15 @@ class MetaStore:
 
         Cost: two round trips, three after a rename; as many again for each faster writer.
         """
-        for attempt in range(ATTEMPTS_MAX):
+
+        async def attempt() -> tuple[StoredMeta, ObjectInfo]:
             stored = await self.read(name, finish_rename=True)
             info = decide(stored)
             if stored.renamed_from:  # Only this meta still names the other one.
                 await self.read(stored.renamed_from, finish_rename=True)
-            try:
-                return stored, await self.write(info, revision=stored.revision)
-            except WrongLastSequenceError:
-                if attempt == ATTEMPTS_MAX - 1:
-                    raise
-                await asyncio.sleep(PAUSE_S * attempt)
-        raise AssertionError("unreachable")
+            return stored, await self.write(info, revision=stored.revision)
+
+        return await until_first(attempt)
 
     async def remove_chunks(self, replaced: StoredMeta) -> None:
         """Remove the chunks of a meta that was replaced.
@@ -302,6 +301,23 @@ class MetaStore:
             if revision == before:
                 break
         return used
+
+
+async def until_first(attempt: Callable[[], Awaitable[R]]) -> R:
+    """Return the result of an attempt to write, again if another writer was faster.
+
+    Args:
+        attempt: Reads what is stored, and writes.
+
+    Raises:
+        WrongLastSequenceError: Other writers were faster each time.
+    """
+    for failures in range(_ATTEMPTS_MAX - 1):
+        try:
+            return await attempt()
+        except WrongLastSequenceError:
+            await asyncio.sleep(_PAUSE_S * failures)
+    return await attempt()
 
 
 def parse_meta(message: Message, subjects: StoreSubjects, name: str) -> StoredMeta:

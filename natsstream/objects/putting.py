@@ -43,24 +43,8 @@ _CLEAN_UP_S = 5.0
 _READS_MAX = 4
 
 
-async def put_object(
-    meta_store: MetaStore,
-    info: ObjectInfo,
-    source: Source,
-    *,
-    chunk_size: int | None,
-    retry_for: float,
-    progress: Progress | None,
-) -> ObjectInfo:
-    """Store an object; see `ObjectStore.put`."""
-    retry_for = check_seconds(retry_for, "retry_for", may_be_zero=True)
-    put = _ObjectPut(meta_store, info, chunk_size, retry_for, progress)
-    with STORE.translate_errors(info.bucket):
-        return await put.run(source)
-
-
-class _ObjectPut:
-    """The put of one object.
+class ObjectPut:
+    """The put of one object, for `ObjectStore.put`.
 
     Args:
         meta_store: The metas of the store.
@@ -74,6 +58,7 @@ class _ObjectPut:
         self,
         meta_store: MetaStore,
         info: ObjectInfo,
+        *,
         chunk_size: int | None,
         retry_for: float,
         progress: Progress | None,
@@ -82,7 +67,7 @@ class _ObjectPut:
         self._endings = endings_of(meta_store.stream)
         self._chunk_size = chunk_size
         self._info = info
-        self._retry_for = retry_for
+        self._retry_for = check_seconds(retry_for, "retry_for", may_be_zero=True)
         self._progress = progress
         self._deadline = 0.0
         # The meta that the new one replaces.
@@ -91,7 +76,11 @@ class _ObjectPut:
         self._may_arrive = False
 
     async def run(self, source: Source) -> ObjectInfo:
-        """Store the chunks and the meta, then remove the old chunks."""
+        """Store the chunks and the meta, then remove the old chunks; see `ObjectStore.put`."""
+        with STORE.translate_errors(self._info.bucket):
+            return await self._run(source)
+
+    async def _run(self, source: Source) -> ObjectInfo:
         info = await self._put_chunks(source)
         try:
             stored = await self._put_meta(info)

@@ -6,9 +6,9 @@ replaced or deleted during the read, and never continues with another version.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Self
+from typing import Self, TypeVar
 
 from natsstream.arguments import check_int
 from natsstream.errors import (
@@ -29,8 +29,10 @@ from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.value import ChunkedValue
 from natsstream.units import NS_PER_SECOND, duration_ns
 
-READS_MAX = 5
-"""A writer that replaces an object this often during reads does nothing else."""
+# A writer that replaces an object this often during reads does nothing else.
+_READS_MAX = 5
+
+R = TypeVar("R")
 
 
 class ObjectReader:
@@ -165,16 +167,27 @@ class ObjectReader:
 
 async def read_object(meta_store: MetaStore, name: str) -> bytes | None:
     """Return all bytes of an object; see `ObjectStore.get`."""
-    for attempt in range(READS_MAX):
-        try:
-            async with ObjectReader(meta_store, name) as reader:
-                return await reader.read()
-        except ObjectNotFoundError:
-            return None
-        except ObjectChangedError:
-            if attempt == READS_MAX - 1:
-                raise
-    raise AssertionError("unreachable")
+
+    async def read() -> bytes:
+        async with ObjectReader(meta_store, name) as reader:
+            return await reader.read()
+
+    try:
+        return await until_unchanged(read)
+    except ObjectNotFoundError:
+        return None
+
+
+async def until_unchanged(read: Callable[[], Awaitable[R]]) -> R:
+    """Return the result of a read, again if the object was replaced during it.
+
+    Raises:
+        ObjectChangedError: The object was replaced each time.
+    """
+    for _ in range(_READS_MAX - 1):
+        with suppress(ObjectChangedError):
+            return await read()
+    return await read()
 
 
 def chunked_value(resolved: ResolvedObject) -> ChunkedValue:

@@ -18,7 +18,7 @@ from natsstream.objects.kind import STORE
 from natsstream.objects.links import link_object, link_store
 from natsstream.objects.meta_store import MetaStore
 from natsstream.objects.names import check_object_name
-from natsstream.objects.putting import RETRY_FOR_S, put_object
+from natsstream.objects.putting import RETRY_FOR_S, ObjectPut
 from natsstream.objects.reader import ObjectReader, read_object
 from natsstream.objects.status import ObjectStoreStatus
 from natsstream.objects.updating import delete_object, update_object
@@ -104,14 +104,14 @@ class ObjectStore:
         Source: ADR-20; nats.go jetstream/object.go Put.
         """
         info = ObjectInfo(name=self._checked(name), bucket=self.name, nuid="")
-        return await put_object(
+        put = ObjectPut(
             self._meta_store,
             Description(description, headers, metadata).apply(info),
-            source,
             chunk_size=chunk_size,
             retry_for=retry_for,
             progress=progress,
         )
+        return await put.run(source)
 
     async def put_file(
         self,

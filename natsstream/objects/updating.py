@@ -7,9 +7,9 @@ Source: ADR-20; nats.go jetstream/object.go UpdateMeta, Delete.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from natsstream.errors import (
     ObjectExistsError,
@@ -20,12 +20,11 @@ from natsstream.errors import (
 from natsstream.objects.describing import Description
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.meta_store import (
-    ATTEMPTS_MAX,
-    PAUSE_S,
     MetaStore,
     StoredMeta,
     new_marker,
     object_not_found,
+    until_first,
 )
 
 
@@ -34,7 +33,7 @@ async def update_object(
 ) -> ObjectInfo:
     """Change the texts of an object, and its name if that is another one."""
     if new_name != name:
-        return await _rename(meta_store, name, new_name, description)
+        return await until_first(partial(_rename, meta_store, name, new_name, description))
 
     def decide(stored: StoredMeta) -> ObjectInfo:
         return description.apply(_live(meta_store, name, stored))
@@ -64,28 +63,13 @@ async def delete_object(meta_store: MetaStore, name: str) -> None:
 async def _rename(
     meta_store: MetaStore, old: str, new: str, description: Description
 ) -> ObjectInfo:
-    """Rename an object, again if another writer was faster."""
-    for attempt in range(ATTEMPTS_MAX):
-        stored = await meta_store.read(old, finish_rename=True)
-        renamed = replace(description.apply(_live(meta_store, old, stored)), name=new)
-        try:
-            return await _rename_once(meta_store, old, stored, renamed)
-        except WrongLastSequenceError:
-            if attempt == ATTEMPTS_MAX - 1:
-                raise
-            await asyncio.sleep(PAUSE_S * attempt)
-    raise AssertionError("unreachable")
-
-
-async def _rename_once(
-    meta_store: MetaStore, old: str, stored: StoredMeta, renamed: ObjectInfo
-) -> ObjectInfo:
     """Write the three messages of a rename.
 
     Raises:
         WrongLastSequenceError: Another writer has written one of the metas.
     """
-    info, new, bucket = _live(meta_store, old, stored), renamed.name, meta_store.subjects.bucket
+    stored = await meta_store.read(old, finish_rename=True)
+    info, bucket = _live(meta_store, old, stored), meta_store.subjects.bucket
     target = await meta_store.read(new, finish_rename=True)
     if target.error is not None or target.live is not None:
         raise ObjectExistsError(
@@ -95,7 +79,9 @@ async def _rename_once(
         await meta_store.read(stored.renamed_from, finish_rename=True)
     marked = await meta_store.write(info, revision=stored.revision, renamed_to=new)
     try:
-        renamed = await meta_store.write(renamed, revision=target.revision, renamed_from=old)
+        renamed = await meta_store.write(
+            replace(description.apply(info), name=new), revision=target.revision, renamed_from=old
+        )
     except ServerError:
         # Another writer has taken the name, or the store is full: the object keeps its name.
         with suppress(ServerError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Literal, Self
 
 from natsstream.api.message import Message
@@ -18,7 +19,6 @@ from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta, parse_meta
 from natsstream.objects.store_subjects import StoreSubjects
-from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
 
 OnUnreadable = Literal["report", "raise"]
@@ -189,20 +189,20 @@ class ObjectWatch:
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        initial = _initial(self._latest, self._reader, self._bucket)
-        async with aclosing(initial):
-            async for _, info in initial:
-                yield info
+        with STORE.translate_errors(self._bucket):
+            async with aclosing(self._latest.initial()) as messages:
+                async for message in messages:
+                    _, info = self._reader.read(message)
+                    if info is not None:
+                        yield info
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield the watch's events, `Recreated` and `HeartbeatsMissed`; ends on close.
+    def events(self) -> AsyncGenerator[ReadEvent]:
+        """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.
 
         Events happen while a task reads infos. The newest 256 are kept;
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        async with aclosing(self._latest.events()) as events:
-            async for event in events:
-                yield event
+        return self._latest.events()
 
     def __repr__(self) -> str:
         return f"<ObjectWatch {self._bucket}>"
@@ -218,8 +218,12 @@ class ObjectListing:
         self, meta_store: MetaStore, *, include_deleted: bool, on_unreadable: OnUnreadable
     ) -> None:
         self._meta_store = meta_store
-        self._ignores_deletes = not check_bool(include_deleted, "include_deleted")
-        self._on_unreadable: OnUnreadable = on_unreadable
+        self._new_reader = partial(
+            _MetaReader,
+            meta_store.subjects,
+            ignore_deletes=not check_bool(include_deleted, "include_deleted"),
+            on_unreadable=on_unreadable,
+        )
         self._reader = self._new_reader()
 
     @property
@@ -241,40 +245,15 @@ class ObjectListing:
         reader = self._reader = self._new_reader()
         latest = self._meta_store.stream.latest(filters=[subjects.meta_filter], consistent=True)
         with STORE.translate_errors(subjects.bucket):
-            await latest.__aenter__()
-        try:
-            async with aclosing(_initial(latest, reader, subjects.bucket)) as initial:
-                async for stored, info in initial:
-                    # The old meta of a killed rename is no object.
-                    is_moved = (
-                        stored.renamed_to and not (await self._meta_store.read(info.name)).info
-                    )
-                    if not is_moved:
+            async with latest, aclosing(latest.initial()) as messages:
+                async for message in messages:
+                    stored, info = reader.read(message)
+                    if info is not None and not await self._is_moved(stored, info.name):
                         yield info
-        finally:
-            await latest.close()
 
-    def _new_reader(self) -> _MetaReader:
-        return _MetaReader(
-            self._meta_store.subjects,
-            ignore_deletes=self._ignores_deletes,
-            on_unreadable=self._on_unreadable,
-        )
+    async def _is_moved(self, stored: StoredMeta, name: str) -> bool:
+        """Return True for the old meta of a killed rename, which is no object."""
+        return bool(stored.renamed_to) and (await self._meta_store.read(name)).info is None
 
     def __repr__(self) -> str:
         return f"<ObjectListing {self._meta_store.subjects.bucket}>"
-
-
-async def _initial(
-    latest: Latest, reader: _MetaReader, bucket: str
-) -> AsyncGenerator[tuple[StoredMeta, ObjectInfo]]:
-    """Yield the metas, and their infos, that a read of the newest starts with."""
-    async with aclosing(latest.initial()) as messages:
-        while True:
-            with STORE.translate_errors(bucket):
-                message = await anext(messages, None)
-            if message is None:
-                return
-            stored, info = reader.read(message)
-            if info is not None:
-                yield stored, info

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Iterator
-from typing import Generic, Self, TypeGuard
+from typing import Generic, Self
 
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import CodecError, RequestTimeoutError, UsageError
@@ -102,7 +102,7 @@ class CachedKeyValue(Generic[T]):
 
         Cost: a look into a dictionary; in a typed bucket, decoding the value.
         """
-        entry = self._find(key) if _is_text(key) else None
+        entry = self._find(key)
         if entry is None and not self._bucket.is_among(key, self._filters):
             raise UsageError(
                 f"key {key!r} is not mirrored: the filters are {', '.join(self._filters)}",
@@ -144,7 +144,7 @@ class CachedKeyValue(Generic[T]):
         return tuple(each for each in errors if each is not None)
 
     def __contains__(self, key: object) -> bool:
-        return _is_text(key) and self._find(key) is not None
+        return self._find(key) is not None
 
     def __len__(self) -> int:
         return len(self._live())
@@ -319,9 +319,9 @@ class CachedKeyValue(Generic[T]):
             reader.wake.clear()
             await reader.wake.wait()
 
-    def _find(self, key: str) -> Entry | None:
+    def _find(self, key: object) -> Entry | None:
         self._check()
-        return self._contents.get(key, now_ns())
+        return self._contents.get(key, now_ns()) if isinstance(key, str) else None
 
     def _live(self) -> dict[str, Entry]:
         self._check()
@@ -339,7 +339,3 @@ class CachedKeyValue(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<CachedKeyValue {self.name}: {len(self._contents)} keys>"
-
-
-def _is_text(key: object) -> TypeGuard[str]:
-    return isinstance(key, str)

@@ -8,31 +8,14 @@ bound counts.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from natsstream.errors import CacheFullError
+from natsstream.kv.cache.freshness import LookAtServer
 from natsstream.kv.entry import Entry
 from natsstream.units import NS_PER_SECOND
 
 # Memory of an entry besides its key and value, about.
 _OVERHEAD_BYTES = 400
-
-
-@dataclass(frozen=True, slots=True)
-class ServerClock:
-    """One look at the server's clock.
-
-    Attributes:
-        time_ns: The server's time, in Unix nanoseconds.
-        asked_ns: When we sent the request, by our own clock.
-    """
-
-    time_ns: int
-    asked_ns: int
-
-    def latest_ns(self, now_ns: int) -> int:
-        """Return the latest time that it can be on the server now."""
-        return self.time_ns + now_ns - self.asked_ns
 
 
 class CacheContents:
@@ -57,42 +40,37 @@ class CacheContents:
         # Those whose keys cannot be decoded, by the stored key: no keys of the application.
         self._foreign: dict[str, Entry] = {}
         self._max_age_ns = 0
-        self._clock: ServerClock | None = None
+        self._look = LookAtServer(0, 0)
 
-    def set_rules(self, max_age_ns: int, clock: ServerClock | None) -> None:
-        """Take the bucket's ttl, 0 for none, and the server's clock."""
+    def set_rules(self, max_age_ns: int, look: LookAtServer) -> None:
+        """Take the bucket's ttl, 0 for none, and a look at the server's clock."""
         self._max_age_ns = max_age_ns
-        self._clock = clock
+        self._look = look
 
     def take(self, entry: Entry) -> bool:
-        """Take a revision; False if a newer one of its key is known.
+        """Take a revision; False if a newer one is known, or its key cannot be decoded.
 
         Raises:
             CacheFullError: The mirror would exceed its limit.
         """
-        if entry.error is not None and not entry.error.revision:
-            self._take_foreign(entry)
-            return False
-        held = self._entries.get(entry.key)
+        is_foreign = entry.error is not None and not entry.error.revision
+        entries = self._foreign if is_foreign else self._entries
+        held = entries.get(entry.key)
         if held is not None and held.revision >= entry.revision:
             return False
         self.revision = max(self.revision, entry.revision)
         if held is not None:
-            self.drop(entry.key)
-        if entry.is_deleted:
-            return True
-        self._make_room(entry)
-        self._entries[entry.key] = entry
-        if entry.ttl is not None:
-            self._mortal[entry.key] = None
-        return True
+            self._drop(entries, entry.key)
+        if not entry.is_deleted:
+            self._make_room(entry)
+            entries[entry.key] = entry
+            if entry.ttl is not None and not is_foreign:
+                self._mortal[entry.key] = None
+        return not is_foreign
 
     def drop(self, key: str) -> Entry:
         """Forget a key and return its entry."""
-        entry = self._entries.pop(key)
-        self.size_bytes -= _size_bytes(entry)
-        self._mortal.pop(key, None)
-        return entry
+        return self._drop(self._entries, key)
 
     def with_foreign(self, now_ns: int) -> list[Entry]:
         """Return the entries that have not expired, those of foreign keys last."""
@@ -102,9 +80,7 @@ class CacheContents:
     def get(self, key: str, now_ns: int) -> Entry | None:
         """Return a key's entry; None if it has none, or it has expired by now."""
         entry = self._entries.get(key)
-        if entry is None or self._has_expired(entry, now_ns):
-            return None
-        return entry
+        return None if entry is None or self._has_expired(entry, now_ns) else entry
 
     def holds(self, key: str) -> bool:
         """Return True if a key has an entry here, expired or not."""
@@ -121,9 +97,9 @@ class CacheContents:
         """
         for key, each in list(self._foreign.items()):
             if self._has_expired(each, now_ns):
-                self._drop_foreign(key)
+                self._drop(self._foreign, key)
         gone = [key for key in self._mortal if self._has_expired(self._entries[key], now_ns)]
-        if self._max_age_ns and self._clock is not None:
+        if self._max_age_ns:
             for key, entry in self._entries.items():
                 if self._has_expired(entry, now_ns):
                     gone.append(key)
@@ -140,19 +116,12 @@ class CacheContents:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def _take_foreign(self, entry: Entry) -> None:
-        held = self._foreign.get(entry.key)
-        if held is not None and held.revision >= entry.revision:
-            return
-        self.revision = max(self.revision, entry.revision)
-        if held is not None:
-            self._drop_foreign(entry.key)
-        if not entry.is_deleted:
-            self._make_room(entry)
-            self._foreign[entry.key] = entry
-
-    def _drop_foreign(self, key: str) -> None:
-        self.size_bytes -= _size_bytes(self._foreign.pop(key))
+    def _drop(self, entries: dict[str, Entry], key: str) -> Entry:
+        entry = entries.pop(key)
+        self.size_bytes -= _size_bytes(entry)
+        if entries is self._entries:
+            self._mortal.pop(key, None)
+        return entry
 
     def _make_room(self, entry: Entry) -> None:
         self.size_bytes += _size_bytes(entry)
@@ -165,9 +134,9 @@ class CacheContents:
             )
 
     def _has_expired(self, entry: Entry, now_ns: int) -> bool:
-        if self._clock is None:
+        if not self._look.time_ns:
             return False
-        server_ns = self._clock.latest_ns(now_ns)
+        server_ns = self._look.latest_ns(now_ns)
         if entry.ttl is not None:
             if entry.ttl < 0:
                 return False  # It is exempt from the bucket's ttl too.

@@ -20,10 +20,16 @@ class LookAtServer:
     Attributes:
         revision: The newest that the bucket had.
         asked_ns: When it was asked, by our own clock.
+        time_ns: The server's time, in Unix nanoseconds; 0 where it did not say.
     """
 
     revision: int
     asked_ns: int
+    time_ns: int = 0
+
+    def latest_ns(self, now_ns: int) -> int:
+        """Return the latest time that it can be on the server now."""
+        return self.time_ns + now_ns - self.asked_ns
 
 
 class Freshness:

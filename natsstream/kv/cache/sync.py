@@ -14,7 +14,7 @@ from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.changes import Changes
-from natsstream.kv.cache.contents import CacheContents, ServerClock
+from natsstream.kv.cache.contents import CacheContents
 from natsstream.kv.cache.freshness import Freshness, LookAtServer
 from natsstream.kv.entry import Entry
 from natsstream.kv.formats import RAW
@@ -220,11 +220,9 @@ class CacheSync:
         """Take the server's clock and the bucket's rules; return how many keys it has."""
         asked_ns = now_ns()
         status = await self._bucket.status()
-        told_ns = status.stream.time_ns
-        clock = ServerClock(told_ns, asked_ns) if told_ns else None
-        self.contents.set_rules(round(status.ttl * NS_PER_SECOND), clock)
-        self._last_look = LookAtServer(status.revision, asked_ns)
-        self.freshness.look(self._last_look)
+        look = self._last_look = LookAtServer(status.revision, asked_ns, status.stream.time_ns)
+        self.contents.set_rules(round(status.ttl * NS_PER_SECOND), look)
+        self.freshness.look(look)
         return status.keys
 
     async def _find_progress(self, before: LookAtServer) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from natsstream.errors import CacheFullError
-from natsstream.kv.cache.contents import CacheContents, ServerClock
+from natsstream.kv.cache.contents import CacheContents
+from natsstream.kv.cache.freshness import LookAtServer
 from natsstream.kv.entry import Entry, Operation
 
 S = 1_000_000_000
@@ -28,7 +29,7 @@ def entry(
 def make(max_age_s: int = 0) -> CacheContents:
     """Make a mirror that looked at the server's clock at 0 of its own."""
     mirror = CacheContents(10_000)
-    mirror.set_rules(max_age_s * S, ServerClock(SERVER_NS, 0))
+    mirror.set_rules(max_age_s * S, LookAtServer(0, 0, SERVER_NS))
     return mirror
 
 
@@ -77,7 +78,7 @@ def test_the_buckets_ttl_ends_keys_but_those_that_never_expire() -> None:
 
 def test_the_servers_clock_is_never_thought_to_be_earlier_than_it_is() -> None:
     """It answered at some moment behind the question: the question's counts."""
-    clock = ServerClock(SERVER_NS, asked_ns=5 * S)
+    clock = LookAtServer(0, asked_ns=5 * S, time_ns=SERVER_NS)
     assert clock.latest_ns(7 * S) == SERVER_NS + 2 * S
 
 
