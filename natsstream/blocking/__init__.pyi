@@ -1642,7 +1642,7 @@ class ObjectWatch:
         """Yield the infos that were stored when the block was entered, then end."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield the watch's events, `Recreated` and `HeartbeatsMissed`; ends on close."""
+        """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close."""
 
 class OrderedConsumer:
     """Follows a stream in order, each message once; made by `Stream.ordered`."""
@@ -2120,7 +2120,7 @@ class Watch(Generic[T]):
         """Yield lists of entries as they arrive together; no list is empty."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield events of the watch: `Recreated` and `HeartbeatsMissed`; ends on close."""
+        """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close."""
 
 class Worker:
     """Handlers that run side by side; made by `Consumer.worker`."""

@@ -29,8 +29,8 @@ from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.value import ChunkedValue
 from natsstream.units import NS_PER_SECOND, duration_ns
 
-# A writer that replaces an object this often during reads does nothing else.
-_READS_MAX = 5
+READS_MAX = 5
+"""A writer that replaces an object this often during reads does nothing else."""
 
 R = TypeVar("R")
 
@@ -184,7 +184,7 @@ async def until_unchanged(read: Callable[[], Awaitable[R]]) -> R:
     Raises:
         ObjectChangedError: The object was replaced each time.
     """
-    for _ in range(_READS_MAX - 1):
+    for _ in range(READS_MAX - 1):
         with suppress(ObjectChangedError):
             return await read()
     return await read()
