@@ -11,6 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
+import secrets
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,7 +21,6 @@ from typing import cast
 
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
-from natsstream.objects.names import is_nuid
 from natsstream.units import time_from_ns
 
 # nats.go writes Go's zero time for no time; its readers fail on "".
@@ -32,6 +34,10 @@ _KNOWN = (
     "chunks", "digest", "deleted",
 )  # fmt: skip
 _KNOWN_OPTIONS = ("link", "max_chunk_size")
+# A nuid is one token of a subject that is purged: with a wildcard it would take the whole store.
+_NUID = re.compile(r"[^\s.*>\x00-\x1f\x7f\ud800-\udfff]{1,255}")
+_NUID_CHARS = string.digits + string.ascii_letters
+_NUID_SIZE = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +204,16 @@ class ObjectInfo:
                 detail=f"{str(error)[:200]}; stored as message {revision}: {data[:80]!r}",
                 hint="put the object again, or delete it",
             ) from error
+
+
+def new_nuid() -> str:
+    """Return a new unique id for the subject of an object's chunks."""
+    return "".join(secrets.choice(_NUID_CHARS) for _ in range(_NUID_SIZE))
+
+
+def is_nuid(text: str) -> bool:
+    """Return True if a text can be the last token of a subject, and no wildcard."""
+    return _NUID.fullmatch(text) is not None
 
 
 def write_digest(digest: bytes) -> str:

@@ -17,10 +17,9 @@ from natsstream.errors import (
     StreamNotFoundError,
     UsageError,
 )
-from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
+from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions, new_nuid
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta
-from natsstream.objects.names import check_object_name, new_nuid
 from natsstream.objects.store_subjects import StoreSubjects
 
 # Clients refuse links to links, so one is usual.
@@ -69,7 +68,7 @@ async def find_object(meta_store: MetaStore, name: str) -> ResolvedObject | None
             )
         try:
             STORE.check_name(link.bucket)
-            target = check_object_name(link.name, StoreSubjects(link.bucket))
+            target = StoreSubjects(link.bucket).check_object_name(link.name)
         except UsageError as error:  # Another client has written it, not the caller.
             raise ObjectLinkError(
                 f"object {name!r} of store {bucket} links to an illegal name",
@@ -117,14 +116,14 @@ def _target_of(target: object, own: StoreSubjects) -> tuple[str, str]:
     """Return the store and the name of a link's target."""
     what = "the target's name"
     if isinstance(target, str):
-        return own.bucket, check_object_name(target, own, what)
+        return own.bucket, own.check_object_name(target, what)
     if not isinstance(target, ObjectInfo):
         raise ConfigError(
             f"the link's target is {described(target)}",
             hint="give the name of an object in this store, or an ObjectInfo of another store",
         )
     bucket = STORE.check_name(target.bucket)
-    return bucket, check_object_name(target.name, StoreSubjects(bucket), what)
+    return bucket, StoreSubjects(bucket).check_object_name(target.name, what)
 
 
 async def _store_link(meta_store: MetaStore, name: str, link: ObjectLink) -> ObjectInfo:

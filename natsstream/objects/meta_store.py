@@ -30,9 +30,8 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongStreamError,
 )
-from natsstream.objects.info import ObjectInfo
+from natsstream.objects.info import ObjectInfo, new_nuid
 from natsstream.objects.kind import STORE
-from natsstream.objects.names import check_object_name, new_nuid
 from natsstream.objects.store_subjects import StoreSubjects, domain_of
 from natsstream.publish.outgoing import Expect
 from natsstream.streams.jetstream import JetStreamContext
@@ -369,6 +368,6 @@ def _decoded(text: str | None, subjects: StoreSubjects, own: str) -> str:
     """Return the other name in a header; empty if we have not written it."""
     try:
         other = base64.b64decode(text or "", altchars=b"-_", validate=True).decode()
-        return "" if other == own else check_object_name(other, subjects)
+        return "" if other == own else subjects.check_object_name(other)
     except (binascii.Error, ValueError):
         return ""

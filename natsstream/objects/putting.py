@@ -24,10 +24,9 @@ from natsstream.errors import (
     TransportError,
     WrongLastSequenceError,
 )
-from natsstream.objects.info import ObjectInfo, ObjectOptions, write_digest
+from natsstream.objects.info import ObjectInfo, ObjectOptions, new_nuid, write_digest
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta
-from natsstream.objects.names import new_nuid
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
 from natsstream.streams.chunks.value import Progress

@@ -17,7 +17,6 @@ from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
 from natsstream.objects.links import link_object, link_store
 from natsstream.objects.meta_store import MetaStore
-from natsstream.objects.names import check_object_name
 from natsstream.objects.putting import RETRY_FOR_S, ObjectPut
 from natsstream.objects.reader import ObjectReader, read_object
 from natsstream.objects.status import ObjectStoreStatus
@@ -47,6 +46,7 @@ class ObjectStore:
 
     def __init__(self, meta_store: MetaStore) -> None:
         self._meta_store = meta_store
+        self._checked = meta_store.subjects.check_object_name
         stream = meta_store.stream
         self.name: str = meta_store.subjects.bucket
         self.stream: Stream = stream
@@ -510,10 +510,6 @@ class ObjectStore:
             return await self.stream.chunks.sweep(
                 subjects, used, older_than=older_than, dry_run=dry_run
             )
-
-    def _checked(self, name: object, what: str = "the object's name") -> str:
-        """Return the name of an object, or raise ObjectNameError."""
-        return check_object_name(name, self._meta_store.subjects, what)
 
     def __repr__(self) -> str:
         return f"<ObjectStore {self.name}>"

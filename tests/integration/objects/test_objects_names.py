@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from natsstream import connect
 from natsstream.errors import ObjectExistsError, ObjectNameError, ObjectNotFoundError
-from natsstream.objects.names import name_bytes_max
 from natsstream.objects.store_subjects import StoreSubjects
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ STEPS = st.builds(
 def is_legal(name: str, subjects: StoreSubjects) -> bool:
     """Return True if a text is a legal name."""
     try:
-        return 0 < len(name.encode()) <= name_bytes_max(subjects)
+        return 0 < len(name.encode()) <= subjects.name_bytes_max
     except UnicodeEncodeError:
         return False
 

@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 from natsstream.api.names import STREAM_NAME_BYTES_MAX, SUBJECT_BYTES_MAX, check_subject
 from natsstream.errors import BucketNameError, ConfigError, ObjectNameError
 from natsstream.objects.describing import Description
-from natsstream.objects.info import ObjectInfo
+from natsstream.objects.info import ObjectInfo, is_nuid, new_nuid
 from natsstream.objects.kind import STORE
-from natsstream.objects.names import (
-    check_object_name,
-    is_nuid,
-    name_bytes_max,
-    new_nuid,
-)
 from natsstream.objects.store_subjects import StoreSubjects
 
 SUBJECTS = StoreSubjects("files")
@@ -36,7 +30,7 @@ def test_subjects_are_those_of_every_client() -> None:
 @given(st.text())
 def test_a_name_comes_back_from_its_subject_or_is_refused(name: str) -> None:
     try:
-        checked = check_object_name(name, SUBJECTS)
+        checked = SUBJECTS.check_object_name(name)
     except ObjectNameError:
         assert not name
         return
@@ -52,21 +46,21 @@ def test_a_name_comes_back_from_its_subject_or_is_refused(name: str) -> None:
     "name", ["*", ">", "..", " ", "a/b", "\x00", "\r\n", "é", "💾", "a" * 1024]
 )
 def test_names_that_no_subject_could_have_are_legal(name: str) -> None:
-    assert SUBJECTS.name_of(SUBJECTS.meta_subject(check_object_name(name, SUBJECTS))) == name
+    assert SUBJECTS.name_of(SUBJECTS.meta_subject(SUBJECTS.check_object_name(name))) == name
 
 
 @pytest.mark.parametrize("name", ["", "\ud800", "a\udcff", b"a", None, 5])
 def test_what_is_no_text_is_no_name(name: object) -> None:
     with pytest.raises(ObjectNameError):
-        check_object_name(name, SUBJECTS)
+        SUBJECTS.check_object_name(name)
 
 
 def test_the_longest_name_fits_and_one_more_byte_does_not() -> None:
-    longest = "n" * name_bytes_max(SUBJECTS)
+    longest = "n" * SUBJECTS.name_bytes_max
 
-    assert len(SUBJECTS.meta_subject(check_object_name(longest, SUBJECTS))) <= SUBJECT_BYTES_MAX
+    assert len(SUBJECTS.meta_subject(SUBJECTS.check_object_name(longest))) <= SUBJECT_BYTES_MAX
     with pytest.raises(ObjectNameError):
-        check_object_name(longest + "n", SUBJECTS)
+        SUBJECTS.check_object_name(longest + "n")
 
 
 @pytest.mark.parametrize("subject", ["YS5i!", "YQ", "YQ==.x", "", "YR==", "_w==", "é"])
