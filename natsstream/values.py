@@ -50,11 +50,13 @@ def to_msgpack(value: object, *, default: Default | None = None) -> bytes:
 
 def from_msgpack(data: bytes) -> object:
     """Return the value of MessagePack; keys that are arrays become tuples."""
-    unpackb = functools.partial(_msgpack().unpackb, timestamp=3, strict_map_key=False)
+    unpackb = _msgpack().unpackb
     try:
-        return unpackb(data)
+        return unpackb(data, timestamp=3, strict_map_key=False)
     except TypeError:  # A list as a key; rare, and the other way is slower.
-        return unpackb(data, object_pairs_hook=_with_hashable_keys)
+        return unpackb(
+            data, timestamp=3, strict_map_key=False, object_pairs_hook=_with_hashable_keys
+        )
 
 
 def _with_hashable_keys(pairs: Iterable[tuple[object, object]]) -> dict[object, object]:

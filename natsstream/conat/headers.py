@@ -135,6 +135,26 @@ def ttl_ms_of(block: bytes) -> int | None:
     return seconds * 1_000 if seconds is not None and seconds > 0 else None
 
 
+def decode_record(block: bytes, data: bytes, *, stream: str = "", sequence: int = 0) -> object:
+    """Return the value of a stored message; None for a tombstone.
+
+    Args:
+        block: The header block, as stored; empty for no headers.
+        data: The payload, or the bytes of the blob.
+        stream: The stream's name, for errors.
+        sequence: The message's sequence, for errors.
+
+    Raises:
+        CodecError: The value or its encoding cannot be read.
+    """
+    encoding: Encoding | None = _MSGPACK
+    if block != _PLAIN_BLOCK:
+        if is_tombstone(block):
+            return None
+        encoding = RecordHeaders.parse(block, stream=stream, sequence=sequence).encoding
+    return decode_value(data, encoding, stream=stream, sequence=sequence)
+
+
 class RecordHeaders:
     """The headers of one stored message, each read when it is asked for.
 
@@ -166,6 +186,10 @@ class RecordHeaders:
     @property
     def encoding(self) -> Encoding | None:
         """The format of the value; None for another program's message."""
+        # The bytes first: parsing all headers costs more than decoding a small value.
+        for line, encoding in _ENCODING_LINES:
+            if line in self._headers.source:
+                return encoding
         text = self._headers.get(_ENCODING)
         if text is None:
             return None
@@ -222,16 +246,6 @@ class RecordHeaders:
         """The message id that it was published with."""
         return self._headers.get(HeaderName.MSG_ID)
 
-    def decode(self, data: bytes) -> object:
-        """Return the value of the message's bytes; None for a tombstone.
-
-        Args:
-            data: The payload, or the bytes of the blob.
-        """
-        if self.is_tombstone:
-            return None
-        return decode_value(data, self.encoding, stream=self._stream, sequence=self._sequence)
-
     def _json(self, name: str, text: str) -> object:
         try:
             return from_json(text)
@@ -249,6 +263,11 @@ class RecordHeaders:
         )
 
 
+# The members of an enumeration are slow to name.
+_MSGPACK: Final = Encoding.MSGPACK
 _ENCODINGS: Final = {str(int(each)): each for each in Encoding}
+_ENCODING_LINES: Final = tuple(
+    (f"\r\n{_ENCODING}: {text}\r\n".encode(), each) for text, each in _ENCODINGS.items()
+)
 _PLAIN_BLOCK: Final = f"NATS/1.0\r\n{_ENCODING}: {int(Encoding.MSGPACK)}\r\n\r\n".encode()
 _PLAIN: Final = RecordHeaders(Headers(_PLAIN_BLOCK), "", 0)

@@ -32,6 +32,10 @@ class Encoding(IntEnum):
     JSON = 1
 
 
+# The members of an enumeration are slow to name.
+_MSGPACK = Encoding.MSGPACK
+
+
 class _UndefinedFoundError(ValueError):
     """The value holds UNDEFINED: it is written again without."""
 
@@ -44,7 +48,7 @@ def encode_value(value: object, encoding: Encoding = Encoding.MSGPACK) -> bytes:
     Raises:
         ConfigError: The format cannot write the value.
     """
-    if encoding is Encoding.JSON:
+    if encoding is not _MSGPACK:
         return _written(value, lambda plain: to_json(plain, default=_json_default).encode())
     return _written(value, lambda plain: to_msgpack(plain, default=_msgpack_default))
 
@@ -97,7 +101,7 @@ def decode_value(
     if encoding is None:
         return data
     try:
-        return from_msgpack(data) if encoding is Encoding.MSGPACK else from_json(data)
+        return from_msgpack(data) if encoding is _MSGPACK else from_json(data)
     except _REFUSALS as error:
         raise CodecError(
             f"message {sequence} of stream {stream}: its value is no {encoding.name}:"

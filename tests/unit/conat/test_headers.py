@@ -14,6 +14,7 @@ from natsstream.conat.headers import (
     TOMBSTONE_HEADERS,
     Blob,
     RecordHeaders,
+    decode_record,
     header_values,
     is_tombstone,
     ttl_ms_of,
@@ -85,7 +86,7 @@ def test_a_tombstone_has_a_header_of_its_own_and_is_seen_in_the_users(more: dict
     assert ("CN-Hdr" in values) == bool(more)
     assert is_tombstone(block)
     assert RecordHeaders.parse(block).user == {"CN-Tombstone": True, **more}
-    assert RecordHeaders.parse(block).decode(b"\xc0") is None
+    assert decode_record(block, b"\xc0") is None
 
 
 def test_a_header_that_only_speaks_of_tombstones_is_none() -> None:
@@ -130,7 +131,7 @@ def test_a_message_of_another_program_is_its_bytes(block: bytes) -> None:
     read = RecordHeaders.parse(block)
 
     assert (read.encoding, read.user, read.key, read.blob) == (None, None, None, None)
-    assert read.decode(b"\xff") == b"\xff"
+    assert decode_record(block, b"\xff") == b"\xff"
     assert not is_tombstone(block)
     assert ttl_ms_of(block) is None
 
@@ -148,7 +149,7 @@ def test_markers_of_other_programs_delete(line: str) -> None:
 
     assert is_tombstone(block)
     assert RecordHeaders.parse(block).is_tombstone
-    assert RecordHeaders.parse(block).decode(b"") is None
+    assert decode_record(block, b"") is None
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_a_message_lives_as_long_as_both_sides_say(
 
 
 _READERS: Mapping[str, Callable[[RecordHeaders], object]] = {
-    "CN-Enc": lambda read: read.decode(b"\xc0"),
+    "CN-Enc": lambda read: read.encoding,
     "CN-Hdr": lambda read: read.user,
     "CN-Key": lambda read: read.key,
     "CN-Blob": lambda read: read.blob,
@@ -230,8 +231,16 @@ def test_any_bytes_in_a_header_are_read_or_a_codec_error(data: bytes, name: str)
 
 def test_values_are_decoded_by_their_encoding() -> None:
     for encoding in Encoding:
-        read = RecordHeaders.parse(encode_headers(header_values(encoding, key="a")))
-        assert read.decode(encode_value([1, "x"], encoding)) == [1, "x"]
+        for key in (None, "a"):
+            block = encode_headers(header_values(encoding, key=key))
+            assert decode_record(block, encode_value([1, "x"], encoding)) == [1, "x"]
+
+
+@pytest.mark.parametrize("line", ["CN-Enc: 0", "CN-Enc: 1", "CN-Enc: 7"])
+def test_a_value_that_cannot_be_decoded_names_its_message(line: str) -> None:
+    with pytest.raises(CodecError, match="message 7 of stream CN_x") as caught:
+        decode_record(_block(line), b"\xc1", stream="CN_x", sequence=7)
+    assert caught.value.revision == 7
 
 
 def test_the_message_id_is_a_header_of_jetstream() -> None:
