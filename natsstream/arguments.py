@@ -7,11 +7,14 @@ is returned as it is.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeGuard
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeGuard, TypeVar, cast
 
 from natsstream.errors import ConfigError, UsageError
+
+ConfigT = TypeVar("ConfigT")
 
 _SHOWN_CHARS_MAX = 60
 
@@ -179,6 +182,35 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str, *, hint: 
     names = list(known)
     for name in sorted(set(given) - set(names)):
         raise ConfigError(f"no {what} {name!r}", hint=f"{did_you_mean(name, names)}{hint}".strip())
+
+
+def given_config(
+    kind: type[ConfigT], config: ConfigT | str | None, fields: Mapping[str, object], noun: str
+) -> ConfigT:
+    """Return a configuration that is given whole, or as a name and keywords.
+
+    Args:
+        kind: The class of the configuration, a dataclass.
+        config: A configuration, or a name; the class judges None.
+        fields: The keywords.
+        noun: The word for one in errors, such as `stream`.
+
+    Raises:
+        ConfigError: Both are given, or a keyword is unknown.
+        UsageError: A field is not legal.
+    """
+    title = kind.__name__
+    if isinstance(config, kind):
+        if fields:
+            raise ConfigError(f"give {title} or keywords, not both")
+        return config
+    # A class that is called with its fields, which a type cannot say.
+    make = cast("Callable[..., ConfigT]", kind)
+    hint = f"see {title}; other fields of the server go into extra={{...}}"
+    check_names(fields, inspect.signature(make).parameters, f"{noun} field", hint=hint)
+    if "name" in fields:
+        raise ConfigError(f"the {noun}'s name is given twice", hint="give it once")
+    return make(name=config, **fields)
 
 
 def check_callable(value: object, name: str, *, takes: str = "a message") -> Callable[..., object]:

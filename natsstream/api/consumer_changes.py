@@ -15,24 +15,23 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from natsstream._wire import subjects
-from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api import consumer_rules as rules
-from natsstream.api.consumer_config import FIELD_NAMES, ConsumerConfig
-from natsstream.api.consumer_info import ConsumerInfo
-from natsstream.api.consumer_overlay import consumer_changed, consumer_created, overlay
-from natsstream.api.consumer_requests import consumer_info, pause_consumer
-from natsstream.api.diff import ConfigChange
-from natsstream.api.existing import consumer_differences, told
-from natsstream.api.features import (
-    CONSUMER_FIELDS,
-    check_taken,
-    unknown_field,
-    used_features,
-    without_unsaid,
+from natsstream.api.change_plan import (
+    add_differences,
+    changed,
+    created,
+    creation,
+    differences,
+    overlay,
 )
+from natsstream.api.consumer_config import ConsumerConfig
+from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.api.consumer_requests import consumer_info, pause_consumer
+from natsstream.api.consumer_rules import CONSUMER_RULES
+from natsstream.api.diff import ConfigChange
+from natsstream.api.features import CONSUMER_FIELDS, check_taken, used_features
 from natsstream.api.names import SUBJECT_BYTES_MAX
-from natsstream.api.requests import Api
-from natsstream.api.stream_config import without_levels
+from natsstream.api.requests import Api, send_config
 from natsstream.errors import (
     ConfigError,
     ConsumerExistsError,
@@ -45,7 +44,7 @@ from natsstream.units import time_to_ns
 # The default; without acks a consumer never redelivers.
 _ACK_POLICY = "explicit"
 # Servers accept it silently, and delete the consumer once it is idle for a while.
-_NOT_OURS_TO_CHANGE = ("durable", "deliver_subject")
+_CHANGED_SILENTLY = ("durable", "deliver_subject")
 
 
 async def create_consumer(
@@ -71,16 +70,13 @@ async def create_consumer(
     if config.pause_until is not None and time_to_ns(config.pause_until) <= time.time_ns():
         config = replace(config, pause_until=None)
     rules.check_whole(_values(config))
-    body = without_unsaid(CONSUMER_FIELDS, config.to_json())
-    if config.metadata is not None:
-        # The configuration may come from another server; this one has its own level.
-        body["metadata"] = without_levels(config.metadata)
+    body = creation(CONSUMER_RULES, config)
     await api.require(*used_features(CONSUMER_FIELDS, body))
     try:
         info = await _send(api, stream, _name_of(config), body, action="create", given=body)
     except ConsumerExistsError as error:
         info = await _existing(api, stream, config, error)
-    return info, consumer_created(info.name, config)
+    return info, created(config)
 
 
 async def update_consumer(
@@ -139,7 +135,7 @@ async def plan_consumer(api: Api, stream: str, config: ConsumerConfig) -> Config
     try:
         held = await consumer_info(api, stream, _name_of(config))
     except ConsumerNotFoundError:
-        return consumer_created(_name_of(config), config)
+        return created(config)
     return _change(config, held)
 
 
@@ -147,13 +143,12 @@ async def _overlay(
     api: Api, held: ConsumerInfo, wanted: ConsumerConfig
 ) -> tuple[ConsumerInfo, ConfigChange]:
     change = _change(wanted, held)
-    config = cast("dict[str, object]", held.raw["config"])
     sent = replace(
         change, fields=tuple(each for each in change.fields if each.name != "pause_until")
     )
     info = held
     if sent.fields:
-        body, given = overlay(wanted, config, sent)
+        body, given = overlay(wanted, _config_of(held), sent)
         _check_changes(held, ConsumerConfig.from_json(body), sent)
         await api.require(*used_features(CONSUMER_FIELDS, given))
         try:
@@ -180,14 +175,12 @@ async def _existing(
         held = await consumer_info(api, stream, _name_of(config))
     except NatsStreamError:  # It is gone by now, or its info is not permitted.
         raise error from None
-    changes = consumer_changed(config, cast("Mapping[str, object]", held.raw["config"])).fields
-    theirs = {**held.config.given(), **held.config.extra}
-    differences = consumer_differences(changes, {**config.given(), **config.extra}, theirs)
-    if held.config.is_durable != config.is_durable and "durable" not in differences:
-        differences = {**differences, "durable": (held.config.is_durable, config.is_durable)}
-    if not differences:
+    different = dict(differences(CONSUMER_RULES, config, _config_of(held)))
+    if held.config.is_durable != config.is_durable:
+        different["durable"] = (held.config.is_durable, config.is_durable)
+    if not different:
         return held
-    told(error, differences)
+    add_differences(error, different)
     raise error
 
 
@@ -195,13 +188,13 @@ def _change(wanted: ConsumerConfig, held: ConsumerInfo) -> ConfigChange:
     if wanted.pause_until is not None and time_to_ns(wanted.pause_until) <= time.time_ns():
         # A pause that is over changes nothing; another client's pause stays.
         wanted = replace(wanted, pause_until=None)
-    return consumer_changed(wanted, cast("Mapping[str, object]", held.raw["config"]))
+    return changed(CONSUMER_RULES, wanted, _config_of(held))
 
 
 def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigChange) -> None:
     """Refuse changes that the server would ignore, or refuse with a less clear error."""
     for field in change.refused:
-        if field.name in _NOT_OURS_TO_CHANGE:
+        if field.name in _CHANGED_SILENTLY:
             raise ConfigError(
                 f"{field.name} of consumer {held.name}: {field.refusal}",
                 hint="delete it and create it again, or create one under another name",
@@ -230,14 +223,8 @@ async def _send(
     if len(api.subject(subject).encode()) > SUBJECT_BYTES_MAX:
         subject = subjects.consumer_create(stream, name)
     body: dict[str, object] = {"stream_name": stream, "config": config, "action": action}
-    try:
-        info = ConsumerInfo.from_json(await api.change(subject, body, what=what))
-    except ServerError as error:
-        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
-            raise
-        raise unknown_field(error, what) from error
-    taken = cast("dict[str, object]", info.raw["config"])
-    check_taken(what, CONSUMER_FIELDS, given=given, sent=config, taken=taken)
+    info = ConsumerInfo.from_json(await send_config(api, subject, body, what=what))
+    check_taken(what, CONSUMER_FIELDS, given=given, sent=config, taken=_config_of(info))
     return info
 
 
@@ -250,7 +237,8 @@ def _name_of(config: ConsumerConfig) -> str:
 
 
 def _values(config: ConsumerConfig) -> dict[str, object]:
-    values: dict[str, object] = {name: getattr(config, name) for name in FIELD_NAMES}
-    values["deliver_policy"] = config.starts_with
-    values["durable"] = config.is_durable
-    return values
+    return {**config.values(), "durable": config.is_durable}
+
+
+def _config_of(info: ConsumerInfo) -> dict[str, object]:
+    return cast("dict[str, object]", info.raw["config"])

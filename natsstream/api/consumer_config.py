@@ -8,22 +8,25 @@ Source: nats-server's consumer.go ConsumerConfig; since-versions in parentheses 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, cast
+from typing import ClassVar, Literal, TypeAlias
 
 from natsstream.api import consumer_rules as rules
-from natsstream.api.names import check_consumer_name, check_filter
-from natsstream.api.settings.setting import Reader, read_time
-from natsstream.api.stream_config import Duration
+from natsstream.api.names import check_consumer_name
+from natsstream.api.settings.field_kinds import (
+    DURATION,
+    FILTER_OR_EMPTY,
+    FLAG,
+    TIME,
+    UINT64_MAX,
+    FieldKind,
+    number,
+)
+from natsstream.api.settings.setting import Setting, json_names
+from natsstream.api.stream_config import REPLICAS_MAX, Duration
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
-from natsstream.units import (
-    NS_PER_SECOND,
-    duration_ns,
-    format_rfc3339,
-    time_to_ns,
-)
 
 DeliverPolicy: TypeAlias = Literal[
     "all", "last", "new", "by_start_sequence", "by_start_time", "last_per_subject"
@@ -31,9 +34,12 @@ DeliverPolicy: TypeAlias = Literal[
 AckPolicy: TypeAlias = Literal["explicit", "all", "none", "flow_control"]
 PriorityPolicy: TypeAlias = Literal["none", "overflow", "pinned_client", "prioritized"]
 
+_READS_AS = "their default"
+_HINT = "leave it out, or give what you mean; -1 is no limit where one can be"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerConfig:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ConsumerConfig(Setting):
     """The configuration of a consumer: its filters, start, acks and redelivery.
 
     None in a field means "the server's default", and in an update "as it is"; 0 means 0. Durations
@@ -112,23 +118,45 @@ class ConsumerConfig:
     flow_control: bool | None = None
     idle_heartbeat: Duration | None = None
     rate_limit: int | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    def __post_init__(self) -> None:
-        for name in _SEVERAL:
-            # Kept as it is now: an iterator would be empty after the check, a list may change.
-            object.__setattr__(self, name, rules.kept(name, getattr(self, name)))
-        rules.check_fields(self.given())
-        rules.check_extra(self.extra, KNOWN_JSON)
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "durable": rules.DURABLE.named("durable_name"),
+        "filters": rules.FILTERS.named("filter_subject", "filter_subjects"),
+        "start_seq": number(1, UINT64_MAX).named("opt_start_seq"),
+        "start_time": TIME.named("opt_start_time"),
+        "ack_wait": DURATION.never_zero(_READS_AS, _HINT),
+        "max_deliver": number(-1).never_zero(_READS_AS, _HINT),
+        "sample_freq": rules.SAMPLE,
+        "max_ack_pending": number(-1).never_zero(_READS_AS, _HINT),
+        "replicas": number(0, REPLICAS_MAX).named("num_replicas"),
+        "memory_storage": FLAG.named("mem_storage"),
+        "max_waiting": number(1),
+        "max_batch": number(0),
+        "max_bytes": number(0),
+        "priority_groups": rules.GROUPS,
+        "deliver_subject": FILTER_OR_EMPTY,
+        "rate_limit": number(0, UINT64_MAX).named("rate_limit_bps"),
+    }
+
+    def check(self) -> None:
+        """Refuse invalid values.
+
+        Raises:
+            ConfigError: A field has an invalid value, or fields exclude each other.
+            ConsumerNameError: The name is not legal.
+            SubjectError: A filter is not legal.
+        """
+        Setting.check(self)
+        for name in self.extra:
+            if name in json_names(ConsumerConfig):
+                raise ConfigError(f"extra has {name}", hint="use the typed field")
         if self.name is not None:
             check_consumer_name(self.name)
         elif self.durable:
             raise ConfigError("a durable consumer needs a name", hint="name='billing'")
-        if self.deliver_subject:
-            check_filter(self.deliver_subject)
         start = {"start_seq": self.start_seq, "start_time": self.start_time}
         rules.check_start(self.deliver_policy, start)
-        rules.check_waits({"backoff": self.backoff, "ack_wait": self.ack_wait})
+        rules.check_waits(self.backoff, self.ack_wait)
 
     @property
     def is_durable(self) -> bool:
@@ -140,35 +168,33 @@ class ConsumerConfig:
         """True if this is a push consumer."""
         return bool(self.deliver_subject)
 
-    def given(self) -> dict[str, object]:
-        """Return the fields that are set, `extra` not among them, by their Python names."""
-        values = {name: getattr(self, name) for name in FIELD_NAMES}
-        return {name: value for name, value in values.items() if value is not None}
+    def values(self) -> dict[str, object]:
+        """Return every field by its Python name, the deliver policy also if a start implies it.
 
-    @property
-    def starts_with(self) -> DeliverPolicy:
-        """The deliver policy, also if a start implies it."""
-        if self.deliver_policy is not None:
-            return self.deliver_policy
-        if self.start_seq is not None:
-            return "by_start_sequence"
-        return "all" if self.start_time is None else "by_start_time"
+        Cost: no request.
+        """
+        values = Setting.values(self)
+        if self.deliver_policy is None and self.start_seq is not None:
+            values["deliver_policy"] = "by_start_sequence"
+        elif self.deliver_policy is None and self.start_time is not None:
+            values["deliver_policy"] = "by_start_time"
+        return values
 
-    def to_json(self) -> dict[str, object]:
-        """Return the JSON object for the server: unknown fields first, then what is set here."""
-        body = dict(self.extra)
-        for name in self.given():
-            body.update(self.field_json(name))
-        if self.name is not None and self.is_durable:
-            body["durable_name"] = self.name
-        if self.starts_with != "all":
-            body["deliver_policy"] = self.starts_with
-        return body
+    def field_json(self, name: str, value: object) -> dict[str, object]:
+        """Return the server's fields for one field of this class and its value.
 
-    def field_json(self, name: str) -> dict[str, object]:
-        """Return the JSON fields that one field becomes; none if it is not set."""
-        value = getattr(self, name)
-        return {} if value is None else _to_json(name, value)
+        The server has two names of a consumer, and two fields for filters.
+        """
+        if name == "name" and self.is_durable:
+            return {"name": value, "durable_name": value}
+        if name == "durable":
+            return {}
+        if name == "filters":
+            filters: list[object] = list(self.filters or ())
+            if len(filters) == 1:
+                return {"filter_subject": filters[0]}
+            return {"filter_subjects": filters} if filters else {}
+        return Setting.field_json(self, name, value)
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> ConsumerConfig:
@@ -178,87 +204,11 @@ class ConsumerConfig:
             ProtocolError: A field is of a type that no server sends.
         """
         fields = Fields.of(body, "the configuration of a consumer")
-        known: dict[str, Any] = dict.fromkeys(FIELD_NAMES)
-        for name, json_name in _JSON_NAMES.items():
-            if fields.has(json_name):
-                known[name] = _READERS.get(name, Fields.text)(fields, json_name)
+        config = super(ConsumerConfig, cls).from_json(fields)
         durable = fields.text("durable_name", "")
-        known["name"] = fields.text("name", "") or durable or None
-        known["durable"] = bool(durable)
-        filters = fields.texts("filter_subjects") or [fields.text("filter_subject", "")]
-        known["filters"] = tuple(each for each in filters if each) or None
-        raw = fields.raw.items()
-        known["extra"] = {name: value for name, value in raw if name not in KNOWN_JSON}
-        config = object.__new__(cls)
-        for name, value in known.items():
-            object.__setattr__(config, name, value)
+        object.__setattr__(config, "name", fields.text("name", "") or durable or None)
+        object.__setattr__(config, "durable", bool(durable))
         return config
 
-
-def _to_json(name: str, value: Any) -> dict[str, object]:
-    """Return the JSON fields that one field becomes."""
-    if name == "filters":
-        filters = list(cast("Sequence[str]", value))
-        if len(filters) == 1:
-            return {"filter_subject": filters[0]}
-        return {"filter_subjects": filters} if filters else {}
-    if name == "durable":
-        return {}
-    json_name = _JSON_NAMES[name]
-    if name in rules.DURATIONS:
-        return {json_name: duration_ns(value)}
-    if name in rules.TIMES:
-        return {json_name: _short_time(time_to_ns(value))}
-    if name == "backoff":
-        return {json_name: [duration_ns(wait) for wait in value]}
-    if name == "sample_freq":
-        return {json_name: rules.sample_text(value)}
-    if name == "priority_groups":
-        return {json_name: list(value)}
-    return {json_name: dict(value) if name == "metadata" else value}
-
-
-def _groups(fields: Fields, name: str) -> object:
-    return tuple(fields.texts(name))
-
-
-def _waits(fields: Fields, name: str) -> object:
-    return tuple(wait / NS_PER_SECOND for wait in fields.integers(name))
-
-
-# Readers of the fields that are no texts in the server's JSON.
-_READERS: Mapping[str, Reader] = {
-    **dict.fromkeys(rules.DURATIONS, Fields.seconds),
-    **dict.fromkeys(rules.NUMBERS, Fields.integer),
-    **dict.fromkeys(rules.SWITCHES, Fields.flag),
-    # A datetime has microseconds: finer times stay numbers, so that a copy is exact.
-    **dict.fromkeys(rules.TIMES, read_time),
-    "replicas": Fields.integer,
-    "metadata": Fields.words,
-    "priority_groups": _groups,
-    "backoff": _waits,
-}
-
-
-def _short_time(time_ns: int) -> str:
-    """Return a time as Go writes it, without zeros at the end, so that an echo compares equal."""
-    return format_rfc3339(time_ns)[:-1].rstrip("0").removesuffix(".") + "Z"
-
-
-FIELD_NAMES = tuple(item.name for item in fields(ConsumerConfig) if item.name != "extra")
-"""The Python names of all fields but `extra`."""
-
-_SEVERAL = ("filters", "priority_groups", "backoff")
-
-_RENAMED = {
-    "start_seq": "opt_start_seq",
-    "start_time": "opt_start_time",
-    "rate_limit": "rate_limit_bps",
-    "replicas": "num_replicas",
-    "memory_storage": "mem_storage",
-}
-# Python name -> JSON name of the fields that have one of each.
-_JSON_NAMES = {
-    name: _RENAMED.get(name, name) for name in FIELD_NAMES if name not in ("durable", "filters")
-}
-KNOWN_JSON = {*_JSON_NAMES.values(), "durable_name", "filter_subject", "filter_subjects"}
+    def _what(self, name: str) -> str:
+        return name

@@ -7,60 +7,21 @@ Source: nats-server's consumer.go, checkConsumerCfg and checkNewConsumerConfig.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import cast
 
+from natsstream.api.change_plan import ChangeRules
+from natsstream.api.features import CONSUMER_FIELDS
 from natsstream.api.names import check_filter, check_filters
-from natsstream.arguments import (
-    check_bool,
-    check_choice,
-    check_int,
-    check_text,
-    check_texts,
-    described,
-)
-from natsstream.errors import ConfigError, SubjectError
-from natsstream.units import NS_PER_SECOND, duration_ns, time_to_ns
+from natsstream.api.settings.field_kinds import FieldKind, read_texts
+from natsstream.api.settings.setting import Setting
+from natsstream.arguments import check_bool, check_text, check_texts, described
+from natsstream.errors import ConfigError
+from natsstream.fields import Fields
+from natsstream.units import duration_ns
 
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "deliver_policy": (
-        "all",
-        "last",
-        "new",
-        "by_start_sequence",
-        "by_start_time",
-        "last_per_subject",
-    ),
-    "ack_policy": ("explicit", "all", "none", "flow_control"),
-    "replay_policy": ("instant", "original"),
-    "priority_policy": ("none", "overflow", "pinned_client", "prioritized"),
-}
-DURATIONS = ("ack_wait", "max_expires", "inactive_threshold", "priority_timeout", "idle_heartbeat")
-TIMES = ("start_time", "pause_until")
-SWITCHES = ("headers_only", "memory_storage", "flow_control")
-_TEXTS = ("name", "description", "deliver_subject", "deliver_group")
-# The smallest legal value.
-NUMBERS: Mapping[str, int] = {
-    "start_seq": 1,
-    "max_deliver": -1,
-    "rate_limit": 0,
-    "max_waiting": 1,
-    "max_ack_pending": -1,
-    "max_batch": 0,
-    "max_bytes": 0,
-}
-# The limits of Go's types; the server cannot parse larger numbers.
-_INT64_MAX = 2**63 - 1
-_LARGEST: Mapping[str, int] = {"start_seq": 2**64 - 1, "rate_limit": 2**64 - 1}
-# The years 1 to 9999, which RFC 3339 can write.
-_TIME_MIN_NS = -62_135_596_800 * NS_PER_SECOND
-_TIME_MAX_NS = 253_402_300_800 * NS_PER_SECOND - 1
-# Servers read 0 as their default, which is not 0.
-_NEVER_ZERO = ("ack_wait", "max_deliver", "max_ack_pending")
-_REPLICAS_MAX = 5
 _IDLE_HEARTBEAT_MIN_NS = 100_000_000
 # Servers accept some of these for the other kind of consumer, and ignore them.
 _PUSH_ONLY = ("deliver_group", "flow_control", "idle_heartbeat", "rate_limit")
@@ -85,79 +46,19 @@ _FIXED = (
     "flow_control",
     "idle_heartbeat",
 )
-_MEMBER_ERRORS = {"filters": SubjectError, "priority_groups": ConfigError}
+_DEFAULTS: Mapping[str, object] = {
+    "deliver_policy": "all",
+    "ack_policy": "explicit",
+    "ack_wait": 30.0,
+    "max_deliver": -1,
+    "replay_policy": "instant",
+    "max_waiting": 512,
+    "max_ack_pending": 1000,
+    "priority_policy": "none",
+}
 _GROUP = re.compile(r"[A-Za-z0-9/_=-]{1,16}", re.ASCII)
 _SAMPLE = re.compile(r"(?:100|[0-9]{1,2})%?", re.ASCII)
 _START_OF = {"start_seq": "by_start_sequence", "start_time": "by_start_time"}
-
-
-def check_fields(values: Mapping[str, object]) -> None:
-    """Refuse a field whose value has the wrong type or is not one of its choices.
-
-    Args:
-        values: Fields of `ConsumerConfig` by Python name; None is no value.
-
-    Raises:
-        ConfigError: A value is invalid; the message names the field.
-        SubjectError: A filter is not legal.
-    """
-    for name, value in values.items():
-        if value is None:
-            continue
-        if name in _NEVER_ZERO and value == 0:
-            raise ConfigError(
-                f"{name} is {value!r}, which servers take for their default",
-                hint="leave it out, or give what you mean; -1 is no limit where one can be",
-            )
-        if name in CHOICES:
-            check_choice(value, name, CHOICES[name])
-        elif name in DURATIONS:
-            check_duration(name, value)
-        elif name in TIMES:
-            check_time(name, value)
-        elif name in SWITCHES:
-            check_bool(value, name)
-        elif name in _TEXTS:
-            _check_said(value, name)
-        elif name in NUMBERS:
-            maximum = _LARGEST.get(name, _INT64_MAX)
-            check_int(value, name, minimum=NUMBERS[name], maximum=maximum)
-        else:
-            _check_other(name, value)
-
-
-def _check_other(name: str, value: object) -> None:
-    if name == "durable":
-        _check_durable(value)
-    elif name == "replicas":
-        check_int(value, name, minimum=0, maximum=_REPLICAS_MAX)
-    elif name == "filters":
-        check_filters(value)
-    elif name == "priority_groups":
-        for group in check_texts(value, name):
-            check_group(group)
-    elif name == "backoff":
-        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-            raise ConfigError(f"backoff is {described(value)}", hint="give a list: backoff=[1, 5]")
-        for index, wait in enumerate(cast("Sequence[object]", value)):
-            check_duration(f"backoff[{index}]", wait)
-    elif name == "sample_freq":
-        sample_text(value)
-    elif name == "metadata":
-        _check_metadata(value)
-
-
-def kept(name: str, values: object) -> object:
-    """Return a sequence as a tuple, and any other value as it is.
-
-    Raises:
-        ConfigError: The values do not fit the field; the message names it.
-    """
-    if name in ("filters", "priority_groups"):
-        return None if values is None else check_texts(values, name, error=_MEMBER_ERRORS[name])
-    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
-        return tuple(cast("Sequence[object]", values))
-    return values
 
 
 def check_start(deliver_policy: str | None, starts: Mapping[str, object]) -> None:
@@ -239,8 +140,8 @@ def _check_kind(values: Mapping[str, object]) -> None:
     group = values.get("deliver_group")
     if group:
         check_filter(cast("str", group))  # A blank in it would close the reader's connection.
-    heartbeat = values.get("idle_heartbeat")
-    if heartbeat and check_duration("idle_heartbeat", heartbeat) < _IDLE_HEARTBEAT_MIN_NS:
+    heartbeat = cast("float | timedelta | None", values.get("idle_heartbeat"))
+    if heartbeat and duration_ns(heartbeat) < _IDLE_HEARTBEAT_MIN_NS:
         raise ConfigError(f"idle_heartbeat is {heartbeat!r}", hint="0.1 seconds is the least")
     if values.get("flow_control") and not heartbeat:
         raise ConfigError("flow_control needs idle_heartbeat", hint="such as idle_heartbeat=5")
@@ -263,17 +164,14 @@ def _check_acks(values: Mapping[str, object]) -> None:
                 raise ConfigError(f"{name} does not go with ack_policy 'flow_control'")
 
 
-def check_waits(values: Mapping[str, object]) -> None:
+def check_waits(
+    backoff: Sequence[float | timedelta] | None, ack_wait: float | timedelta | None
+) -> None:
     """Refuse an `ack_wait` that the server would replace with the first wait of `backoff`.
-
-    Args:
-        values: The fields that the caller gave, by Python name.
 
     Raises:
         ConfigError: Both are given, and differ.
     """
-    backoff = cast("Sequence[float | timedelta]", values.get("backoff") or ())
-    ack_wait = cast("float | timedelta | None", values.get("ack_wait"))
     if backoff and ack_wait is not None and duration_ns(ack_wait) != duration_ns(backoff[0]):
         raise ConfigError(
             "ack_wait and backoff exclude each other",
@@ -287,7 +185,7 @@ def _check_priority(values: Mapping[str, object]) -> None:
     if groups and policy == "none":
         raise ConfigError(
             "priority_groups needs priority_policy",
-            hint=f"one of {', '.join(CHOICES['priority_policy'][1:])}",
+            hint="one of overflow, pinned_client, prioritized",
         )
     if policy != "none" and not groups:
         raise ConfigError(f"priority_policy {policy!r} needs priority_groups", hint="['jobs']")
@@ -304,17 +202,15 @@ def _check_priority(values: Mapping[str, object]) -> None:
         )
 
 
-def refusal(name: str, before: object, after: object) -> str:
-    """Return why servers refuse to change a field; empty if they are not known to.
-
-    Args:
-        name: The field's Python name.
-        before: The server's value.
-        after: The wanted value, which differs.
-    """
+def _refusal(name: str, before: object, after: object) -> str:
     if name == "deliver_subject" and not (before and after):
         return "cannot be changed between a pull and a push consumer"
     return "cannot be changed after creation" if name in _FIXED else ""
+
+
+def _defaults(held: Setting) -> Mapping[str, object]:
+    # Durability is compared apart: a configuration with a name implies it.
+    return {**_DEFAULTS, "durable": held.values()["durable"]}
 
 
 def sample_text(value: object) -> str:
@@ -331,93 +227,31 @@ def sample_text(value: object) -> str:
     return text if not text or text.endswith("%") else f"{text}%"
 
 
-def check_duration(name: str, value: object) -> int:
-    """Return a duration in nanoseconds.
-
-    Raises:
-        ConfigError: It is no duration, or a server cannot hold it; the message names the field.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
-        raise ConfigError(f"{name} is {described(value)}", hint="give seconds, or a timedelta")
-    try:
-        nanoseconds = duration_ns(value)
-    except ConfigError as error:
-        raise ConfigError(f"{name}: {error.message}", hint=error.hint) from error
-    if nanoseconds > _INT64_MAX or (value and not nanoseconds):
-        raise ConfigError(
-            f"{name} is {described(value, with_type=False)}",
-            hint="servers count nanoseconds: give 1e-9 to 9e9 seconds, or 0",
-        )
-    return nanoseconds
+def _check_sample(value: object, _what: str) -> object:
+    sample_text(value)
+    return value
 
 
-def check_time(name: str, value: object) -> int:
-    """Return a moment in Unix nanoseconds.
-
-    Raises:
-        ConfigError: It is not a time; the message names the field.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | datetime):
-        raise ConfigError(
-            f"{name} is {described(value)}",
-            hint="give a datetime with a time zone, or Unix nanoseconds",
-        )
-    try:
-        time_ns = time_to_ns(value)
-    except ConfigError as error:
-        raise ConfigError(f"{name}: {error.message}", hint=error.hint) from error
-    if not _TIME_MIN_NS <= time_ns <= _TIME_MAX_NS:
-        raise ConfigError(
-            f"{name} is {described(value, with_type=False)}",
-            hint="Unix nanoseconds of the years 1 to 9999",
-        )
-    return time_ns
-
-
-def _check_durable(value: object) -> None:
+def _check_durable(value: object, _what: str) -> bool:
     if isinstance(value, str):
         raise ConfigError(
             f"durable is {described(value)}",
             hint=f"give name={value!r}: a consumer with a name is durable unless durable=False",
         )
-    check_bool(value, "durable")
+    return check_bool(value, "durable")
 
 
-def _check_metadata(value: object) -> None:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"metadata is {described(value)}", hint="give texts by texts")
-    for key, item in cast("Mapping[object, object]", value).items():
-        _check_said(key, "a key of metadata")
-        _check_said(item, f"metadata[{key!r}]")
+def _check_groups(values: object, what: str) -> tuple[str, ...]:
+    return tuple(check_group(group) for group in check_texts(values, what))
 
 
-def _check_said(value: object, name: str) -> None:
-    """Refuse values that are no text, or cannot be sent: servers would store something else."""
-    text = check_text(value, name)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        shown = described(value, with_type=False)
-        raise ConfigError(f"{name} is {shown}", hint="half a surrogate pair is no text") from None
+def _read_filters(fields: Fields, _name: str) -> tuple[str, ...] | None:
+    filters = fields.texts("filter_subjects") or [fields.text("filter_subject", "")]
+    return tuple(each for each in filters if each) or None
 
 
-def check_extra(extra: object, known: Collection[str]) -> None:
-    """Refuse extra fields that cannot be sent, or that are typed fields.
-
-    Args:
-        extra: JSON name to value.
-        known: The JSON names of the typed fields.
-
-    Raises:
-        ConfigError: It is no mapping, it names a typed field, or a value is not JSON.
-    """
-    if not isinstance(extra, Mapping):
-        raise ConfigError(f"extra is {described(extra)}", hint="give JSON values by JSON names")
-    for name, value in cast("Mapping[object, object]", extra).items():
-        _check_said(name, "a name in extra")
-        if name in known:
-            raise ConfigError(f"extra has {name}", hint="use the typed field")
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise ConfigError(f"extra[{name!r}] is {described(value)}: {error}") from error
+DURABLE = FieldKind(check=_check_durable)
+FILTERS = FieldKind(check=check_filters, read=_read_filters, meaning=sorted)
+SAMPLE = FieldKind(check=_check_sample, write=sample_text)
+GROUPS = FieldKind(check=_check_groups, read=read_texts, write=list)
+CONSUMER_RULES = ChangeRules(features=CONSUMER_FIELDS, refusal=_refusal, defaults=_defaults)

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from natsstream.api.stream_config import RESERVED_METADATA, says_something
+from natsstream.api.metadata import RESERVED_METADATA
+from natsstream.api.settings.setting import says_something
 from natsstream.errors import InvalidConfigError, ServerError, UnsupportedServerError
 
 if TYPE_CHECKING:

@@ -15,8 +15,17 @@ from typing import Any, NamedTuple
 
 from natsstream._wire import subjects
 from natsstream._wire.client import Client
+from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.errors_map import server_error
-from natsstream.api.features import ALL, Feature, api_level, is_too_old, require, unsupported
+from natsstream.api.features import (
+    ALL,
+    Feature,
+    api_level,
+    is_too_old,
+    require,
+    unknown_field,
+    unsupported,
+)
 from natsstream.errors import (
     JetStreamNotEnabledError,
     NatsStreamError,
@@ -272,6 +281,28 @@ class Api:
             hint="is the account enabled for JetStream, and does the cluster have a leader?",
             retryable=True,
         )
+
+
+async def send_config(
+    api: Api,
+    subject: str,
+    body: Mapping[str, object],
+    *,
+    what: str,
+    look: ChangeProbe | None = None,
+) -> Fields:
+    """Send a configuration; see `Api.change`.
+
+    Raises:
+        UnsupportedServerError: The server does not know a field, or cannot read its value.
+        NatsStreamError: As for `Api.change`.
+    """
+    try:
+        return await api.change(subject, body, what=what, look=look)
+    except ServerError as error:
+        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
+            raise
+        raise unknown_field(error, what) from error
 
 
 def decode(payload: bytes, what: str) -> Fields:

@@ -13,19 +13,21 @@ from typing import cast
 
 from natsstream._wire import subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
-from natsstream.api.diff import ConfigChange, stream_changed, stream_created
-from natsstream.api.existing import stream_differences, told
-from natsstream.api.features import (
-    STREAM_FIELDS,
-    check_taken,
-    unknown_field,
-    used_features,
-    without_unsaid,
+from natsstream.api.change_plan import (
+    add_differences,
+    changed,
+    created,
+    creation,
+    differences,
+    overlay,
 )
-from natsstream.api.requests import Api, ChangeProbe
-from natsstream.api.stream_config import RESERVED_METADATA, StreamConfig, without_levels
+from natsstream.api.diff import ConfigChange
+from natsstream.api.features import STREAM_FIELDS, check_taken, used_features
+from natsstream.api.requests import Api, ChangeProbe, send_config
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
+from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import (
     InvalidConfigError,
     NatsStreamError,
@@ -57,12 +59,7 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
     Cost: one round trip; a cluster also holds an election. Some more while the server still removes
     the files of a deleted stream of that name.
     """
-    body = without_unsaid(STREAM_FIELDS, config.to_json())
-    # An empty part stands for none.
-    body = {name: value for name, value in body.items() if value != {}}
-    if config.metadata is not None:
-        # The configuration may come from another server; this one has its own level.
-        body["metadata"] = without_levels(config.metadata)
+    body = creation(STREAM_RULES, config)
     await api.require(*used_features(STREAM_FIELDS, body))
     for wait_s in _FILES_GONE_WAITS_S:
         try:
@@ -82,10 +79,10 @@ async def _create(api: Api, config: StreamConfig, body: dict[str, object]) -> St
             held = await stream_info(api, config.name)
         except NatsStreamError:  # It is gone by now, or its info is not permitted.
             raise error from None
-        differences = stream_differences(config, _config_of(held))
-        if not differences:
+        different = differences(STREAM_RULES, config, _config_of(held))
+        if not different:
             return held
-        told(error, differences)
+        add_differences(error, different)
         raise
 
 
@@ -125,7 +122,7 @@ async def ensure_stream(api: Api, config: StreamConfig) -> tuple[StreamInfo, Con
         held = await stream_info(api, config.name)
     except StreamNotFoundError:
         try:
-            return await create_stream(api, config), stream_created(config)
+            return await create_stream(api, config), created(config)
         except StreamExistsError:  # Another client was faster, with another configuration.
             held = await stream_info(api, config.name)
     return await _overlay(api, held, config)
@@ -142,8 +139,8 @@ async def plan_stream(api: Api, config: StreamConfig) -> ConfigChange:
     try:
         held = await stream_info(api, config.name)
     except StreamNotFoundError:
-        return stream_created(config)
-    return stream_changed(config, _config_of(held))
+        return created(config)
+    return changed(STREAM_RULES, config, _config_of(held))
 
 
 async def replace_config(api: Api, held: StreamInfo, body: Mapping[str, object]) -> StreamInfo:
@@ -166,22 +163,14 @@ async def _overlay(
     api: Api, held: StreamInfo, wanted: StreamConfig
 ) -> tuple[StreamInfo, ConfigChange]:
     config = _config_of(held)
-    changes = wanted.changes_from(config)
-    change = stream_changed(wanted, config)
-    if not changes:
+    change = changed(STREAM_RULES, wanted, config)
+    if not change:
         return held, change
-    if "metadata" in changes:
-        # The server's own keys stay; the caller's replace the caller's.
-        own = cast("dict[str, str]", config.get("metadata") or {})
-        kept = {key: value for key, value in own.items() if key.startswith(RESERVED_METADATA)}
-        changes["metadata"] = {**kept, **cast("dict[str, str]", changes["metadata"])}
-    await api.require(*used_features(STREAM_FIELDS, changes))
-    subject = subjects.stream_update(wanted.name)
-    # An empty part stands for none, which servers expect as null.
-    changes = {name: None if value == {} else value for name, value in changes.items()}
+    body, given = overlay(wanted, config, change)
+    await api.require(*used_features(STREAM_FIELDS, given))
     try:
-        body = {**config, **changes}
-        return await _send(api, subject, body, given=changes, held=config), change
+        subject = subjects.stream_update(held.name)
+        return await _send(api, subject, body, given=given, held=config), change
     except InvalidConfigError as error:
         if change.refused and not error.hint:
             names = ", ".join(each.name for each in change.refused)
@@ -221,13 +210,8 @@ async def _send(
             return True
         return False
 
-    try:
-        look = ChangeProbe(subjects.stream_info(name), is_done)
-        answer = await api.change(subject, body, what=what, look=look)
-    except ServerError as error:
-        if find_error_code(error.err_code) is not ErrorCode.INVALID_JSON:
-            raise
-        raise unknown_field(error, what) from error
+    look = ChangeProbe(subjects.stream_info(name), is_done)
+    answer = await send_config(api, subject, body, what=what, look=look)
     info = StreamInfo.from_json(answer)
     check(_config_of(info))
     return info

@@ -9,48 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, cast
+from typing import ClassVar, Literal
 
-from natsstream.api.names import check_filter, check_stream_name
+from natsstream.api.names import check_stream_name
+from natsstream.api.settings.field_kinds import (
+    DURATION,
+    LIMIT,
+    SUBJECTS,
+    UINT64_MAX,
+    FieldKind,
+    number,
+)
 from natsstream.api.settings.limits import ConsumerLimits
 from natsstream.api.settings.mapping import Republish, SubjectTransform
 from natsstream.api.settings.placement import Placement
-from natsstream.api.settings.plain_fields import (
-    DURATIONS,
-    READERS,
-    check_mapping,
-    check_plain_fields,
-)
-from natsstream.api.settings.setting import Reader, Setting, meaning, reads_many, reads_one
+from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.settings.source import StreamSource
-from natsstream.arguments import check_text, check_texts
+from natsstream.arguments import check_text
 from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
-from natsstream.units import NS_PER_SECOND, duration_ns
 
 Duration = float | timedelta
 
-# Python name -> JSON name, where they differ.
-_JSON_NAMES = {"replicas": "num_replicas"}
-# Parts with fields of their own; `sources` is a list of them.
-_SETTINGS: Mapping[str, type[Setting]] = {
-    "placement": Placement,
-    "mirror": StreamSource,
-    "sources": StreamSource,
-    "subject_transform": SubjectTransform,
-    "republish": Republish,
-    "consumer_limits": ConsumerLimits,
-}
-# The server writes these into metadata by itself; they are its own, not the user's.
-RESERVED_METADATA = "_nats."
-_AS_WITHOUT = ("none", "default")
-_LEVEL_METADATA = ("_nats.ver", "_nats.level", "_nats.req.level")
+REPLICAS_MAX = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamConfig:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StreamConfig(Setting):
     """The configuration of a stream: its subjects, limits and storage.
 
     None in a field means "the server's default"; 0 means 0, and is refused where servers read it
@@ -139,10 +126,20 @@ class StreamConfig:
     republish: Republish | None = None
     consumer_limits: ConsumerLimits | None = None
     metadata: Mapping[str, str] | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    def __post_init__(self) -> None:
-        self.check()
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "subjects": SUBJECTS,
+        "replicas": number(1, REPLICAS_MAX).named("num_replicas"),
+        "max_msgs": LIMIT,
+        "max_bytes": LIMIT,
+        "max_msgs_per_subject": LIMIT,
+        "max_msg_size": LIMIT,
+        "max_consumers": LIMIT,
+        "first_seq": number(1, UINT64_MAX),
+        "duplicate_window": DURATION.never_zero(
+            "their default", "leave it out for the default of 120 seconds; the least is 0.1"
+        ),
+    }
 
     def check(self) -> None:
         """Refuse invalid values; parts given as mappings become their classes.
@@ -153,39 +150,14 @@ class StreamConfig:
             SubjectError: A subject is not legal.
         """
         check_stream_name(check_text(self.name, "the stream's name", error=StreamNameError))
-        of = f"of stream {self.name}"
-        if self.subjects is not None:
-            for subject in check_texts(self.subjects, "subjects"):
-                check_filter(subject)
-        check_plain_fields({name: getattr(self, name) for name in _FIELDS}, of)
-        for name, kind in _SETTINGS.items():
-            value = getattr(self, name)
-            if value is not None:
-                take = kind.several if name == "sources" else kind.of
-                object.__setattr__(self, name, take(value, f"{name} {of}"))
-        extra = check_mapping(self.extra, f"extra {of}")
-        known = {cast("str", name): extra[name] for name in extra if name in _PYTHON_NAMES}
+        Setting.check(self)
+        typed = json_names(StreamConfig)
+        known = {name: value for name, value in self.extra.items() if name in typed}
         if known:
             # A field that was unknown once may have a name by now: its rules apply as well.
             # The server itself refuses values that are not its JSON.
             with suppress(ProtocolError):
                 StreamConfig.from_json({**known, "name": self.name}).check()
-
-    def to_json(self) -> dict[str, object]:
-        """Return the JSON object for the server: unknown fields first, then what is set here."""
-        body = dict(self.extra)
-        for name, json_name in _FIELDS.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if name in DURATIONS:
-                value = duration_ns(value)
-            elif isinstance(value, Setting):
-                value = value.to_json()
-            elif name == "sources":
-                value = [source.to_json() for source in cast("Sequence[StreamSource]", value)]
-            body[json_name] = value
-        return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> StreamConfig:
@@ -197,28 +169,8 @@ class StreamConfig:
             ProtocolError: It has no name, or a field is of a type that no server sends.
         """
         fields = Fields.of(body, "the configuration of a stream")
-        known: dict[str, object] = {
-            name: _reader(name)(fields, json_name) if fields.has(json_name) else None
-            for name, json_name in _FIELDS.items()
-        }
-        known["name"] = fields.text("name")
-        names = set(_FIELDS.values())
-        known["extra"] = {name: value for name, value in fields.raw.items() if name not in names}
-        config = object.__new__(cls)
-        for name, value in known.items():
-            object.__setattr__(config, name, value)
-        return config
-
-    def given(self) -> dict[str, object]:
-        """Return the fields that are set here by their Python names; unknown ones by their JSON's.
-
-        Cost: no request.
-        """
-        values = {name: getattr(self, name) for name in _FIELDS}
-        return {
-            **{name: value for name, value in values.items() if value is not None},
-            **self.extra,
-        }
+        fields.text("name")
+        return super(StreamConfig, cls).from_json(fields)
 
     def with_json(self, body: Mapping[str, object]) -> StreamConfig:
         """Return this configuration with other fields, given by the server's names.
@@ -227,91 +179,5 @@ class StreamConfig:
         """
         return StreamConfig.from_json({**self.to_json(), **body}) if body else self
 
-    def changes_from(self, current: Mapping[str, object]) -> dict[str, object]:
-        """Return the JSON fields whose value here differs from the server's.
-
-        Args:
-            current: The configuration as the server has it.
-
-        Returns:
-            JSON name to wanted value; empty when nothing that is set here differs. Metadata is
-            compared without the server's own keys.
-        """
-        changes: dict[str, object] = {}
-        for name, value in self.to_json().items():
-            held, wanted = current.get(name), value
-            if name in _SETTINGS:
-                # Servers leave out what says nothing, and write times in another form.
-                if _meant(name, held) != _meant(name, wanted):
-                    changes[name] = wanted
-                continue
-            if name in DURATIONS and isinstance(held, int):
-                # As it was when its seconds were read: a float has no room for every nanosecond.
-                held = duration_ns(held / NS_PER_SECOND)
-            if name == "metadata":
-                held = user_metadata(cast("Mapping[str, str]", held or {}))
-                wanted = user_metadata(cast("Mapping[str, str]", wanted))
-            if _plain(wanted) != _plain(held) and not (held is None and not says_something(wanted)):
-                changes[name] = wanted
-        return changes
-
-
-def _reader(name: str) -> Reader:
-    """Return what reads a field of the server's JSON, into the units of the class."""
-    kind = _SETTINGS.get(name)
-    if kind is None:
-        return READERS.get(name, Fields.text)
-    return reads_many(kind) if name == "sources" else reads_one(kind)
-
-
-def _meant(name: str, value: object) -> object:
-    """Return a part's JSON in a form that can be compared; None if it is empty."""
-    if not value:
-        return None
-    read = _reader(name)(Fields({name: value}, "the configuration of a stream"), name)
-    if name == "sources":
-        return meaning([source.to_json() for source in cast("Sequence[Setting]", read)])
-    return meaning(cast("Setting", read).to_json())
-
-
-def python_name(json_name: str) -> str:
-    """Return the Python name of a field in the server's JSON."""
-    return _PYTHON_NAMES.get(json_name, json_name)
-
-
-def json_name(python_name: str) -> str:
-    """Return the name of a field in the server's JSON."""
-    return _JSON_NAMES.get(python_name, python_name)
-
-
-def says_something(value: object) -> bool:
-    """Return True unless a value means the same as leaving the field out."""
-    return bool(value) and value not in _AS_WITHOUT
-
-
-def user_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return metadata without the keys that the server writes itself."""
-    return {key: value for key, value in metadata.items() if not key.startswith(RESERVED_METADATA)}
-
-
-def without_levels(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Return metadata without the levels of the server that it comes from (ADR-44)."""
-    return {key: value for key, value in metadata.items() if key not in _LEVEL_METADATA}
-
-
-def _plain(value: object) -> object:
-    """Return sequences as lists and mappings as dicts, so that equal content compares equal."""
-    if isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value).items()
-        return {key: _plain(item) for key, item in items}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in cast("Sequence[object]", value)]
-    return value
-
-
-_FIELDS = {
-    item.name: _JSON_NAMES.get(item.name, item.name)
-    for item in fields(StreamConfig)
-    if item.name != "extra"
-}
-_PYTHON_NAMES: Mapping[object, str] = {json_name: name for name, json_name in _FIELDS.items()}
+    def _what(self, name: str) -> str:
+        return f"{name} of stream {self.name}"

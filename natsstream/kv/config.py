@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
+from natsstream.api.settings.field_kinds import check_duration, check_limit
 from natsstream.api.settings.mapping import Republish
-from natsstream.api.settings.plain_fields import check_duration, check_limit
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_rules import window_ns
 from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
 from natsstream.kv.conventions import (
@@ -25,7 +26,6 @@ from natsstream.kv.conventions import (
     usual_of,
     with_prefix,
 )
-from natsstream.streams.views.comparing import window_ns
 from natsstream.streams.views.config import Duration, ViewConfig
 from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns

@@ -77,7 +77,6 @@ BUCKET: Kind = Kind(
     mismatch=_mismatch,
     requirement="a bucket keeps a history of each key, 1 or more",
     fields=STREAM_FIELDS,
-    server_defaults={},
 )
 """Buckets as a kind of view of a stream."""
 

@@ -34,6 +34,5 @@ STORE: Kind = Kind(
         "metadata": "metadata",
     },
     derived=frozenset({"subjects"}),
-    server_defaults={"max_msgs_per_subject": -1, "max_msg_size": -1, "compression": "none"},
 )
 """The kind of view that an object store is."""

@@ -15,9 +15,10 @@ from typing import cast
 
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.features import Feature
+from natsstream.api.metadata import user_metadata
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, replace_config
-from natsstream.api.stream_config import StreamConfig, user_metadata
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import delete_stream, find_streams, newest_sequence, stream_info
 from natsstream.errors import (

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from natsstream.api.diff import ConfigChange, stream_created
+from natsstream.api.change_plan import created
+from natsstream.api.diff import ConfigChange
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
@@ -15,7 +16,7 @@ from natsstream.api.stream_requests import (
     stream_info,
     stream_names,
 )
-from natsstream.arguments import check_bool, check_int, check_names, check_seconds, check_text
+from natsstream.arguments import check_bool, check_int, check_seconds, check_text, given_config
 from natsstream.errors import ConfigError, StreamNameError
 from natsstream.streams.copying import copy_stream
 from natsstream.streams.listing import StreamListing
@@ -51,7 +52,7 @@ class StreamManager:
                 says so.
         """
         wanted = _config(config, fields)
-        return Stream(self._api, await create_stream(self._api, wanted), stream_created(wanted))
+        return Stream(self._api, await create_stream(self._api, wanted), created(wanted))
 
     async def update(self, config: StreamConfig | str, **fields: Any) -> Stream:
         """Change the fields that are given and leave all others as the server has them.
@@ -235,7 +236,7 @@ class StreamManager:
         check_bool(messages, "messages")
         check_seconds(timeout, "timeout")
         info = await copy_stream(self._api, source, wanted, messages=messages, timeout=timeout)
-        return Stream(self._api, info, stream_created(info.config))
+        return Stream(self._api, info, created(info.config))
 
     def template(
         self,
@@ -291,11 +292,4 @@ class StreamManager:
 
 
 def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:
-    if isinstance(config, StreamConfig):
-        if fields:
-            raise ConfigError("give a StreamConfig or keywords, not both")
-        return config
-    known = [name for name in StreamConfig.__dataclass_fields__ if name != "name"]
-    hint = "see StreamConfig; a field of a newer server goes into extra={...}"
-    check_names(fields, known, "stream field", hint=hint)
-    return StreamConfig(name=config, **fields)
+    return given_config(StreamConfig, config, fields, "stream")

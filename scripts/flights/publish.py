@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from natsstream import Expect, StreamConfig
-from natsstream.api.stream_config import user_metadata
+from natsstream.api.metadata import user_metadata
 from natsstream.errors import (
     IntegrityError,
     NatsStreamError,

@@ -6,21 +6,15 @@ Law: see `setting.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from natsstream.api.settings.plain_fields import check_duration, check_limit
-from natsstream.api.settings.setting import Reader, Setting, Writer
-from natsstream.fields import Fields
-from natsstream.units import duration_ns
+from natsstream.api.settings.field_kinds import LIMIT, FieldKind
+from natsstream.api.settings.setting import Setting
 
 
-def _nanoseconds(value: object) -> int:
-    return duration_ns(cast("float | timedelta", value))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConsumerLimits(Setting):
     """Defaults of a stream's consumers, and their upper bounds too (2.10).
 
@@ -33,28 +27,6 @@ class ConsumerLimits(Setting):
 
     inactive_threshold: float | timedelta | None = None
     max_ack_pending: int | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {
-        "inactive_threshold": "inactive_threshold",
-        "max_ack_pending": "max_ack_pending",
-    }
-    _readers: ClassVar[Mapping[str, Reader]] = {
-        "inactive_threshold": Fields.seconds,
-        "max_ack_pending": Fields.integer,
-    }
-    _writers: ClassVar[Mapping[str, Writer]] = {"inactive_threshold": _nanoseconds}
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-        """
-        if self.inactive_threshold is not None:
-            check_duration(self.inactive_threshold, "consumer_limits.inactive_threshold")
-        if self.max_ack_pending is not None:
-            check_limit(self.max_ack_pending, "consumer_limits.max_ack_pending")
+    _noun: ClassVar[str] = "consumer_limits"
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {"max_ack_pending": LIMIT}

@@ -6,17 +6,14 @@ Law: see `setting.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from natsstream.api.names import check_filter
-from natsstream.api.settings.setting import Reader, Setting
-from natsstream.arguments import check_bool, check_text
-from natsstream.errors import ConfigError
-from natsstream.fields import Fields
+from natsstream.api.settings.field_kinds import FILLED_TEXT, FILTER_OR_EMPTY, TEXT, FieldKind
+from natsstream.api.settings.setting import Setting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SubjectTransform(Setting):
     """A subject mapping that a stream applies before it stores (2.10).
 
@@ -29,26 +26,15 @@ class SubjectTransform(Setting):
 
     source: str
     destination: str = ""
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {"src": "source", "dest": "destination"}
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-            SubjectError: The source is no subject.
-        """
-        if check_text(self.source, "source of a subject transform"):
-            check_filter(self.source)
-        check_text(self.destination, "destination of a subject transform")
+    _noun: ClassVar[str] = "subject_transform"
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "source": FILTER_OR_EMPTY.named("src"),
+        "destination": TEXT.named("dest"),
+    }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Republish(Setting):
     """Republishes each stored message to plain NATS, before the publisher gets its ack.
 
@@ -65,28 +51,9 @@ class Republish(Setting):
     source: str | None = None
     destination: str
     headers_only: bool | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {
-        "src": "source",
-        "dest": "destination",
-        "headers_only": "headers_only",
+    _noun: ClassVar[str] = "republish"
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "source": FILTER_OR_EMPTY.named("src"),
+        "destination": FILLED_TEXT.named("dest"),
     }
-    _readers: ClassVar[Mapping[str, Reader]] = {"headers_only": Fields.flag}
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-            SubjectError: The source is no subject.
-        """
-        if self.source is not None and check_text(self.source, "republish.source"):
-            check_filter(self.source)
-        if not check_text(self.destination, "republish.destination"):
-            raise ConfigError("republish.destination is empty", hint="where do the copies go?")
-        if self.headers_only is not None:
-            check_bool(self.headers_only, "republish.headers_only")

@@ -5,16 +5,14 @@ Law: see `setting.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
-from natsstream.api.settings.setting import Reader, Setting
-from natsstream.arguments import check_text, check_texts
-from natsstream.fields import Fields
+from natsstream.api.settings.setting import Setting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Placement(Setting):
     """Which servers may hold a stream.
 
@@ -28,26 +26,5 @@ class Placement(Setting):
     cluster: str | None = None
     tags: Sequence[str] | None = None
     preferred: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {
-        "cluster": "cluster",
-        "tags": "tags",
-        "preferred": "preferred",
-    }
-    _readers: ClassVar[Mapping[str, Reader]] = {"tags": Fields.texts}
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-        """
-        for name in ("cluster", "preferred"):
-            if getattr(self, name) is not None:
-                check_text(getattr(self, name), f"placement.{name}")
-        if self.tags is not None:
-            check_texts(self.tags, "placement.tags")
+    _noun: ClassVar[str] = "placement"

@@ -1,68 +1,102 @@
-"""The base of every part of a configuration: reads, writes and compares JSON.
+"""The base of configurations and their parts: checks, reads, writes and compares fields.
 
 Law: the server gets back every field that it sent; `extra` holds those that this version does not
-know.
-None means "the server's default" and is not sent.
+know. None means "the server's default" and is not sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import ClassVar, Self, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
+from types import NoneType, UnionType
+from typing import ClassVar, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
 
+from natsstream.api.settings.field_kinds import BY_TYPE, FieldKind, check_extra, choice
 from natsstream.arguments import described
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
-from natsstream.units import format_rfc3339, time_from_ns, time_to_ns
 
-Reader = Callable[[Fields, str], object]
-"""Reads one field of the server's JSON, by its name there."""
-Writer = Callable[[object], object]
-SettingT = TypeVar("SettingT", bound="Setting")
+_WITHOUT_EFFECT = ("none", "default")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Setting:
-    """One part of a configuration; its classes are frozen dataclasses.
+    """A configuration, or a part of one; its classes are frozen dataclasses.
 
     Attributes:
         extra: Fields that the server sent and this version does not know.
     """
 
-    __slots__ = ()
-    # JSON name -> Python name, in the order of the server.
-    _json_names: ClassVar[Mapping[str, str]]
-    # Python name -> reader; all other fields are texts.
-    _readers: ClassVar[Mapping[str, Reader]] = {}
-    # Python name -> writer, for times and other values that are not JSON.
-    _writers: ClassVar[Mapping[str, Writer]] = {}
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    # Its name in errors.
+    _noun: ClassVar[str] = ""
+    # The kinds of fields that do not follow from their types, by Python name.
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {}
+
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Refuse invalid values; parts given as mappings become their classes.
+
+        Raises:
+            ConfigError: A field has an invalid value.
+            SubjectError: A subject or filter is not legal.
+        """
+        for name, kind in field_kinds(type(self)).items():
+            value: object = getattr(self, name)
+            if value is not None or kind.is_required:
+                object.__setattr__(self, name, kind.check(value, self._what(name)))
+        check_extra(self.extra, self._what("extra"))
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server: unknown fields first, then what is set here."""
-        body = dict(cast("Mapping[str, object]", getattr(self, "extra")))  # noqa: B009 - A field of each subclass; the base has no slots.
-        for json_name, name in self._json_names.items():
-            value: object = getattr(self, name)
+        body = dict(self.extra)
+        for name, value in self.values().items():
             if value is not None:
-                body[json_name] = _to_json(self._writers.get(name, _same)(value))
+                body.update(self.field_json(name, value))
         return body
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> Self:
-        """Return the part that a server sent; only the types of its fields are checked.
+        """Return the configuration that a server sent; durations become seconds.
+
+        Only the types are checked: other clients make streams that we would refuse to make.
 
         Raises:
             ProtocolError: A field is of a type that no server sends.
         """
-        fields = Fields.of(body, cls.__name__)
-        setting = object.__new__(cls)
-        for json_name, name in cls._json_names.items():
-            read = cls._readers.get(name, Fields.text)
-            value = read(fields, json_name) if fields.has(json_name) else None
-            object.__setattr__(setting, name, value)
-        known = cls._json_names
-        extra = {name: value for name, value in fields.raw.items() if name not in known}
-        object.__setattr__(setting, "extra", extra)
-        return setting
+        source, made = Fields.of(body, cls.__name__), object.__new__(cls)
+        for name, kind in field_kinds(cls).items():
+            is_there = any(map(source.has, kind.json_names))
+            value = kind.read(source, kind.json_names[0]) if is_there else None
+            object.__setattr__(made, name, value)
+        known = json_names(cls)
+        extra = {name: value for name, value in source.raw.items() if name not in known}
+        object.__setattr__(made, "extra", extra)
+        return made
+
+    def values(self) -> dict[str, object]:
+        """Return every field of this version by its Python name; None if it is not set.
+
+        Cost: no request.
+        """
+        return {name: getattr(self, name) for name in field_kinds(type(self))}
+
+    def given(self) -> dict[str, object]:
+        """Return the fields that are set here by their Python names; unknown ones by their JSON's.
+
+        Cost: no request.
+        """
+        values = Setting.values(self).items()
+        return {**{name: value for name, value in values if value is not None}, **self.extra}
+
+    def field_json(self, name: str, value: object) -> dict[str, object]:
+        """Return the server's fields for one field of this class and its value."""
+        kind = field_kinds(type(self))[name]
+        return {kind.json_names[0]: kind.write(value)}
 
     @classmethod
     def of(cls, value: object, what: str) -> Self:
@@ -97,12 +131,37 @@ class Setting:
         items = enumerate(cast("Sequence[object]", values))
         return tuple(cls.of(item, f"{what}, number {index}") for index, item in items)
 
-    def check(self) -> None:
-        """Refuse invalid values.
+    def _what(self, name: str) -> str:
+        """Return the name of a field in errors."""
+        return f"{self._noun}.{name}"
 
-        Raises:
-            ConfigError: A value is invalid.
-        """
+    def __repr__(self) -> str:
+        values = {**Setting.values(self), "extra": self.extra or None}
+        shown = ", ".join(f"{name}={each!r}" for name, each in values.items() if each is not None)
+        return f"{type(self).__name__}({shown})"
+
+
+@cache
+def field_kinds(config: type[Setting]) -> Mapping[str, FieldKind]:
+    """Return the kinds of the fields of a class by Python name, `extra` left out."""
+    types = get_type_hints(config)
+    kinds: dict[str, FieldKind] = {}
+    for item in fields(config):
+        if item.name != "extra":
+            kind = config.special_kinds.get(item.name) or _kind_of(types[item.name])
+            kinds[item.name] = replace(
+                kind,
+                json_names=kind.json_names or (item.name,),
+                is_required=item.default is MISSING,
+            )
+    return kinds
+
+
+@cache
+def json_names(config: type[Setting]) -> Mapping[str, str]:
+    """Return the Python names of the fields of a class by the server's names."""
+    kinds = field_kinds(config).items()
+    return {json_name: name for name, kind in kinds for json_name in kind.json_names}
 
 
 def meaning(value: object) -> object:
@@ -116,57 +175,45 @@ def meaning(value: object) -> object:
     return value or None
 
 
-def check_time(value: object, what: str) -> None:
-    """Refuse a value that is not a time.
-
-    Raises:
-        ConfigError: It is neither a datetime with a time zone nor Unix nanoseconds.
-    """
-    if not isinstance(value, datetime | int) or isinstance(value, bool):
-        raise ConfigError(f"{what} is {described(value)}", hint="give a datetime, or nanoseconds")
-    time_to_ns(value)
+def says_something(value: object) -> bool:
+    """Return True unless a value means the same as leaving the field out."""
+    return bool(value) and value not in _WITHOUT_EFFECT
 
 
-def read_time(fields: Fields, name: str) -> datetime | int:
-    """Return a time of the server; Unix nanoseconds if a datetime cannot hold it exactly."""
-    time_ns = fields.moment(name)
-    return time_ns if time_ns % 1_000 else time_from_ns(time_ns)
+def _kind_of(annotation: object) -> FieldKind:
+    """Return the kind of a field by its type."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    types = frozenset(get_args(annotation) if is_union else (annotation,)) - {NoneType}
+    if types in BY_TYPE:
+        return BY_TYPE[types]
+    (only,) = types
+    if get_origin(only) is Literal:
+        return choice(get_args(only))
+    if get_origin(only) is Sequence:
+        return parts(get_args(only)[0])
+    return _part(cast("type[Setting]", only))
 
 
-def write_time(value: object) -> str:
-    """Return a moment as the server reads it."""
-    return format_rfc3339(time_to_ns(cast("datetime | int", value)))
+def _part(kind: type[Setting]) -> FieldKind:
+    """Return the kind of a part with fields of its own."""
+
+    def read(source: Fields, name: str) -> object:
+        value = source.raw[name]  # A caller's mapping may hold parts already.
+        return value if isinstance(value, kind) else kind.from_json(source.part(name))
+
+    return FieldKind(check=kind.of, read=read, write=kind.to_json, meaning=meaning)
 
 
-def reads_one(kind: type[SettingT]) -> Reader:
-    """Return a reader for a part inside another part."""
+def parts(kind: type[Setting]) -> FieldKind:
+    """Return the kind of a list of parts."""
 
-    def read(fields: Fields, name: str) -> object:
-        value = fields.raw[name]  # A caller's mapping may hold parts already.
-        return value if isinstance(value, kind) else kind.from_json(fields.part(name))
-
-    return read
-
-
-def reads_many(kind: type[SettingT]) -> Reader:
-    """Return a reader for a list of parts inside another part."""
-
-    def read(fields: Fields, name: str) -> object:
+    def read(source: Fields, name: str) -> object:
         return tuple(
-            item if isinstance(item, kind) else kind.from_json(fields.as_part(item, place))
-            for place, item in fields.items(name)
+            item if isinstance(item, kind) else kind.from_json(source.as_part(item, place))
+            for place, item in source.items(name)
         )
 
-    return read
+    def write(values: Sequence[Setting]) -> object:
+        return [each.to_json() for each in values]
 
-
-def _same(value: object) -> object:
-    return value
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, Setting):
-        return value.to_json()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_to_json(item) for item in cast("Sequence[object]", value)]
-    return value
+    return FieldKind(check=kind.several, read=read, write=write, meaning=meaning)

@@ -7,29 +7,31 @@ Source: nats-server's stream.go StreamSource; ADR-60 for `consumer`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
 from natsstream._wire import subjects
-from natsstream.api.names import check_filter, check_stream_name
-from natsstream.api.settings.mapping import SubjectTransform
-from natsstream.api.settings.setting import (
-    Reader,
-    Setting,
-    Writer,
-    check_time,
-    read_time,
-    reads_many,
-    reads_one,
-    write_time,
+from natsstream.api.names import check_stream_name
+from natsstream.api.settings.field_kinds import (
+    FILLED_TEXT,
+    FILTER,
+    FILTER_OR_EMPTY,
+    TIME,
+    UINT64_MAX,
+    FieldKind,
+    number,
 )
-from natsstream.arguments import check_int, check_text
+from natsstream.api.settings.mapping import SubjectTransform
+from natsstream.api.settings.setting import Setting, parts
+from natsstream.arguments import check_text
 from natsstream.errors import ConfigError
-from natsstream.fields import Fields
+
+# A transform filters by its own source.
+_EXCLUSIVE = (("start_seq", "start_time"), ("filter", "transforms"), ("domain", "external"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExternalStream(Setting):
     """The route to a stream of another domain or account.
 
@@ -41,26 +43,12 @@ class ExternalStream(Setting):
 
     api: str
     deliver: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {"api": "api", "deliver": "deliver"}
-
-    def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-            SubjectError: A prefix is not a legal subject.
-        """
-        check_filter(check_text(self.api, "external.api"))
-        if self.deliver is not None and check_text(self.deliver, "external.deliver"):
-            check_filter(self.deliver)
+    _noun: ClassVar[str] = "external"
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {"api": FILTER, "deliver": FILTER_OR_EMPTY}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SourceConsumer(Setting):
     """An existing durable consumer of the origin that a stream reads through (2.14, ADR-60).
 
@@ -75,29 +63,15 @@ class SourceConsumer(Setting):
 
     name: str
     deliver_subject: str
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {
-        "name": "name",
-        "deliver_subject": "deliver_subject",
+    _noun: ClassVar[str] = "consumer"
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "name": FILLED_TEXT,
+        "deliver_subject": FILTER,
     }
 
-    def __post_init__(self) -> None:
-        self.check()
 
-    def check(self) -> None:
-        """Refuse invalid values.
-
-        Raises:
-            ConfigError: A value is invalid.
-            SubjectError: The subject is not legal.
-        """
-        if not check_text(self.name, "consumer.name"):
-            raise ConfigError("consumer.name of a source is empty")
-        check_filter(check_text(self.deliver_subject, "consumer.deliver_subject"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamSource(Setting):
     """The stream that a mirror or a source copies from.
 
@@ -122,29 +96,14 @@ class StreamSource(Setting):
     external: ExternalStream | None = None
     domain: str | None = None
     consumer: SourceConsumer | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    _json_names: ClassVar[Mapping[str, str]] = {
-        "name": "name",
-        "opt_start_seq": "start_seq",
-        "opt_start_time": "start_time",
-        "filter_subject": "filter",
-        "subject_transforms": "transforms",
-        "external": "external",
-        "domain": "domain",
-        "consumer": "consumer",
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "start_seq": number(0, UINT64_MAX).named("opt_start_seq"),
+        "start_time": TIME.named("opt_start_time"),
+        "filter": FILTER_OR_EMPTY.named("filter_subject"),
+        "transforms": parts(SubjectTransform).named("subject_transforms"),
+        "domain": FILTER,
     }
-    _readers: ClassVar[Mapping[str, Reader]] = {
-        "start_seq": Fields.integer,
-        "start_time": read_time,
-        "transforms": reads_many(SubjectTransform),
-        "external": reads_one(ExternalStream),
-        "consumer": reads_one(SourceConsumer),
-    }
-    _writers: ClassVar[Mapping[str, Writer]] = {"start_time": write_time}
-
-    def __post_init__(self) -> None:
-        self.check()
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server, which has no `domain` field."""
@@ -163,35 +122,13 @@ class StreamSource(Setting):
             SubjectError: A filter or prefix is not legal.
         """
         check_stream_name(check_text(self.name, "name of a stream source"))
-        what = f"of source {self.name}"
-        if self.start_seq is not None:
-            check_int(self.start_seq, f"start_seq {what}", minimum=0)
-        if self.start_time is not None:
-            if self.start_seq:
-                raise ConfigError(f"source {self.name} has start_seq and start_time", hint="one")
-            check_time(self.start_time, f"start_time {what}")
-        if self.filter is not None and check_text(self.filter, f"filter {what}"):
-            check_filter(self.filter)
-        if self.filter and self.transforms:
-            raise ConfigError(
-                f"source {self.name} has a filter and transforms",
-                hint="a transform filters by its own source",
-            )
-        self._check_parts(what)
+        Setting.check(self)
+        for one, other in _EXCLUSIVE:
+            if getattr(self, one) and getattr(self, other) not in (None, ()):
+                raise ConfigError(f"source {self.name} has {one} and {other}", hint="give one")
+        for part in (self.external, self.consumer):
+            if part is not None:  # An empty one as well: it removes nothing here.
+                part.check()
 
-    def _check_parts(self, what: str) -> None:
-        if self.transforms is not None:
-            transforms = SubjectTransform.several(self.transforms, f"transforms {what}")
-            object.__setattr__(self, "transforms", transforms)
-        if self.external is not None:
-            external = ExternalStream.of(self.external, f"external {what}")
-            object.__setattr__(self, "external", external)
-            external.check()
-        if self.consumer is not None:
-            consumer = SourceConsumer.of(self.consumer, f"consumer {what}")
-            object.__setattr__(self, "consumer", consumer)
-            consumer.check()
-        if self.domain is not None:
-            check_filter(check_text(self.domain, f"domain {what}"))
-            if self.external is not None:
-                raise ConfigError(f"source {self.name} has domain and external", hint="give one")
+    def _what(self, name: str) -> str:
+        return f"{name} of source {self.name}"

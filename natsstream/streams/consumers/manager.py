@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_changes import (
     create_consumer,
     ensure_consumer,
@@ -26,10 +25,12 @@ from natsstream.api.consumer_requests import (
 )
 from natsstream.api.diff import ConfigChange
 from natsstream.api.requests import Api
-from natsstream.arguments import check_names
+from natsstream.api.settings.field_kinds import check_duration, check_time
+from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
 from natsstream.streams.consumers.consumer import Consumer
 from natsstream.streams.consumers.listing import ConsumerListing
+from natsstream.units import duration_ns, time_to_ns
 
 
 class ConsumerManager:
@@ -193,9 +194,9 @@ class ConsumerManager:
         if (until is None) == (duration is None):
             raise ConfigError("pause takes until or duration", hint="duration=60 is a minute")
         if until is not None:
-            until_ns = rules.check_time("until", until)
+            until_ns = time_to_ns(check_time(until, "until"))
         else:
-            until_ns = time.time_ns() + rules.check_duration("duration", duration)
+            until_ns = time.time_ns() + duration_ns(check_duration(duration, "duration"))
         if until_ns <= time.time_ns():
             raise ConfigError("the pause would be over already", hint="resume() ends a pause")
         return await pause_consumer(self._api, self.stream, name, until_ns)
@@ -253,15 +254,5 @@ class ConsumerManager:
 
 
 def _config(config: ConsumerConfig | str | None, fields: dict[str, Any]) -> ConsumerConfig:
-    if isinstance(config, ConsumerConfig):
-        if fields:
-            raise ConfigError("give a ConsumerConfig or keywords, not both")
-        return config
-    hint = "see ConsumerConfig; a field of a newer server goes into extra={...}"
-    known = ConsumerConfig.__dataclass_fields__
-    check_names(fields, known, "consumer field", hint=hint)
-    if config is not None:
-        if "name" in fields:
-            raise ConfigError("the consumer's name is given twice", hint="give it once")
-        fields = {**fields, "name": config}
-    return ConsumerConfig(**fields)
+    named = fields.pop("name", None) if config is None else config
+    return given_config(ConsumerConfig, named, fields, "consumer")

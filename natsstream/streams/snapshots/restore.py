@@ -14,10 +14,11 @@ from typing import BinaryIO
 
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.features import RENAMED_RESTORE, unknown_field
+from natsstream.api.metadata import without_levels
 from natsstream.api.names import check_stream_name
 from natsstream.api.requests import Api, decode
 from natsstream.api.snapshots import start_restore
-from natsstream.api.stream_config import StreamConfig, without_levels
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams
 from natsstream.arguments import check_callable, check_seconds

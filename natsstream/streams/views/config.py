@@ -6,19 +6,21 @@ All other fields of a stream are kept in `extra`: a round trip loses none.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, cast
 
+from natsstream.api.metadata import user_metadata
+from natsstream.api.settings.field_kinds import check_duration, check_extra, check_limit
 from natsstream.api.settings.placement import Placement
-from natsstream.api.settings.plain_fields import check_duration, check_limit
-from natsstream.api.stream_config import StreamConfig, json_name, user_metadata
-from natsstream.arguments import check_bool, check_names, check_text
+from natsstream.api.settings.setting import json_names
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_rules import window_ns
+from natsstream.arguments import check_bool, given_config
 from natsstream.errors import ConfigError, ProtocolError
-from natsstream.streams.views.comparing import differences, extra_fields, window_ns
+from natsstream.streams.views.comparing import extra_fields, view_differences
 from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
 
@@ -85,15 +87,7 @@ class ViewConfig(ABC):
             ConfigError: Both are given, or a field is unknown or has no legal value.
             BucketNameError: The name is not legal in every client.
         """
-        if isinstance(config, cls):
-            if given:
-                article = "an" if cls.__name__[0] in "AEIOU" else "a"
-                raise ConfigError(f"give {article} {cls.__name__} or keywords, not both")
-            return config
-        known = [item.name for item in fields(cls) if item.name != "name"]
-        hint = f"see {cls.__name__}; other fields of the stream go into extra={{...}}"
-        check_names(given, known, f"{cls.kind.noun} field", hint=hint)
-        return cls(name=cast("str", config), **given)
+        return given_config(cls, config, given, cls.kind.noun)
 
     @abstractmethod
     def to_stream(self) -> StreamConfig:
@@ -126,7 +120,7 @@ class ViewConfig(ABC):
         known["name"] = kind.name_of(config.name)
         if config.compression is not None:
             known["compression"] = config.compression != "none"
-        known["metadata"] = user_metadata(config.metadata or {}) or None
+        known["metadata"] = user_metadata(config.metadata) or None
         known["extra"] = extra_fields(kind, cls._usual(config), config)
         made = object.__new__(cls)
         for name, value in known.items():
@@ -142,7 +136,7 @@ class ViewConfig(ABC):
         Returns:
             The server's value and the wanted one, by name.
         """
-        return differences(self.kind, self.to_stream(), held)
+        return view_differences(self.kind, self.to_stream(), held)
 
     @classmethod
     @abstractmethod
@@ -200,16 +194,9 @@ class ViewConfig(ABC):
 
 
 def _check_extra(kind: Kind, extra: object, of: str) -> None:
-    if not isinstance(extra, Mapping):
-        raise ConfigError(f"extra {of} is no mapping", hint=_EXTRA_HINT)
-    ours = {json_name(theirs): name for theirs, name in kind.names.items()} | {"name": "name"}
-    for name in cast("Mapping[object, object]", extra):
-        text = check_text(name, f"a name in extra {of}")
-        if text in ours or text in kind.names or text in kind.derived:
-            mine = ours.get(text) or kind.names.get(text)
+    for text in check_extra(extra, f"extra {of}"):
+        theirs = json_names(StreamConfig).get(text, text)
+        if theirs in kind.names or text == "name" or text in kind.derived:
+            mine = kind.names.get(theirs)
             way = f"give {mine} instead" if mine else "leave it out"
             raise ConfigError(f"extra {of} has {text}", hint=way)
-    try:
-        json.dumps(dict(cast("Mapping[str, object]", extra)), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"extra {of} is no JSON: {error}", hint=_EXTRA_HINT) from error

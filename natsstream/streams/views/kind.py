@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from natsstream.api.existing import described
+from natsstream.api.change_plan import described
 from natsstream.api.names import STREAM_NAME_BYTES_MAX
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_text
@@ -38,7 +38,6 @@ class Kind:
         requirement: The trait that `mismatch` looks for.
         fields: The stream's field by the view's field, as Python names.
         derived: More of the stream's fields, which follow from the name, by the server's names.
-        server_defaults: Values that servers fill in, by the server's names.
     """
 
     noun: str
@@ -48,7 +47,6 @@ class Kind:
     requirement: str
     fields: Mapping[str, str]
     derived: frozenset[str] = frozenset()
-    server_defaults: Mapping[str, object]
 
     @property
     def names(self) -> dict[str, str]:

@@ -9,9 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Generic, TypeVar, cast
 
-from natsstream.api.diff import ConfigChange, stream_changed, stream_created
+from natsstream.api.change_plan import changed, created
+from natsstream.api.diff import ConfigChange
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import BucketNotFoundError, StreamExistsError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
@@ -66,7 +68,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         try:
             held = (await self._stream(wanted.name)).cached
         except BucketNotFoundError:
-            return view_change(self._kind, stream_created(wanted.to_stream()))
+            return view_change(self._kind, created(wanted.to_stream()))
         return view_change(self._kind, _changes(wanted, held))
 
     async def _get(self, name: str) -> ViewT:
@@ -123,4 +125,4 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
 def _changes(wanted: ViewConfig, held: StreamInfo) -> ConfigChange:
     """Return the changes that a configuration makes to a stream."""
     body = cast("Mapping[str, object]", held.raw["config"])
-    return stream_changed(wanted.to_changes(held.config), body)
+    return changed(STREAM_RULES, wanted.to_changes(held.config), body)

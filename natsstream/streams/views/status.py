@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from natsstream.api.stream_config import user_metadata
+from natsstream.api.metadata import user_metadata
 from natsstream.api.stream_info import StreamInfo
 from natsstream.streams.views.config import ViewConfig
 
@@ -51,7 +51,7 @@ class ViewStatus:
     @property
     def metadata(self) -> Mapping[str, str]:
         """Free text by key, without the server's own keys."""
-        return user_metadata(self.config.metadata or {})
+        return user_metadata(self.config.metadata)
 
     @property
     def backing_store(self) -> str:

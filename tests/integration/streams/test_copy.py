@@ -63,7 +63,7 @@ async def test_copy_has_the_configuration_with_changes(js: JetStream, stream_nam
     )
 
     made = copy.cached.config
-    assert (made.name, made.subjects) == (f"{stream_name}_c", [f"{stream_name}_c.>"])
+    assert (made.name, made.subjects) == (f"{stream_name}_c", (f"{stream_name}_c.>",))
     assert (made.max_age, made.duplicate_window, made.max_msgs) == (60, 5, 3)
     assert (made.description, made.republish) == ("the first", None)
     assert isinstance(held.republish, Republish)
@@ -87,7 +87,7 @@ async def test_copied_messages_keep_sequence_time_subject_and_headers(
 
     assert await contents(copy) == before == await contents(stream)
     made = copy.cached.config
-    assert (made.mirror, made.subjects) == (None, [f"{stream_name}_c.>"])
+    assert (made.mirror, made.subjects) == (None, (f"{stream_name}_c.>",))
     assert (made.allow_atomic, made.allow_rollup_hdrs) == (True, True)
     # It is a stream of its own from here on.
     ack = await js.publish(f"{stream_name}_c.new", b"")

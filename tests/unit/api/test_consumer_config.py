@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream import ConsumerConfig
-from natsstream.api.consumer_config import FIELD_NAMES, KNOWN_JSON
+from natsstream.api.settings.setting import field_kinds, json_names
 from natsstream.errors import ConfigError, ConsumerNameError, SubjectError
 
 # One value of each field, together a configuration that a server could have sent.
@@ -56,7 +56,7 @@ PUSH: dict[str, Any] = {
 def test_every_field_goes_to_json_and_comes_back() -> None:
     config = ConsumerConfig(**WHOLE)
 
-    assert WHOLE.keys() | PUSH.keys() == set(FIELD_NAMES)
+    assert WHOLE.keys() | PUSH.keys() == set(field_kinds(ConsumerConfig))
     assert ConsumerConfig.from_json(config.to_json()) == config
     push = ConsumerConfig(name="p", durable=True, deliver_policy="by_start_time", **PUSH)
     assert ConsumerConfig.from_json(push.to_json()) == push
@@ -69,7 +69,7 @@ def test_fields_that_we_do_not_know_are_kept() -> None:
 
     assert config.extra == {"direct": True, "younger": {"deep": [1]}}
     assert config.to_json() == body
-    assert not config.extra.keys() & KNOWN_JSON
+    assert not config.extra.keys() & json_names(ConsumerConfig).keys()
 
 
 def test_a_configuration_that_a_server_sent_can_be_changed() -> None:

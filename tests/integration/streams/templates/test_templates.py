@@ -44,7 +44,7 @@ async def test_publish_makes_the_stream_and_stores_the_message(
     assert (ack.stream, ack.sequence) == (name, 1)
     config = (await js.streams.get(name)).cached.config
     assert (config.subjects, config.max_msgs, config.storage) == (
-        [f"{stream_name}.new"],
+        (f"{stream_name}.new",),
         5,
         "memory",
     )

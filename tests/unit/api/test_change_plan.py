@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream import ConsumerConfig
-from natsstream.api.consumer_overlay import consumer_changed, consumer_created, overlay
+from natsstream.api.change_plan import changed, created, overlay
+from natsstream.api.consumer_rules import CONSUMER_RULES
 
 HELD: dict[str, Any] = {
     "name": "x",
@@ -32,7 +33,7 @@ HELD: dict[str, Any] = {
 def send(**fields: Any) -> dict[str, object]:
     """Return what would be sent for these fields, beside what the server has."""
     wanted = ConsumerConfig(name="x", **fields)
-    body, _ = overlay(wanted, HELD, consumer_changed(wanted, HELD))
+    body, _ = overlay(wanted, HELD, changed(CONSUMER_RULES, wanted, HELD))
     return {
         name: body.get(name)
         for name in body.keys() | HELD.keys()
@@ -59,7 +60,7 @@ def send(**fields: Any) -> dict[str, object]:
     ],
 )
 def test_what_the_server_has_is_no_change(fields: dict[str, Any]) -> None:
-    change = consumer_changed(ConsumerConfig(name="x", **fields), HELD)
+    change = changed(CONSUMER_RULES, ConsumerConfig(name="x", **fields), HELD)
 
     assert (change.action, change.fields) == ("unchanged", ())
 
@@ -82,13 +83,13 @@ def test_metadata_of_the_server_stays() -> None:
 def test_order_of_filters_is_no_change() -> None:
     held = {**HELD, "filter_subject": "", "filter_subjects": ["a", "b"]}
 
-    assert not consumer_changed(ConsumerConfig(name="x", filters=["b", "a"]), held)
+    assert not changed(CONSUMER_RULES, ConsumerConfig(name="x", filters=["b", "a"]), held)
 
 
 def test_changes_that_servers_refuse_are_marked() -> None:
     wanted = ConsumerConfig(name="x", ack_wait=1, replay_policy="original", start_seq=4)
 
-    change = consumer_changed(wanted, HELD)
+    change = changed(CONSUMER_RULES, wanted, HELD)
 
     assert [each.name for each in change.refused] == [
         "deliver_policy",
@@ -99,7 +100,7 @@ def test_changes_that_servers_refuse_are_marked() -> None:
 
 
 def test_pull_consumer_does_not_become_a_push_consumer() -> None:
-    (field,) = consumer_changed(ConsumerConfig(name="x", deliver_subject="d"), HELD).fields
+    (field,) = changed(CONSUMER_RULES, ConsumerConfig(name="x", deliver_subject="d"), HELD).fields
 
     assert "push consumer" in field.refusal
 
@@ -108,7 +109,7 @@ def test_time_that_was_cut_to_microseconds_is_no_change() -> None:
     held = {**HELD, "pause_until": "2100-01-01T00:00:00.123456789Z"}
     moment = datetime(2100, 1, 1, microsecond=123456, tzinfo=UTC)
 
-    assert not consumer_changed(ConsumerConfig(name="x", pause_until=moment), held)
+    assert not changed(CONSUMER_RULES, ConsumerConfig(name="x", pause_until=moment), held)
 
 
 @given(st.integers(min_value=1, max_value=1 << 53))
@@ -116,11 +117,11 @@ def test_duration_that_came_from_the_server_is_no_change(nanoseconds: int) -> No
     held = {**HELD, "ack_wait": nanoseconds, "backoff": [nanoseconds]}
     config = ConsumerConfig.from_json(held)
 
-    assert not consumer_changed(config, held)
+    assert not changed(CONSUMER_RULES, config, held)
 
 
 def test_what_is_created_lists_what_was_given() -> None:
-    change = consumer_created("x", ConsumerConfig(name="x", ack_wait=5, extra={"younger": 1}))
+    change = created(ConsumerConfig(name="x", ack_wait=5, extra={"younger": 1}))
 
     assert (change.action, [each.name for each in change.fields]) == (
         "created",
