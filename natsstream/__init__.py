@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         PriorityGroupState,
     )
     from natsstream.api.diff import ConfigChange, FieldChange
+    from natsstream.api.listing import Listing
     from natsstream.api.message import Message
     from natsstream.api.settings.limits import ConsumerLimits
     from natsstream.api.settings.mapping import Republish, SubjectTransform
@@ -84,12 +85,12 @@ if TYPE_CHECKING:
     from natsstream.kv.key_value import KeyValue
     from natsstream.kv.locks.elections import Election, Leader
     from natsstream.kv.locks.locks import Lock
-    from natsstream.kv.manager import BucketListing, KeyValueManager
+    from natsstream.kv.manager import KeyValueManager
     from natsstream.kv.status import BucketStatus
     from natsstream.kv.watch import Watch
     from natsstream.objects.config import ObjectBucketConfig
     from natsstream.objects.info import ObjectInfo, ObjectLink, ObjectOptions
-    from natsstream.objects.manager import ObjectStoreListing, ObjectStoreManager
+    from natsstream.objects.manager import ObjectStoreManager
     from natsstream.objects.reader import ObjectReader
     from natsstream.objects.status import ObjectStoreStatus
     from natsstream.objects.store import ObjectStore
@@ -123,10 +124,8 @@ if TYPE_CHECKING:
     from natsstream.streams.chunks.sweeping import SweepReport
     from natsstream.streams.chunks.value import ChunkedValue
     from natsstream.streams.consumers.consumer import Consumer
-    from natsstream.streams.consumers.listing import ConsumerListing
     from natsstream.streams.counters.counter import Counter
     from natsstream.streams.counters.counters import Counters
-    from natsstream.streams.listing import StreamListing
     from natsstream.streams.schedules import ScheduledMessage, StreamSchedules
     from natsstream.streams.snapshots.folder import BackupInfo
     from natsstream.streams.snapshots.progress import BackupProgress, RestoreProgress
@@ -152,7 +151,6 @@ __all__ = [
     "BatchAck",
     "BrokenLink",
     "BucketConfig",
-    "BucketListing",
     "BucketStatus",
     "CachedKeyValue",
     "ChainHead",
@@ -173,7 +171,6 @@ __all__ = [
     "ConsumerDeleted",
     "ConsumerInfo",
     "ConsumerLimits",
-    "ConsumerListing",
     "ConsumerMessages",
     "ConsumerPause",
     "ConsumerProgress",
@@ -216,6 +213,7 @@ __all__ = [
     "Leader",
     "LeaderChanged",
     "LimitExceeded",
+    "Listing",
     "Lock",
     "Message",
     "NatsStreamError",
@@ -226,7 +224,6 @@ __all__ = [
     "ObjectOptions",
     "ObjectReader",
     "ObjectStore",
-    "ObjectStoreListing",
     "ObjectStoreManager",
     "ObjectStoreStatus",
     "ObjectWatch",
@@ -257,7 +254,6 @@ __all__ = [
     "Stream",
     "StreamConfig",
     "StreamInfo",
-    "StreamListing",
     "StreamRange",
     "StreamSchedules",
     "StreamSource",
@@ -306,7 +302,6 @@ _LAZY = {
     "BatchAck": "publish.batches.atomic_rules",
     "BrokenLink": "streams.chain.verify",
     "BucketConfig": "kv.config",
-    "BucketListing": "kv.manager",
     "BucketStatus": "kv.status",
     "ChainHead": "streams.chain.links",
     "ChainReport": "streams.chain.verify",
@@ -320,7 +315,6 @@ _LAZY = {
     "ConsumerDeleted": "consume.delivery.events",
     "ConsumerInfo": "api.consumer_info",
     "ConsumerLimits": "api.settings.limits",
-    "ConsumerListing": "streams.consumers.listing",
     "ConsumerPause": "api.consumer_info",
     "ConsumerProgress": "api.consumer_info",
     "ConsumerRecreated": "consume.delivery.events",
@@ -366,6 +360,7 @@ _LAZY = {
     "KeyValueManager": "kv.manager",
     "LeaderChanged": "consume.delivery.events",
     "LimitExceeded": "consume.delivery.events",
+    "Listing": "api.listing",
     "Message": "api.message",
     "ConsumerMessages": "consume.pull.messages",
     "ObjectBucketConfig": "objects.config",
@@ -375,7 +370,6 @@ _LAZY = {
     "ObjectOptions": "objects.info",
     "ObjectReader": "objects.reader",
     "ObjectStore": "objects.store",
-    "ObjectStoreListing": "objects.manager",
     "ObjectStoreManager": "objects.manager",
     "ObjectStoreStatus": "objects.status",
     "ObjectWatch": "objects.watch",
@@ -404,7 +398,6 @@ _LAZY = {
     "Stream": "streams.stream",
     "StreamConfig": "api.stream_config",
     "StreamInfo": "api.stream_info",
-    "StreamListing": "streams.listing",
     "StreamRange": "read.ranges",
     "StreamSchedules": "streams.schedules",
     "StreamSource": "api.settings.source",

@@ -20,11 +20,11 @@ class JetStream(JetStreamContext):
         """Creates, finds and deletes key-value buckets."""
         from natsstream.kv.manager import KeyValueManager  # noqa: PLC0415 - Loaded on first use.
 
-        return KeyValueManager(self)
+        return KeyValueManager(self, self._client.endings)
 
     @cached_property
     def objects(self) -> ObjectStoreManager:
         """Creates, finds and deletes object stores."""
         from natsstream.objects.manager import ObjectStoreManager  # noqa: PLC0415 - As above.
 
-        return ObjectStoreManager(self)
+        return ObjectStoreManager(self, self._client.endings)

@@ -32,6 +32,16 @@ def under_prefix(subject: str, prefix: str) -> str:
     return f"{prefix}{subject[len(PREFIX) :]}"
 
 
+def reached_under(subject: str, prefix: str) -> str:
+    """Return the subject to publish to a stream behind a domain or an import (ADR-19).
+
+    Args:
+        subject: A subject that the stream captures, which is no part of JetStream's API.
+        prefix: The prefix of the API there; empty stands for `$JS.API`.
+    """
+    return subject if prefix in ("", PREFIX) else f"{prefix}.{subject}"
+
+
 def is_same_request(sent: str, named: str) -> bool:
     """Return True if a server that names one subject can mean a request to the other.
 

@@ -16,6 +16,7 @@ from natsstream._wire.names import (
     check_stream_name,
     is_name,
 )
+from natsstream._wire.subjects import reached_under
 from natsstream.arguments import check_text, check_texts
 from natsstream.errors import ConfigError, SubjectError
 
@@ -31,6 +32,7 @@ __all__ = [
     "drop_covered",
     "is_literal",
     "is_name",
+    "reached_under",
 ]
 
 # The server's max_control_line is 4,096 bytes for the whole line; a longer one closes the

@@ -32,6 +32,7 @@ from natsstream.api.consumer_info import ConsumerProgress as ConsumerProgress
 from natsstream.api.consumer_info import PriorityGroupState as PriorityGroupState
 from natsstream.api.diff import ConfigChange as ConfigChange
 from natsstream.api.diff import FieldChange as FieldChange
+from natsstream.api.listing import InfoT
 from natsstream.api.message import Message as Message
 from natsstream.api.settings.limits import ConsumerLimits as ConsumerLimits
 from natsstream.api.settings.mapping import Republish as Republish
@@ -231,18 +232,6 @@ class AtomicBatch:
 
     def abandon(self) -> None:
         """Abandon the batch: nothing of it is stored. Abandoning twice is fine."""
-
-class BucketListing:
-    """The status of each bucket, for `for`; made by `js.kv.list`."""
-
-    def __iter__(self) -> Iterator[BucketStatus]: ...
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Names whose servers did not answer in time, in the loop so far."""
-
-    @property
-    def offline(self) -> Mapping[str, str]:
-        """Names that no server can run now, with the reason."""
 
 class CachedKeyValue(Generic[T]):
     """A bucket that is read from memory; made by `KeyValue.cached`, used with `with`."""
@@ -536,19 +525,6 @@ class Consumer:
     ) -> str | None:
         """Make the consumer's leader step down, and return the name of the next one."""
 
-class ConsumerListing:
-    """The infos of consumers; read it with `for`. Returned by `stream.consumers.list`."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Consumers whose servers have not answered in time, in the loop so far."""
-
-    @property
-    def offline(self) -> Mapping[str, str]:
-        """Consumers that no server can run now, with the reason."""
-
-    def __iter__(self) -> Iterator[ConsumerInfo]: ...
-
 class ConsumerManager:
     """The consumers of a stream."""
 
@@ -574,7 +550,7 @@ class ConsumerManager:
     def names(self) -> Iterator[str]:
         """Yield the names of all consumers."""
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ConsumerListing:
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[ConsumerInfo]:
         """Return the infos of all consumers; read them with `for`."""
 
     def delete(self, name: str) -> None:
@@ -1288,7 +1264,7 @@ class KeyValueManager:
     def delete(self, name: str) -> None:
         """Delete a bucket with all of its keys."""
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[BucketStatus]:
         """Return the status of each bucket; read it with `for`."""
 
     def names(self) -> Iterator[str]:
@@ -1347,6 +1323,19 @@ class Latest:
 
     def events(self) -> Iterator[ReadEvent]:
         """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
+
+class Listing(Generic[InfoT]):
+    """The infos of streams or consumers, or the statuses of buckets or object stores."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names whose servers have not answered in time, in the loop so far."""
+
+    @property
+    def offline(self) -> Mapping[str, str]:
+        """Names that no server can run now, with the reason, such as a field that is too new."""
+
+    def __iter__(self) -> Iterator[InfoT]: ...
 
 class Lock(Generic[T]):
     """A lock on a key that expires; made by `KeyValue.lock`, held in its `with` block."""
@@ -1559,18 +1548,6 @@ class ObjectStore:
     ) -> SweepReport:
         """Remove chunks of dead writers that no object points to, such as those of killed puts."""
 
-class ObjectStoreListing:
-    """The status of each object store, read with `for`; made by `js.objects.list`."""
-
-    def __iter__(self) -> Iterator[ObjectStoreStatus]: ...
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Names whose servers did not answer in time, in the loop so far."""
-
-    @property
-    def offline(self) -> Mapping[str, str]:
-        """Names that no server can run now, with the reason."""
-
 class ObjectStoreManager:
     """The object stores of an account; `js.objects`."""
 
@@ -1592,7 +1569,9 @@ class ObjectStoreManager:
     def delete(self, name: str) -> None:
         """Delete an object store with all its objects, also a sealed one."""
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ObjectStoreListing:
+    def list(
+        self, *, on_missing: Literal["raise", "report"] = "raise"
+    ) -> Listing[ObjectStoreStatus]:
         """Return the status of each object store; read it with `for`."""
 
     def names(self) -> Iterator[str]:
@@ -1956,19 +1935,6 @@ class Stream:
     def delete(self) -> None:
         """Delete the stream with all its messages and consumers, also a sealed one."""
 
-class StreamListing:
-    """The infos of streams; read it with `for`. Returned by `js.streams.list`."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Streams whose servers have not answered in time, in the loop so far."""
-
-    @property
-    def offline(self) -> Mapping[str, str]:
-        """Streams that no server can run now, with the reason, such as a field that is too new."""
-
-    def __iter__(self) -> Iterator[StreamInfo]: ...
-
 class StreamManager:
     """The streams of the account."""
 
@@ -2009,7 +1975,7 @@ class StreamManager:
 
     def list(
         self, *, subject: str | None = None, on_missing: Literal["raise", "report"] = "raise"
-    ) -> StreamListing:
+    ) -> Listing[StreamInfo]:
         """Return the infos of all streams, or of those that capture a subject or filter."""
 
     def copy(

@@ -30,6 +30,7 @@ from natsstream.kv.listing import KeysOnce
 from natsstream.kv.status import BucketStatus
 from natsstream.kv.storing import Record, check_ttl, key_exists, store
 from natsstream.publish.schedule import Ttl
+from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 
@@ -47,12 +48,16 @@ class Bucket:
         name: The bucket's name.
         stream: The stream that holds it.
         subjects: The subjects of its keys, and its codecs.
+        endings: Carries out clean-up, also when its caller is cancelled meanwhile.
     """
 
-    def __init__(self, js: JetStreamContext, stream: Stream, subjects: BucketSubjects) -> None:
+    def __init__(
+        self, js: JetStreamContext, stream: Stream, subjects: BucketSubjects, endings: Endings
+    ) -> None:
         self.name: str = subjects.bucket
         self.stream: Stream = stream
         self.subjects: BucketSubjects = subjects
+        self.endings: Endings = endings
         self._js = js
 
     @property
@@ -67,7 +72,7 @@ class Bucket:
 
     def with_subjects(self, subjects: BucketSubjects) -> Bucket:
         """Return the same bucket with other codecs."""
-        return Bucket(self._js, self.stream, subjects)
+        return Bucket(self._js, self.stream, subjects, self.endings)
 
     async def status(self) -> BucketStatus:
         """Return what the bucket holds now, and its configuration."""

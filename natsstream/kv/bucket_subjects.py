@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natsstream.api.names import SUBJECT_BYTES_MAX
+from natsstream.api.names import SUBJECT_BYTES_MAX, reached_under
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_text
@@ -17,8 +17,6 @@ from natsstream.errors import CodecError, KeyNameError
 from natsstream.kv.codecs import KeyCodec, ValueCodec, encoded_filter
 from natsstream.kv.conventions import STREAM_PREFIX, SUBJECT_PREFIX
 from natsstream.kv.keys import check_key, check_key_filter, shown
-
-_API = "$JS.API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +160,13 @@ def subjects_of(
     own = f"{SUBJECT_PREFIX}{bucket}."
     mirror = config.mirror
     if mirror is None:
-        return BucketSubjects(bucket, config.name, own, _under(api_prefix, own))
+        return BucketSubjects(bucket, config.name, own, reached_under(own, api_prefix))
     theirs = f"{SUBJECT_PREFIX}{mirror.name.removeprefix(STREAM_PREFIX)}."
     external = mirror.external.api if mirror.external is not None else ""
-    read, write = theirs, _under(external or api_prefix, theirs)
+    read, write = theirs, reached_under(theirs, external or api_prefix)
     if origin is not None:
         read, write = origin.read_prefix, origin.write_prefix
     return BucketSubjects(bucket, config.name, _mapped(mirror, read), write)
-
-
-def _under(api_prefix: str, subject: str) -> str:
-    """Return the subject that reaches a bucket's stream under a domain or an API prefix."""
-    return subject if api_prefix in ("", _API) else f"{api_prefix}.{subject}"
 
 
 def _mapped(mirror: StreamSource, prefix: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from natsstream.api.diff import ConfigChange
+from natsstream.api.listing import Listing
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     ConfigError,
@@ -24,9 +25,10 @@ from natsstream.kv.formats import RAW
 from natsstream.kv.key_value import KeyValue
 from natsstream.kv.mirror_rules import why_harmful
 from natsstream.kv.status import BucketStatus
+from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.streams.views.listing import ViewListing
+from natsstream.streams.views.listing import view_listing
 from natsstream.streams.views.manager import ViewManager
 
 # Mirrors of mirrors of mirrors: a limit that also ends a circle.
@@ -36,8 +38,9 @@ _MIRRORS_MAX = 8
 class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
     """The key-value buckets of an account; `js.kv`."""
 
-    def __init__(self, js: JetStreamContext) -> None:
+    def __init__(self, js: JetStreamContext, endings: Endings) -> None:
         super().__init__(js, BucketConfig)
+        self._endings = endings
 
     async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
         """Create a bucket, or return the one that has this configuration already.
@@ -141,7 +144,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         await self._delete(name)
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> BucketListing:
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[BucketStatus]:
         """Return the status of each bucket; read it with `async for`.
 
         Streams whose name begins with `KV_` but that are no buckets are left out.
@@ -159,7 +162,7 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         Cost: one round trip for each 256 streams of the account, since mirrors have no subjects to
         filter by.
         """
-        return BucketListing(self._js, on_missing)
+        return view_listing(self._js, BUCKET, BucketStatus.from_stream, on_missing)
 
     async def names(self) -> AsyncIterator[str]:
         """Yield the names of all buckets: of all streams whose name begins with `KV_`.
@@ -173,7 +176,8 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             yield name
 
     async def _open(self, stream: Stream) -> KeyValue[bytes]:
-        return KeyValue(Bucket(self._js, stream, await self._subjects(stream)), RAW)
+        subjects = await self._subjects(stream)
+        return KeyValue(Bucket(self._js, stream, subjects, self._endings), RAW)
 
     async def _subjects(self, stream: Stream, depth: int = 0) -> BucketSubjects:
         """Return the subjects of a bucket, also of a mirror of a mirror."""
@@ -220,20 +224,3 @@ def _harmful(bucket: str, why: str) -> ConfigError:
         f"mirror {bucket} would make reads wrong: {why}",
         hint="give it the origin's ttl and all keys; or use sources=[...]",
     )
-
-
-class BucketListing(ViewListing):
-    """The status of each bucket, for `async for`; made by `js.kv.list`.
-
-    Each loop asks the servers again.
-    """
-
-    def __init__(self, js: JetStreamContext, on_missing: Literal["raise", "report"]) -> None:
-        super().__init__(js, on_missing, BUCKET)
-
-    def __aiter__(self) -> AsyncIterator[BucketStatus]:
-        return self._statuses()
-
-    async def _statuses(self) -> AsyncIterator[BucketStatus]:
-        async for info in self._infos():
-            yield BucketStatus.from_stream(info)

@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from natsstream.api.diff import ConfigChange
+from natsstream.api.listing import Listing
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore
 from natsstream.objects.status import ObjectStoreStatus
 from natsstream.objects.store import ObjectStore
 from natsstream.objects.store_subjects import StoreSubjects
+from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.streams.views.listing import ViewListing
+from natsstream.streams.views.listing import view_listing
 from natsstream.streams.views.manager import ViewManager
 
 # The subjects that nats.go lists stores by; each store captures some of them.
@@ -28,8 +30,9 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
     deleted then, or not. An update keeps every field that it does not name, of any client's store.
     """
 
-    def __init__(self, js: JetStreamContext) -> None:
+    def __init__(self, js: JetStreamContext, endings: Endings) -> None:
         super().__init__(js, ObjectBucketConfig)
+        self._endings = endings
 
     async def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
         """Create an object store, or return an existing one with this configuration.
@@ -121,7 +124,9 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         """
         await self._delete(name)
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ObjectStoreListing:
+    def list(
+        self, *, on_missing: Literal["raise", "report"] = "raise"
+    ) -> Listing[ObjectStoreStatus]:
         """Return the status of each object store; read it with `async for`.
 
         Streams with a name in `OBJ_` that are no object stores are skipped.
@@ -137,7 +142,8 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
 
         Cost: one round trip for each 256 stores.
         """
-        return ObjectStoreListing(self._js, on_missing)
+        status = ObjectStoreStatus.from_stream
+        return view_listing(self._js, STORE, status, on_missing, _EVERY_STORE)
 
     async def names(self) -> AsyncIterator[str]:
         """Yield the names of all object stores.
@@ -149,21 +155,4 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
 
     async def _open(self, stream: Stream) -> ObjectStore:
         subjects = StoreSubjects(STORE.name_of(stream.name))
-        return ObjectStore(MetaStore(self._js, stream, subjects))
-
-
-class ObjectStoreListing(ViewListing):
-    """The status of each object store, read with `async for`; made by `js.objects.list`.
-
-    Each loop requests them again.
-    """
-
-    def __init__(self, js: JetStreamContext, on_missing: Literal["raise", "report"]) -> None:
-        super().__init__(js, on_missing, STORE, _EVERY_STORE)
-
-    def __aiter__(self) -> AsyncIterator[ObjectStoreStatus]:
-        return self._statuses()
-
-    async def _statuses(self) -> AsyncIterator[ObjectStoreStatus]:
-        async for info in self._infos():
-            yield ObjectStoreStatus.from_stream(info)
+        return ObjectStore(MetaStore(self._js, stream, subjects, self._endings))

@@ -34,6 +34,7 @@ from natsstream.objects.info import ObjectInfo, new_nuid
 from natsstream.objects.kind import STORE
 from natsstream.objects.store_subjects import StoreSubjects, domain_of
 from natsstream.publish.outgoing import Expect
+from natsstream.streams.endings import Endings
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 
@@ -87,12 +88,16 @@ class MetaStore:
     Attributes:
         stream: The store's stream.
         subjects: The store's subjects.
+        endings: Carries out clean-up, also when its caller is cancelled meanwhile.
     """
 
-    def __init__(self, js: JetStreamContext, stream: Stream, subjects: StoreSubjects) -> None:
+    def __init__(
+        self, js: JetStreamContext, stream: Stream, subjects: StoreSubjects, endings: Endings
+    ) -> None:
         self._js = js
         self.stream: Stream = stream
         self.subjects: StoreSubjects = subjects
+        self.endings: Endings = endings
 
     async def of_store(self, bucket: str) -> MetaStore:
         """Return the metas of a store, this one or another.
@@ -106,7 +111,8 @@ class MetaStore:
         subjects = StoreSubjects(bucket)
         if subjects == self.subjects:
             return self
-        return MetaStore(self._js, await self._js.streams.get(subjects.stream), subjects)
+        stream = await self._js.streams.get(subjects.stream)
+        return MetaStore(self._js, stream, subjects, self.endings)
 
     async def read(self, name: str, *, finish_rename: bool = False) -> StoredMeta:
         """Return the meta of an object from the stream's leader.

@@ -30,7 +30,6 @@ from natsstream.objects.meta_store import MetaStore, StoredMeta
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
 from natsstream.streams.chunks.value import Progress
-from natsstream.streams.endings import endings_of
 
 RETRY_FOR_S = 30.0
 """Seconds in which a put is retried by default, if its source can be read again."""
@@ -63,7 +62,7 @@ class ObjectPut:
         progress: Progress | None,
     ) -> None:
         self._meta_store = meta_store
-        self._endings = endings_of(meta_store.stream)
+        self._endings = meta_store.endings
         self._chunk_size = chunk_size
         self._info = info
         self._retry_for = check_seconds(retry_for, "retry_for", may_be_zero=True)

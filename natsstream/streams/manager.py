@@ -8,18 +8,21 @@ from typing import Any, Literal
 
 from natsstream.api.change_plan import created
 from natsstream.api.diff import ConfigChange
+from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import (
+    checked_subject,
     delete_stream,
     stream_info,
+    stream_infos,
     stream_names,
 )
 from natsstream.arguments import check_bool, check_int, check_seconds, check_text, given_config
 from natsstream.errors import ConfigError, StreamNameError
 from natsstream.streams.copying import copy_stream
-from natsstream.streams.listing import StreamListing
 from natsstream.streams.snapshots.progress import RestoreProgress
 from natsstream.streams.snapshots.restore import restore_backup
 from natsstream.streams.stream import Stream
@@ -175,7 +178,7 @@ class StreamManager:
 
     def list(
         self, *, subject: str | None = None, on_missing: Literal["raise", "report"] = "raise"
-    ) -> StreamListing:
+    ) -> Listing[StreamInfo]:
         """Return the infos of all streams, or of those that capture a subject or filter.
 
         Read them with `async for`.
@@ -193,7 +196,9 @@ class StreamManager:
 
         Cost: one round trip for each 256 streams.
         """
-        return StreamListing(self._api, subject, on_missing)
+        wanted = None if subject is None else checked_subject(subject)
+        what = "streams" if wanted is None else f"streams that capture {wanted}"
+        return Listing(what, on_missing, lambda gaps: stream_infos(self._api, gaps, wanted))
 
     async def copy(
         self,

@@ -24,7 +24,7 @@ from natsstream.errors import (
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.entry import Entry
 from natsstream.kv.locks.leases import Claim, Lease, Terms, begun, now_ns
-from natsstream.streams.endings import Endings, endings_of
+from natsstream.streams.endings import Endings
 
 _CLEAN_UP_S = 2.0
 _RETRY_S = 0.05
@@ -47,7 +47,7 @@ class LockKey:
         self.bucket: Bucket = bucket
         self.name: str = name
         self.terms: Terms = terms
-        self.endings: Endings = endings_of(bucket.stream)
+        self.endings: Endings = bucket.endings
         self._claim = claim
         self._value = claim.to_bytes()
         # When the first request was sent that has no answer: it may be stored, or may be yet.

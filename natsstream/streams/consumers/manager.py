@@ -17,6 +17,7 @@ from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
 from natsstream.api.consumer_requests import (
     consumer_info,
+    consumer_infos,
     consumer_names,
     delete_consumer,
     pause_consumer,
@@ -24,12 +25,12 @@ from natsstream.api.consumer_requests import (
     unpin_consumer,
 )
 from natsstream.api.diff import ConfigChange
+from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
 from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
 from natsstream.streams.consumers.consumer import Consumer
-from natsstream.streams.consumers.listing import ConsumerListing
 from natsstream.units import duration_ns, time_to_ns
 
 
@@ -139,7 +140,7 @@ class ConsumerManager:
         async for name in consumer_names(self._api, self.stream):
             yield name
 
-    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> ConsumerListing:
+    def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[ConsumerInfo]:
         """Return the infos of all consumers; read them with `async for`.
 
         Args:
@@ -155,7 +156,8 @@ class ConsumerManager:
 
         Cost: one round trip for each 256 consumers; four seconds if some are missing.
         """
-        return ConsumerListing(self._api, self.stream, on_missing)
+        what = f"consumers of stream {self.stream}"
+        return Listing(what, on_missing, lambda gaps: consumer_infos(self._api, gaps, self.stream))
 
     async def delete(self, name: str) -> None:
         """Delete a consumer; messages without an ack stay in the stream.

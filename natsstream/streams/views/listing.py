@@ -5,45 +5,50 @@ Law: a view that the servers name and cannot describe is never skipped silently.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
 
-from natsstream.api.paging import OnMissing, check_on_missing, check_whole
+from natsstream.api.listing import Listing
+from natsstream.api.paging import Gaps, OnMissing
 from natsstream.api.stream_info import StreamInfo
 from natsstream.streams.jetstream import JetStreamContext
-from natsstream.streams.listing import StreamListing
 from natsstream.streams.views.kind import Kind
 
+StatusT = TypeVar("StatusT")
 
-class ViewListing:
-    """The streams of a kind, read with `async for`; each loop requests them again."""
 
-    def __init__(
-        self, js: JetStreamContext, on_missing: OnMissing, kind: Kind, subject: str | None = None
-    ) -> None:
-        check_on_missing(on_missing)
+def view_listing(
+    js: JetStreamContext,
+    kind: Kind,
+    status: Callable[[StreamInfo], StatusT],
+    on_missing: OnMissing,
+    subject: str | None = None,
+) -> Listing[StatusT]:
+    """Return the statuses of the views of a kind.
+
+    Args:
+        js: The JetStream context.
+        kind: The kind.
+        status: Returns the status of a view by its stream's info.
+        on_missing: For views without an info: "raise" after all others, or "report".
+        subject: A subject of each stream of the kind; None if they share none.
+    """
+
+    async def statuses(gaps: Gaps) -> AsyncIterator[StatusT]:
         # Only missing streams of this kind matter here.
-        self._streams: StreamListing = js.streams.list(subject=subject, on_missing="report")
-        self._kind = kind
-        self._raises = on_missing == "raise"
+        streams = js.streams.list(subject=subject, on_missing="report")
+        async for info in streams:
+            _note(gaps, kind, streams)
+            if kind.is_one(info.config):
+                yield status(info)
+        _note(gaps, kind, streams)
+        gaps.check()
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Names whose servers did not answer in time, in the loop so far."""
-        kind = self._kind
-        return tuple(kind.name_of(name) for name in self._streams.missing if kind.is_named(name))
+    return Listing(f"{kind.noun}s", on_missing, statuses)
 
-    @property
-    def offline(self) -> Mapping[str, str]:
-        """Names that no server can run now, with the reason."""
-        kind, offline = self._kind, self._streams.offline.items()
-        return {kind.name_of(name): reason for name, reason in offline if kind.is_named(name)}
 
-    async def _infos(self) -> AsyncIterator[StreamInfo]:
-        async for info in self._streams:
-            if self._kind.is_one(info.config):
-                yield info
-        if self._raises:
-            check_whole(f"{self._kind.noun}s", self.missing, self.offline)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
+def _note(gaps: Gaps, kind: Kind, streams: Listing[StreamInfo]) -> None:
+    """Note the views among the streams that the servers cannot describe."""
+    gaps.missing = tuple(map(kind.name_of, filter(kind.is_named, streams.missing)))
+    offline = streams.offline.items()
+    gaps.offline = {kind.name_of(name): why for name, why in offline if kind.is_named(name)}

@@ -157,5 +157,5 @@ async def test_shown_objects_are_short_and_name_what_they_are_of(shop: Shop) -> 
     assert repr(found) == (
         f"<ScheduledMessage 1 '{name}.when' '@every 3600s' to '{name}.do', 10000 bytes>"
     )
-    assert repr(shop.js.streams.list()) == "<StreamListing of all streams>"
-    assert repr(shop.js.streams.list(subject="a.*")) == "<StreamListing a.*>"
+    assert repr(shop.js.streams.list()) == "<Listing of streams>"
+    assert repr(shop.js.streams.list(subject="a.*")) == "<Listing of streams that capture a.*>"

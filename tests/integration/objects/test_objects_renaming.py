@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
+from natsstream._wire.endings import Endings
 from natsstream.errors import (
     NatsStreamError,
     ObjectExistsError,
@@ -45,7 +46,9 @@ async def killed_rename(
     js: JetStream, box: ObjectStore, old: str, new: str, *, writes: int
 ) -> None:
     """Do what a rename has done when its process is killed after so many of its writes."""
-    meta_store = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
+    meta_store = MetaStore(
+        js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name), Endings()
+    )
     held = await meta_store.read(old)
     assert held.live is not None
     await meta_store.write(held.live, revision=held.revision, renamed_to=new)
@@ -188,7 +191,9 @@ async def test_a_rename_under_way_ends_where_another_call_writes_the_old_name(
 ) -> None:
     # Its second write comes late: two names would point to chunks that one of them removes.
     await box.put("a", b"old")
-    meta_store = MetaStore(js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name))
+    meta_store = MetaStore(
+        js, await js.streams.get(f"OBJ_{box.name}"), StoreSubjects(box.name), Endings()
+    )
     held = await meta_store.read("a")
     assert held.live is not None
     await meta_store.write(held.live, revision=held.revision, renamed_to="b")

@@ -141,9 +141,7 @@ def test_duration_that_was_changed_by_a_nanosecond_is_a_change() -> None:
 def test_own_config_has_no_changes_and_only_set_fields_count() -> None:
     assert changes(StreamConfig.from_json(HELD), HELD) == {}
     assert changes(StreamConfig(name="ORDERS"), HELD) == {}
-    assert changes(StreamConfig(name="ORDERS", max_msgs=9, storage="file"), HELD) == {
-        "max_msgs": 9
-    }
+    assert changes(StreamConfig(name="ORDERS", max_msgs=9, storage="file"), HELD) == {"max_msgs": 9}
 
 
 def test_extra_fields_count_as_changes() -> None:

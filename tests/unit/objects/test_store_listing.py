@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from natsstream._wire.endings import Endings
 from natsstream.errors import ConfigError, UnavailableError
-from natsstream.kv.manager import BucketListing
-from natsstream.objects.manager import ObjectStoreListing
+from natsstream.kv.manager import KeyValueManager
+from natsstream.objects.manager import ObjectStoreManager
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-Listing = type[ObjectStoreListing] | type[BucketListing]
+Manager = type[ObjectStoreManager] | type[KeyValueManager]
 
 
 class Streams:
@@ -34,11 +35,11 @@ class Streams:
             yield each
 
 
-def listing(kind: Listing, on_missing: str, **lacking: Any) -> Any:
+def listing(kind: Manager, on_missing: str, **lacking: Any) -> Any:
     """Return a listing over streams of which some are lacking."""
     js: Any = SimpleNamespace(streams=Streams(**lacking))
     given: Any = on_missing
-    return kind(js, given)
+    return kind(js, Endings()).list(on_missing=given)
 
 
 async def read(statuses: Any) -> list[object]:
@@ -48,12 +49,12 @@ async def read(statuses: Any) -> list[object]:
 
 BOTH = pytest.mark.parametrize(
     ("kind", "prefix", "what"),
-    [(ObjectStoreListing, "OBJ_", "object stores"), (BucketListing, "KV_", "buckets")],
+    [(ObjectStoreManager, "OBJ_", "object stores"), (KeyValueManager, "KV_", "buckets")],
 )
 
 
 @BOTH
-def test_what_is_lacking_ends_the_loop_with_an_error(kind: Listing, prefix: str, what: str) -> None:
+def test_what_is_lacking_ends_the_loop_with_an_error(kind: Manager, prefix: str, what: str) -> None:
     found = listing(kind, "raise", missing=("other", f"{prefix}a"))
 
     with pytest.raises(UnavailableError, match=f"{what} lacks 1: a") as caught:
@@ -65,7 +66,7 @@ def test_what_is_lacking_ends_the_loop_with_an_error(kind: Listing, prefix: str,
 
 @BOTH
 def test_what_no_server_can_run_is_told_with_its_reason(
-    kind: Listing, prefix: str, what: str
+    kind: Manager, prefix: str, what: str
 ) -> None:
     found = listing(kind, "raise", offline={f"{prefix}a": "too new", "other": "too old"})
 
@@ -76,7 +77,7 @@ def test_what_no_server_can_run_is_told_with_its_reason(
 
 
 @BOTH
-def test_reporting_ends_no_loop(kind: Listing, prefix: str, what: str) -> None:
+def test_reporting_ends_no_loop(kind: Manager, prefix: str, what: str) -> None:
     del what
     found = listing(kind, "report", missing=(f"{prefix}a",), offline={f"{prefix}b": "why"})
 
@@ -86,14 +87,14 @@ def test_reporting_ends_no_loop(kind: Listing, prefix: str, what: str) -> None:
 
 @BOTH
 def test_streams_that_are_none_of_them_are_nobodys_concern(
-    kind: Listing, prefix: str, what: str
+    kind: Manager, prefix: str, what: str
 ) -> None:
     del prefix, what
     assert asyncio.run(read(listing(kind, "raise", missing=("other",)))) == []
 
 
 @BOTH
-def test_another_word_is_refused(kind: Listing, prefix: str, what: str) -> None:
+def test_another_word_is_refused(kind: Manager, prefix: str, what: str) -> None:
     del prefix, what
     with pytest.raises(ConfigError):
         listing(kind, "rise")

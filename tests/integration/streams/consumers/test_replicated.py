@@ -17,8 +17,7 @@ from tests.support.raw_pulls import pull
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from natsstream import Consumer, JetStream, Stream
-    from natsstream.streams.consumers.listing import ConsumerListing
+    from natsstream import Consumer, ConsumerInfo, JetStream, Listing, Stream
 
 pytestmark = pytest.mark.asyncio
 
@@ -151,7 +150,7 @@ async def test_step_down_refuses_wrong_arguments(stream: Stream, arguments: dict
         await consumer.step_down(**arguments)
 
 
-async def names_in(listing: ConsumerListing) -> set[str]:
+async def names_in(listing: Listing[ConsumerInfo]) -> set[str]:
     """Return the names of the consumers that a listing describes."""
     return {info.name async for info in listing}
 
