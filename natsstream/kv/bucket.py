@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Literal
 
 from natsstream.api.message import Message
@@ -93,42 +93,29 @@ class Bucket:
                 f"bucket {self.name} is a mirror: its leader may lag behind its origin",
                 hint="read the origin: js.kv.get(...) of its name, where it lives",
             )
-        if revision is None:
-            found = await self._newest_of(subject, consistent=consistent)
-        else:
-            found = await self._at_revision(revision, consistent=consistent)
-        if found is None or found.subject != subject:
+        found = await self._stored(subject, revision, consistent=consistent)
+        if found is None:
             return None
         entry = entry_of(self.subjects, found, RAW)
         return None if entry.is_deleted else entry
 
-    async def _newest_of(self, subject: str, *, consistent: bool) -> Message | None:
-        """Return the last message of a key, markers included; None if there is none.
+    async def _stored(
+        self, subject: str, revision: int | None = None, *, consistent: bool
+    ) -> Message | None:
+        """Return the last message of a key, or the one at a revision; None if there is none.
 
-        Decisions rest on the leader: another replica may lag behind.
+        Decisions rest on the leader: another replica may lag behind. Where a replica does not have
+        a revision, the leader is asked.
         """
+        last = subject if revision is None else None
         if not consistent and self.config.allow_direct:
-            try:
-                return await self.stream.direct.get(last_by_subject=subject)
-            except (NoRespondersError, ConfigError):
-                pass  # The stream has no direct reads any more, or is away: its leader knows.
+            # The stream may have no direct reads any more, or be away: its leader knows.
+            with suppress(NoRespondersError, ConfigError):
+                found = await self.stream.direct.get(revision, last_by_subject=last)
+                if found is not None or revision is None:
+                    return _of(found, subject)
         with BUCKET.translate_errors(self.name):
-            return await self.stream.get(last_by_subject=subject)
-
-    async def _at_revision(self, revision: int, *, consistent: bool) -> Message | None:
-        """Return the message at a revision, of any key; None if there is none.
-
-        A replica may not have it yet, so the leader is asked where a replica has nothing.
-        """
-        if not consistent and self.config.allow_direct:
-            try:
-                found = await self.stream.direct.get(revision)
-            except (NoRespondersError, ConfigError):
-                found = None
-            if found is not None:
-                return found
-        with BUCKET.translate_errors(self.name):
-            return await self.stream.get(revision)
+            return _of(await self.stream.get(revision, last_by_subject=last), subject)
 
     # Writes.
 
@@ -159,7 +146,7 @@ class Bucket:
         deadline, wait_s = loop.time() + _CREATE_S, _FIRST_WAIT_S
         subject = self.subjects.read_subject(key)
         while True:
-            found = await self._newest_of(subject, consistent=True)
+            found = await self._stored(subject, consistent=True)
             revision = 0 if found is None else found.sequence
             is_value = found is not None and operation_of(found) == "PUT"
             # A mirror, or a newly elected replica, may not have what refused the write.
@@ -214,9 +201,9 @@ class Bucket:
         """Store an older value of a key as its newest one, and return the new revision."""
         check_int(revision, "revision", minimum=1, maximum=_REVISION_MAX)
         subject = self.subjects.read_subject(key)
-        last = await self._newest_of(subject, consistent=True)
-        old = await self._at_revision(revision, consistent=True)
-        if last is None or old is None or old.subject != subject:
+        last = await self._stored(subject, consistent=True)
+        old = await self._stored(subject, revision, consistent=True)
+        if last is None or old is None:
             raise ConfigError(
                 f"key {key!r} of bucket {self.name} has no revision {revision}",
                 hint="kv.history(key) yields those that the bucket still has",
@@ -319,3 +306,7 @@ class Bucket:
                         names = [each.subject for each in values]
                         chosen = once.choose(names, first=values[0].sequence)
                         yield [values[index] for index in chosen]
+
+
+def _of(found: Message | None, subject: str) -> Message | None:
+    return None if found is None or found.subject != subject else found
