@@ -30,6 +30,7 @@ from natsstream.kv.entry import Entry, decoded, readable
 from natsstream.kv.formats import U, ValueFormat, make_format
 from natsstream.kv.locks.elections import Election
 from natsstream.kv.locks.leases import TTL_S, check_holder, make_terms
+from natsstream.kv.locks.lock_key import LockKey
 from natsstream.kv.locks.locks import Lock
 from natsstream.kv.status import BucketStatus
 from natsstream.kv.watch import Watch, check_on_unreadable
@@ -564,15 +565,8 @@ class KeyValue(Generic[T]):
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
         self._bucket.subjects.read_subject(name)
-        return Lock(
-            self._bucket,
-            self._form,
-            name,
-            holder=_holder(holder, "holder"),
-            terms=make_terms(ttl, margin),
-            timeout_s=timeout,
-            on_loss=on_loss,
-        )
+        key = LockKey(self._bucket, name, _holder(holder, "holder"), make_terms(ttl, margin))
+        return Lock(key, self._form, timeout_s=timeout, on_loss=on_loss)
 
     def election(
         self,

@@ -18,6 +18,7 @@ from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry
 from natsstream.kv.formats import RAW, ValueFormat
 from natsstream.kv.locks.leases import Claim, Terms
+from natsstream.kv.locks.lock_key import LockKey
 from natsstream.kv.locks.locks import Lock
 from natsstream.kv.watch import Watch
 
@@ -80,15 +81,8 @@ class Election(Generic[T]):
             )
         if timeout is not None:
             check_seconds(timeout, "timeout", may_be_zero=True)
-        self._term = Lock(
-            self._bucket,
-            self._form,
-            self.name,
-            holder=self.candidate,
-            terms=self._terms,
-            timeout_s=timeout,
-            on_loss="cancel",
-        )
+        key = LockKey(self._bucket, self.name, self.candidate, self._terms)
+        self._term = Lock(key, self._form, timeout_s=timeout, on_loss="cancel")
         return self._term
 
     async def run(self, work: Callable[[Lock[T]], Awaitable[object]]) -> None:

@@ -9,6 +9,7 @@ key instead may be faster than the request in flight.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Coroutine
 from contextlib import suppress
 
@@ -36,20 +37,21 @@ class LockKey:
     Args:
         bucket: The bucket.
         name: The key.
-        claim: The claim; its id is of this holding alone.
+        holder: The holder's name.
         terms: For how long.
 
     Attributes:
         endings: Carries out what removes the key, also when its caller is cancelled meanwhile.
     """
 
-    def __init__(self, bucket: Bucket, name: str, claim: Claim, terms: Terms) -> None:
+    def __init__(self, bucket: Bucket, name: str, holder: str, terms: Terms) -> None:
         self.bucket: Bucket = bucket
         self.name: str = name
+        self.holder: str = holder
         self.terms: Terms = terms
         self.endings: Endings = bucket.endings
-        self._claim = claim
-        self._value = claim.to_bytes()
+        self._claim = Claim(holder, uuid.uuid4().hex, terms.ttl_s)
+        self._value = self._claim.to_bytes()
         # When the first request was sent that has no answer: it may be stored, or may be yet.
         self._unsure_ns: int | None = None
         self._request: asyncio.Task[int] | None = None

@@ -9,16 +9,14 @@ and every store that compares tokens refuse the late write.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from typing import Generic, Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
-from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.acquisition import Acquisition
 from natsstream.kv.locks.lease_renewer import LeaseRenewer
-from natsstream.kv.locks.leases import Claim, Lease, Terms, check_bucket, now_ns
+from natsstream.kv.locks.leases import Lease, check_bucket, now_ns
 from natsstream.kv.locks.lock_key import LockKey
 from natsstream.kv.status import BucketStatus
 
@@ -35,23 +33,19 @@ class Lock(Generic[T]):
 
     def __init__(
         self,
-        bucket: Bucket,
+        key: LockKey,
         form: ValueFormat[T],
-        name: str,
         *,
-        holder: str,
-        terms: Terms,
         timeout_s: float | None,
         on_loss: Literal["cancel", "tell"],
     ) -> None:
-        self.name: str = name
-        self.holder: str = holder
-        self._bucket = bucket
+        self.name: str = key.name
+        self.holder: str = key.holder
+        self._key = key
+        self._bucket = key.bucket
         self._form = form
         self._timeout_s = timeout_s
         self._cancels_on_loss = on_loss == "cancel"
-        claim = Claim(holder, uuid.uuid4().hex, terms.ttl_s)
-        self._key = LockKey(bucket, name, claim, terms)
         self._keeper: LeaseRenewer | None = None
         self._is_entered = False
         self._is_refused = False

@@ -31,8 +31,8 @@ async def kv(js: JetStream, stream_name: str) -> KeyValue:
     return await js.kv.create(stream_name, limit_marker_ttl=1, storage="memory")
 
 
-def key_of(kv: KeyValue, claim_id: str) -> LockKey:
-    return LockKey(bucket_of(kv), "l", Claim("me", claim_id, 60), make_terms(60))
+def key_of(kv: KeyValue, holder: str) -> LockKey:
+    return LockKey(bucket_of(kv), "l", holder, make_terms(60))
 
 
 async def test_a_key_is_claimed_over_the_marker_that_is_known(kv: KeyValue) -> None:
