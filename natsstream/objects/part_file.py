@@ -35,6 +35,7 @@ class PartFile:
 
     Attributes:
         done: Bytes of the object in it, unverified.
+        is_kept: True if a later download can resume it.
 
     Args:
         target: The download's target.
@@ -43,17 +44,12 @@ class PartFile:
 
     def __init__(self, target: Path, nuid: str) -> None:
         self.done: int = 0
+        self.is_kept: bool = True
         self._target = target
         self._path = part_path(target, nuid)
         self._file: BinaryIO | None = None
-        self._is_shared = True
         # Only for a resumed download; the reader verifies a whole one.
         self._hash = None
-
-    @property
-    def is_kept(self) -> bool:
-        """True if a later download can resume it."""
-        return self._is_shared
 
     def open(self) -> None:
         """Claim the file.
@@ -66,9 +62,9 @@ class PartFile:
         try:
             self._file = _claim(self._path)
             if self._file is None:
-                self._is_shared = False
+                self.is_kept = False
                 self._path = self._path.with_suffix(f".{secrets.token_hex(4)}.part")
-                self._file = _opened(self._path, os.O_EXCL)
+                self._file = _open(self._path, os.O_EXCL)
         except OSError as error:
             # The caller knows the target, so the error names that.
             raise OSError(error.errno, error.strerror, str(self._target)) from error
@@ -160,7 +156,7 @@ def part_path(target: Path, nuid: str) -> Path:
     return target.with_name(f"{stem}.{version}.part")
 
 
-def _opened(path: Path, flags: int = 0) -> BinaryIO:
+def _open(path: Path, flags: int = 0) -> BinaryIO:
     # O_NONBLOCK: a pipe under the name must not block the thread.
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, name, 0)  # Not on every system.
@@ -172,7 +168,7 @@ def _claim(path: Path) -> BinaryIO | None:
     """Open the file; return None if another download has it, or it is a foreign file."""
     for _ in range(_CLAIMS_MAX):
         try:
-            file = _opened(path)
+            file = _open(path)
         except OSError:
             if os.path.lexists(path):
                 return None  # A link, a folder, or another user's file.

@@ -158,7 +158,8 @@ class ObjectReader:
                         "replaced or deleted while it was being read",
                         hint="open it again and read from the beginning",
                     )
-                return await _expired(resolved, error) or error
+                if error.kind == "missing":
+                    return await _expired(resolved) or error
         return error
 
     def __repr__(self) -> str:
@@ -214,15 +215,11 @@ def chunked_value(resolved: ResolvedObject) -> ChunkedValue:
     )
 
 
-async def _expired(
-    resolved: ResolvedObject, error: ChunksDamagedError
-) -> ObjectExpiredError | None:
+async def _expired(resolved: ResolvedObject) -> ObjectExpiredError | None:
     """Return the error of an object whose chunks have expired; None if they cannot have.
 
     Chunks are older than the object's meta, which is stored after them and by updates and renames.
     """
-    if error.kind != "missing":
-        return None
     max_age = (await resolved.meta_store.stream.info()).config.max_age  # May have changed.
     if not max_age:
         return None
