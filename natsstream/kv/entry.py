@@ -156,6 +156,8 @@ def entry_of(
     )
     if reason is not None:
         return _with_value(entry, _NO_VALUE, reason)
+    if form is RAW:  # Decided here too: a listing of 100,000 keys makes an entry of each.
+        return cast("Entry[T]", entry)
     found = decoded(entry, form, has_value=has_value)
     return readable(found) if raises else found
 
