@@ -7,16 +7,16 @@ Source: ADR-8, ADR-48, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
-from natsstream.api.settings.field_kinds import check_duration, check_limit
+from natsstream.api.settings.field_kinds import DURATION, LIMIT, FieldKind, number
 from natsstream.api.settings.mapping import Republish
+from natsstream.api.settings.setting import part, parts
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_rules import window_ns
-from natsstream.arguments import check_int
 from natsstream.errors import ConfigError
 from natsstream.kv.conventions import (
     BUCKET,
@@ -33,7 +33,20 @@ from natsstream.units import NS_PER_SECOND, duration_ns
 _MARKER_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _source(value: object, what: str) -> StreamSource:
+    if isinstance(value, str):
+        return StreamSource(name=value)
+    return StreamSource.of(value, what)
+
+
+def _sources(values: object, what: str) -> tuple[StreamSource, ...]:
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        items = enumerate(cast("Sequence[object]", values))
+        return tuple(_source(each, f"{what}, number {index}") for index, each in items)
+    return StreamSource.several(cast("object", values), what)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BucketConfig(ViewConfig):
     """A bucket's configuration.
 
@@ -73,45 +86,44 @@ class BucketConfig(ViewConfig):
     limit_marker_ttl: Duration | None = None
 
     kind: ClassVar[Kind] = BUCKET
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        **ViewConfig.special_kinds,
+        "history": number(1, HISTORY_MAX).named("max_msgs_per_subject"),
+        "max_value_size": LIMIT.named("max_msg_size"),
+        "mirror": replace(part(StreamSource), check=_source),
+        "sources": replace(parts(StreamSource), check=_sources),
+        "limit_marker_ttl": DURATION.named("subject_delete_marker_ttl"),
+    }
 
-    def _check_own(self, of: str) -> None:
-        if self.history is not None:
-            check_int(self.history, f"history {of}", minimum=1, maximum=HISTORY_MAX)
-        if self.max_value_size is not None:
-            check_limit(self.max_value_size, f"max_value_size {of}")
-        if self.mirror is not None:
-            object.__setattr__(self, "mirror", _source(self.mirror, f"mirror {of}"))
-        if self.sources is not None:
-            object.__setattr__(self, "sources", _sources(self.sources, f"sources {of}"))
-        if self.mirror is not None and self.sources and self.mirror.to_json():
+    def _check_own(self) -> None:
+        of = f"of bucket {self.name}"
+        is_mirror = self.mirror is not None and bool(self.mirror.to_json())
+        if is_mirror and self.sources:
             raise ConfigError(f"mirror and sources {of} exclude each other", hint="give one")
-        if self.mirror is not None and self.mirror.to_json() and self.limit_marker_ttl:
+        if is_mirror and self.limit_marker_ttl:
             raise ConfigError(
                 f"limit_marker_ttl and mirror {of} exclude each other",
                 hint="the markers of the origin are mirrored too",
             )
-        if self.limit_marker_ttl is not None:
-            check_duration(self.limit_marker_ttl, f"limit_marker_ttl {of}")
-            seconds = duration_ns(self.limit_marker_ttl) / NS_PER_SECOND
-            if 0 < seconds < _MARKER_S:
-                raise ConfigError(
-                    f"limit_marker_ttl {of} is {seconds:g} s",
-                    hint="servers keep markers for a second at least; 0 is none",
-                )
+        seconds = duration_ns(self.limit_marker_ttl or 0) / NS_PER_SECOND
+        if 0 < seconds < _MARKER_S:
+            raise ConfigError(
+                f"limit_marker_ttl {of} is {seconds:g} s",
+                hint="servers keep markers for a second at least; 0 is none",
+            )
 
     def to_stream(self) -> StreamConfig:
         """Return the stream of a new bucket, with every field that nats.go sends.
 
         Cost: no request.
         """
-        given = self._given()
+        given = self.to_json()
         if not self.limit_marker_ttl:
             given.pop("subject_delete_marker_ttl", None)
         is_mirror = bool(self.mirror and self.mirror.to_json())
-        window = window_ns(duration_ns(self.ttl or 0)) / NS_PER_SECOND
         usual = usual_of(self.name, is_mirror=is_mirror, has_markers=bool(self.limit_marker_ttl))
-        body = {**DEFAULTS, **usual, "duplicate_window": window, **given}
-        return self._stream(body)
+        window = {"duplicate_window": window_ns(duration_ns(self.ttl or 0))}
+        return self._stream({**DEFAULTS, **usual, **window, **given})
 
     def to_changes(self, held: StreamConfig) -> StreamConfig:
         """Return the given fields alone, as changes of a bucket's stream.
@@ -126,7 +138,7 @@ class BucketConfig(ViewConfig):
         """
         body = self._changed(held)
         if self.limit_marker_ttl:
-            body["allow_msg_ttl"] = True
+            body.setdefault("allow_msg_ttl", True)
         if self.mirror is not None and held.mirror is not None and not self.mirror.to_json():
             raise ConfigError(
                 f"bucket {self.name} cannot stop being a mirror: it keeps the keys under the "
@@ -143,22 +155,11 @@ class BucketConfig(ViewConfig):
             has_markers=bool(config.subject_delete_marker_ttl),
         )
 
-    def _value(self, name: str, value: object) -> object:
+    def field_json(self, name: str, value: object) -> dict[str, object]:
+        """Return the stream's fields, by the server's names, for one field of the bucket."""
         if name == "sources":
-            return [sourced(each, self.name) for each in cast("Sequence[Any]", value)]
-        if isinstance(value, StreamSource) and value.to_json():
-            return replace(value, name=with_prefix(value.name))
-        return value
-
-
-def _source(value: object, what: str) -> StreamSource:
-    if isinstance(value, str):
-        return StreamSource(name=value)
-    return StreamSource.of(value, what)
-
-
-def _sources(values: object, what: str) -> tuple[StreamSource, ...]:
-    if isinstance(values, Sequence) and not isinstance(values, str):
-        items = enumerate(cast("Sequence[object]", values))
-        return tuple(_source(each, f"{what}, number {index}") for index, each in items)
-    return StreamSource.several(cast("object", values), what)
+            named = [sourced(each, self.name) for each in self.sources or ()]
+            return ViewConfig.field_json(self, name, named)
+        if name == "mirror" and self.mirror is not None and self.mirror.to_json():
+            value = replace(self.mirror, name=with_prefix(self.mirror.name))
+        return ViewConfig.field_json(self, name, value)

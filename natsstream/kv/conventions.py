@@ -21,7 +21,7 @@ SUBJECT_PREFIX: str = "$KV."
 HISTORY_MAX: int = 64
 
 
-# The fields that nats.go sends for every bucket; their names are the stream's and the server's.
+# The fields that nats.go sends for every bucket; by the server's names.
 CONVENTIONS: Mapping[str, object] = {
     "retention": "limits",
     "max_consumers": -1,
@@ -33,33 +33,15 @@ CONVENTIONS: Mapping[str, object] = {
     "deny_purge": False,
     "allow_rollup_hdrs": True,
 }
-# Its defaults of a bucket's own fields, by the stream's Python names.
+# Its defaults of a bucket's own fields, by the server's names.
 DEFAULTS: Mapping[str, object] = {
     "max_bytes": -1,
     "max_age": 0,
     "max_msgs_per_subject": 1,
     "max_msg_size": -1,
     "storage": "file",
-    "replicas": 1,
+    "num_replicas": 1,
     "compression": "none",
-}
-
-# Python name of a bucket's field -> that of the stream's field which holds it.
-STREAM_FIELDS: Mapping[str, str] = {
-    "description": "description",
-    "history": "max_msgs_per_subject",
-    "ttl": "max_age",
-    "max_bytes": "max_bytes",
-    "max_value_size": "max_msg_size",
-    "storage": "storage",
-    "replicas": "replicas",
-    "placement": "placement",
-    "republish": "republish",
-    "compression": "compression",
-    "metadata": "metadata",
-    "mirror": "mirror",
-    "sources": "sources",
-    "limit_marker_ttl": "subject_delete_marker_ttl",
 }
 
 
@@ -76,7 +58,6 @@ BUCKET: Kind = Kind(
     prefix=STREAM_PREFIX,
     mismatch=_mismatch,
     requirement="a bucket keeps a history of each key, 1 or more",
-    fields=STREAM_FIELDS,
 )
 """Buckets as a kind of view of a stream."""
 

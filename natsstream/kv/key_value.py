@@ -25,7 +25,6 @@ from natsstream.kv.codecs import (
     checked_value_codec,
 )
 from natsstream.kv.config import BucketConfig
-from natsstream.kv.conventions import BUCKET
 from natsstream.kv.entry import Entry, decoded, readable
 from natsstream.kv.formats import U, ValueFormat, make_format
 from natsstream.kv.locks.elections import Election
@@ -36,7 +35,6 @@ from natsstream.kv.status import BucketStatus
 from natsstream.kv.watch import Watch, check_on_unreadable
 from natsstream.publish.schedule import Ttl
 from natsstream.streams.stream import Stream
-from natsstream.streams.views.comparing import view_change
 
 _HALF_AN_HOUR_S = 1_800.0
 _LOCK_TIMEOUT_S = 30.0
@@ -76,7 +74,7 @@ class KeyValue(Generic[T]):
     @property
     def change(self) -> ConfigChange:
         """The change that `create`, `update` or `ensure` has made: created, updated, or none."""
-        return view_change(BUCKET, self._bucket.stream.change)
+        return BucketConfig.renamed(self._bucket.stream.change)
 
     @property
     def stream(self) -> Stream:

@@ -15,7 +15,7 @@ from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.views.config import ViewConfig
 from natsstream.streams.views.kind import Kind
 
-# The fields that nats.go sends for every store; these names are Python's and the server's.
+# The fields that nats.go sends for every store, by the server's names.
 _CONVENTIONS = {
     "retention": "limits",
     "max_consumers": -1,
@@ -24,11 +24,11 @@ _CONVENTIONS = {
     "allow_direct": True,
     "allow_rollup_hdrs": True,
 }
-# nats.go's defaults of a store's fields, by the stream's Python names.
-_DEFAULTS = {"max_bytes": -1, "storage": "file", "replicas": 1}
+# nats.go's defaults of a store's fields, by the server's names.
+_DEFAULTS = {"max_bytes": -1, "storage": "file", "num_replicas": 1}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObjectBucketConfig(ViewConfig):
     """The configuration of an object store.
 
@@ -60,7 +60,7 @@ class ObjectBucketConfig(ViewConfig):
         """
         subjects = StoreSubjects(self.name)
         subjects = [subjects.chunk_filter, subjects.meta_filter]
-        return self._stream({"subjects": subjects, **_CONVENTIONS, **_DEFAULTS, **self._given()})
+        return self._stream({"subjects": subjects, **_CONVENTIONS, **_DEFAULTS, **self.to_json()})
 
     @classmethod
     def _usual(cls, config: StreamConfig) -> dict[str, object]:

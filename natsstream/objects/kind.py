@@ -23,16 +23,6 @@ STORE: Kind = Kind(
     prefix=STREAM_PREFIX,
     mismatch=_mismatch,
     requirement="a store captures its chunks and metas",
-    fields={
-        "description": "description",
-        "ttl": "max_age",
-        "max_bytes": "max_bytes",
-        "storage": "storage",
-        "replicas": "replicas",
-        "placement": "placement",
-        "compression": "compression",
-        "metadata": "metadata",
-    },
     derived=frozenset({"subjects"}),
 )
 """The kind of view that an object store is."""

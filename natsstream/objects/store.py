@@ -26,7 +26,6 @@ from natsstream.streams.chunks.sources import Source
 from natsstream.streams.chunks.sweeping import SILENCE_S, SweepReport
 from natsstream.streams.chunks.value import Progress
 from natsstream.streams.stream import Stream
-from natsstream.streams.views.comparing import view_change
 
 
 class ObjectStore:
@@ -51,7 +50,7 @@ class ObjectStore:
         self.name: str = meta_store.subjects.bucket
         self.stream: Stream = stream
         self.config: ObjectBucketConfig = ObjectBucketConfig.from_stream(stream.cached.config)
-        self.change: ConfigChange = view_change(STORE, stream.change)
+        self.change: ConfigChange = ObjectBucketConfig.renamed(stream.change)
 
     # Bytes.
 

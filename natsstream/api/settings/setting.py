@@ -191,10 +191,10 @@ def _kind_of(annotation: object) -> FieldKind:
         return choice(get_args(only))
     if get_origin(only) is Sequence:
         return parts(get_args(only)[0])
-    return _part(cast("type[Setting]", only))
+    return part(cast("type[Setting]", only))
 
 
-def _part(kind: type[Setting]) -> FieldKind:
+def part(kind: type[Setting]) -> FieldKind:
     """Return the kind of a part with fields of its own."""
 
     def read(source: Fields, name: str) -> object:

@@ -1,36 +1,47 @@
 """The base of all configurations of views: a view's fields as those of its stream, and back.
 
 Law: a new stream is nats.go's, field by field, so a create by any client over it is idempotent.
-All other fields of a stream are kept in `extra`: a round trip loses none.
+All other fields of a stream are kept in `extra`: a round trip loses none. A field that follows from
+another one, as the duplicate window from the ttl, is not reported beside it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
+from natsstream.api.change_plan import differences
+from natsstream.api.diff import ConfigChange, FieldChange
 from natsstream.api.metadata import user_metadata
-from natsstream.api.settings.field_kinds import check_duration, check_extra, check_limit
+from natsstream.api.settings.field_kinds import DURATION, LIMIT, FieldKind, number
 from natsstream.api.settings.placement import Placement
-from natsstream.api.settings.setting import json_names
-from natsstream.api.stream_config import StreamConfig
-from natsstream.api.stream_rules import window_ns
+from natsstream.api.settings.setting import Setting, field_kinds, json_names, meaning
+from natsstream.api.stream_config import REPLICAS_MAX, StreamConfig
+from natsstream.api.stream_rules import STREAM_RULES, stream_defaults, window_ns
 from natsstream.arguments import check_bool, given_config
-from natsstream.errors import ConfigError, ProtocolError
-from natsstream.streams.views.comparing import extra_fields, view_differences
+from natsstream.errors import ConfigError
+from natsstream.fields import Fields
 from natsstream.streams.views.kind import Kind
-from natsstream.units import NS_PER_SECOND, duration_ns
+from natsstream.units import duration_ns
 
 Duration = float | timedelta
 
-_EXTRA_HINT = "give {field of the stream: value}, with the server's names and JSON's values"
+_NOT_COMPRESSED = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViewConfig(ABC):
+def _read_compression(fields: Fields, name: str) -> bool:
+    return fields.text(name) != _NOT_COMPRESSED
+
+
+def _write_compression(value: object) -> str:
+    return "s2" if value else _NOT_COMPRESSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ViewConfig(Setting, ABC):
     """The configuration of a view; each kind has a subclass.
 
     None in a field means the default in a create, and "leave it" in an update.
@@ -57,30 +68,36 @@ class ViewConfig(ABC):
     placement: Placement | None = None
     compression: bool | None = None
     metadata: Mapping[str, str] | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
     kind: ClassVar[Kind]
+    special_kinds: ClassVar[Mapping[str, FieldKind]] = {
+        "ttl": DURATION.named("max_age"),
+        "max_bytes": LIMIT,
+        "replicas": number(1, REPLICAS_MAX).named("num_replicas"),
+        "compression": FieldKind(
+            check=check_bool, read=_read_compression, write=_write_compression
+        ),
+    }
 
-    def __post_init__(self) -> None:
-        kind = self.kind
-        kind.check_name(self.name)
-        of = f"of {kind.noun} {self.name}"
-        self._check_own(of)
-        if self.max_bytes is not None:
-            check_limit(self.max_bytes, f"max_bytes {of}")
-        if self.compression is not None:
-            check_bool(self.compression, f"compression {of}")
-        if self.ttl is not None:
-            check_duration(self.ttl, f"ttl {of}")
-        _check_extra(kind, self.extra, of)
-        # The stream's own rules check the rest, and convert mappings.
-        stream = self.to_stream()
-        for name in ("placement", "republish"):
-            if name in kind.fields:
-                object.__setattr__(self, name, getattr(stream, name))
+    def check(self) -> None:
+        """Refuse invalid values; parts given as mappings become their classes.
+
+        Raises:
+            ConfigError: A field has an invalid value, also in `extra`.
+            BucketNameError: The name is not legal in every client.
+        """
+        self.kind.check_name(self.name)
+        Setting.check(self)
+        for text in self.extra:
+            mine = json_names(type(self)).get(json_name(text))
+            if mine or text in self.kind.derived:
+                way = f"give {mine} instead" if mine else "leave it out"
+                raise ConfigError(f"{self._what('extra')} has {text}", hint=way)
+        self._check_own()
+        self.to_stream()  # The stream's own rules check the rest.
 
     @classmethod
-    def of(cls, config: Self | str, given: dict[str, Any]) -> Self:
+    def from_call(cls, config: Self | str, given: dict[str, Any]) -> Self:
         """Return a configuration from itself, or from a name and keywords.
 
         Raises:
@@ -115,17 +132,17 @@ class ViewConfig(ABC):
 
         Cost: no request.
         """
-        kind = cls.kind
-        known = {name: getattr(config, theirs) for name, theirs in kind.fields.items()}
-        known["name"] = kind.name_of(config.name)
-        if config.compression is not None:
-            known["compression"] = config.compression != "none"
-        known["metadata"] = user_metadata(config.metadata) or None
-        known["extra"] = extra_fields(kind, cls._usual(config), config)
-        made = object.__new__(cls)
-        for name, value in known.items():
-            object.__setattr__(made, name, value)
+        made = cls.from_json(config.to_json())
+        object.__setattr__(made, "name", cls.kind.name_of(config.name))
+        object.__setattr__(made, "metadata", user_metadata(config.metadata) or None)
+        object.__setattr__(made, "extra", cls._extra_fields(config))
         return made
+
+    def field_json(self, name: str, value: object) -> dict[str, object]:
+        """Return the stream's fields, by the server's names, for one field of the view."""
+        if name == "name":
+            return {"name": self.kind.stream_of(value)}
+        return Setting.field_json(self, name, value)
 
     def differences(self, held: StreamConfig) -> dict[str, tuple[object, object]]:
         """Return the fields in which an existing stream differs from a new view's.
@@ -136,67 +153,87 @@ class ViewConfig(ABC):
         Returns:
             The server's value and the wanted one, by name.
         """
-        return view_differences(self.kind, self.to_stream(), held)
+        wanted = self.to_stream()
+        found = dict(differences(STREAM_RULES, wanted, held.to_json()))
+        if "max_age" in found or wanted.mirror is not None:
+            # It follows from max_age, and servers drop a mirror's.
+            found.pop("duplicate_window", None)
+        elif "duplicate_window" in found and wanted.duplicate_window is None:
+            usual = stream_defaults(held)["duplicate_window"]
+            found["duplicate_window"] = (held.duplicate_window, usual)
+        if "subject_delete_marker_ttl" in found:
+            found.pop("allow_msg_ttl", None)
+        named = (self._as_view(name, *values) for name, values in found.items())
+        return {name: (before, after) for name, before, after in named}
+
+    @classmethod
+    def renamed(cls, change: ConfigChange) -> ConfigChange:
+        """Return a change of a view's stream under the view's names."""
+        named = tuple(
+            FieldChange(*cls._as_view(each.name, each.before, each.after), each.refusal)
+            for each in change.fields
+            # A new view reports its own fields only.
+            if change.action != "created" or json_name(each.name) in json_names(cls)
+        )
+        return ConfigChange(cls.kind.name_of(change.name), change.action, named)
 
     @classmethod
     @abstractmethod
     def _usual(cls, config: StreamConfig) -> dict[str, object]:
         """Return the fields that every client sends beside these, by the server's names."""
 
-    def _check_own(self, of: str) -> None:
-        """Check the fields of this kind alone."""
-        del of
-
-    def _value(self, name: str, value: object) -> object:
-        """Return the stream's value for a field of this kind alone."""
-        del name
-        return value
-
-    def _given(self, unless: ViewConfig | None = None) -> dict[str, object]:
-        """Return the fields set here and not in the other one, by the stream's Python names."""
-        given: dict[str, object] = {"name": self.kind.stream_of(self.name)}
-        for name, theirs in self.kind.fields.items():
-            value = getattr(self, name)
-            if value is None or (unless is not None and value == getattr(unless, name)):
-                continue
-            if name == "compression":
-                given[theirs] = "s2" if value else "none"
-            else:
-                given[theirs] = self._value(name, value)
-        return given
+    def _check_own(self) -> None:
+        """Check what this kind alone asks of several fields."""
 
     def _changed(self, held: StreamConfig) -> dict[str, object]:
-        """Return the fields given here that differ, by the stream's Python names."""
+        """Return the fields given here that differ, by the server's names."""
         # A value that means the server's own leaves the stream as it is, whoever created it.
-        body = self._given(unless=type(self).from_stream(held))
+        theirs, body = type(self).from_stream(held), dict(self.extra)
+        for name, value in self.values().items():
+            if name == "name" or (value is not None and value != getattr(theirs, name)):
+                body.update(self.field_json(name, value))
         # A mirror's window has no effect, but a server that has one compares it with the ttl.
         has_window = held.mirror is None or bool(held.duplicate_window)
         if has_window and "max_age" in body:
             ttl_ns = duration_ns(self.ttl or 0)
             if ttl_ns != duration_ns(held.max_age or 0):
-                body["duplicate_window"] = window_ns(ttl_ns) / NS_PER_SECOND
+                body.setdefault("duplicate_window", window_ns(ttl_ns))
         return body
 
     def _stream(self, body: Mapping[str, object]) -> StreamConfig:
-        config = StreamConfig(**cast("dict[str, Any]", body))
-        if not self.extra:
-            return config
-        try:
-            config = config.with_json(self.extra)
-        except ProtocolError as error:
-            raise ConfigError(
-                f"extra of {self.kind.noun} {self.name} has a value of the wrong type",
-                detail=str(error),
-                hint=_EXTRA_HINT,
-            ) from error
+        """Return the stream with fields by the server's names."""
+        fields = Fields(body, f"extra of {self.kind.noun} {self.name}", error=ConfigError)
+        config = StreamConfig.from_json(fields)
         config.check()
         return config
 
+    @classmethod
+    def _extra_fields(cls, config: StreamConfig) -> dict[str, object]:
+        """Return the stream's fields that differ from those of every client's views."""
+        own = {*json_names(cls), *cls.kind.derived}
+        if config.mirror is not None:
+            own.add("duplicate_window")  # Clusters drop it; single servers do when they restart.
+        filled_in = StreamConfig(name=config.name, **stream_defaults(config)).to_json()
+        held, usual = {**filled_in, **config.to_json()}, {**filled_in, **cls._usual(config)}
+        return {
+            name: held.get(name, False)
+            for name in {**held, **usual}
+            if name not in own and meaning(held.get(name)) != meaning(usual.get(name))
+        }
 
-def _check_extra(kind: Kind, extra: object, of: str) -> None:
-    for text in check_extra(extra, f"extra {of}"):
-        theirs = json_names(StreamConfig).get(text, text)
-        if theirs in kind.names or text == "name" or text in kind.derived:
-            mine = kind.names.get(theirs)
-            way = f"give {mine} instead" if mine else "leave it out"
-            raise ConfigError(f"extra {of} has {text}", hint=way)
+    @classmethod
+    def _as_view(cls, name: str, before: object, after: object) -> tuple[str, object, object]:
+        if name == "compression":
+            before, after = (
+                None if each is None else each != _NOT_COMPRESSED for each in (before, after)
+            )
+        return json_names(cls).get(json_name(name), name), before, after
+
+    def _what(self, name: str) -> str:
+        return f"{name} of {self.kind.noun} {self.name}"
+
+
+def json_name(name: str) -> str:
+    """Return the server's name of a stream's field; one that it has not stays as it is."""
+    kind = field_kinds(StreamConfig).get(name)
+    return kind.json_names[0] if kind is not None else name

@@ -36,8 +36,7 @@ class Kind:
         prefix: The start of its stream's name, before its own name.
         mismatch: Returns why a stream with such a name is none of the kind, or an empty text.
         requirement: The trait that `mismatch` looks for.
-        fields: The stream's field by the view's field, as Python names.
-        derived: More of the stream's fields, which follow from the name, by the server's names.
+        derived: The stream's fields that follow from the name, by the server's names.
     """
 
     noun: str
@@ -45,13 +44,7 @@ class Kind:
     prefix: str
     mismatch: Callable[[StreamConfig], str]
     requirement: str
-    fields: Mapping[str, str]
     derived: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The view's field by the stream's field, as Python names."""
-        return {theirs: name for name, theirs in self.fields.items()}
 
     def check_name(self, name: object) -> str:
         """Return a legal name.

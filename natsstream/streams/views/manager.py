@@ -17,7 +17,6 @@ from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import BucketNotFoundError, StreamExistsError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.streams.views.comparing import view_change
 from natsstream.streams.views.config import ViewConfig
 from natsstream.streams.views.kind import Kind
 
@@ -39,7 +38,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         self._kind: Kind = configs.kind
 
     async def _create(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
-        wanted = self._configs.of(config, fields)
+        wanted = self._configs.from_call(config, fields)
         await self._check_new(wanted)
         try:
             stream = await self._js.streams.create(wanted.to_stream())
@@ -48,11 +47,11 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         return await self._open(stream)
 
     async def _update(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
-        wanted = self._configs.of(config, fields)
+        wanted = self._configs.from_call(config, fields)
         return await self._changed(await self._stream(wanted.name), wanted)
 
     async def _ensure(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
-        wanted = self._configs.of(config, fields)
+        wanted = self._configs.from_call(config, fields)
         try:
             stream = await self._stream(wanted.name)
         except BucketNotFoundError:
@@ -64,12 +63,12 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         return await self._changed(stream, wanted)
 
     async def _diff(self, config: ConfigT | str, fields: dict[str, Any]) -> ConfigChange:
-        wanted = self._configs.of(config, fields)
+        wanted = self._configs.from_call(config, fields)
         try:
             held = (await self._stream(wanted.name)).cached
         except BucketNotFoundError:
-            return view_change(self._kind, created(wanted.to_stream()))
-        return view_change(self._kind, _changes(wanted, held))
+            return wanted.renamed(created(wanted.to_stream()))
+        return wanted.renamed(_changes(wanted, held))
 
     async def _get(self, name: str) -> ViewT:
         return await self._open(await self._stream(name))

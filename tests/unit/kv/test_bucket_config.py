@@ -196,7 +196,7 @@ def test_values_that_can_not_work_are_refused_by_the_bucket_s_own_words(
     fields: dict[str, Any],
 ) -> None:
     with pytest.raises(ConfigError) as refused:
-        BucketConfig.of("b", fields)
+        BucketConfig.from_call("b", fields)
 
     assert str(next(iter(fields))) in str(refused.value)
 
@@ -214,7 +214,7 @@ def test_name_that_some_client_refuses_is_refused(name: Any) -> None:
 
 def test_config_and_keywords_together_are_refused() -> None:
     with pytest.raises(ConfigError, match="not both"):
-        BucketConfig.of(BucketConfig(name="b"), {"history": 5})
+        BucketConfig.from_call(BucketConfig(name="b"), {"history": 5})
 
 
 def test_changes_have_only_what_is_given_and_the_window_follows_a_new_ttl() -> None:

@@ -124,7 +124,7 @@ def test_what_can_not_be_is_refused(fields: dict[str, Any]) -> None:
 
 def test_a_misspelt_field_is_told() -> None:
     with pytest.raises(ConfigError) as caught:
-        ObjectBucketConfig.of("files", {"max_byte": 5})
+        ObjectBucketConfig.from_call("files", {"max_byte": 5})
 
     assert "max_bytes" in caught.value.hint
 
@@ -132,8 +132,8 @@ def test_a_misspelt_field_is_told() -> None:
 def test_a_configuration_is_given_one_way() -> None:
     config = ObjectBucketConfig(name="files")
 
-    assert ObjectBucketConfig.of(config, {}) is config
+    assert ObjectBucketConfig.from_call(config, {}) is config
     with pytest.raises(ConfigError):
-        ObjectBucketConfig.of(config, {"ttl": 5})
+        ObjectBucketConfig.from_call(config, {"ttl": 5})
     with pytest.raises(BucketNameError):
-        ObjectBucketConfig.of("a.b", {})
+        ObjectBucketConfig.from_call("a.b", {})
