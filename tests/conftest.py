@@ -37,6 +37,10 @@ MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # that interrupt programs would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A JVM of the tests lives for seconds, in which Java's second compiler and its parallel garbage
+# collector cost more than they save. Every way to start Spark heeds this variable; none prints it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A busy machine is no failure; the timeout of each test bounds it.
 settings.register_profile("natsstream", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=10)

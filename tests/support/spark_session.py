@@ -21,7 +21,12 @@ def shared_spark(folder: Path) -> Generator[SparkSession]:
     Args:
         folder: Where Spark puts what it leaves behind.
     """
-    config = {"spark.local.dir": str(folder), "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    config = {
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        # The tables of tests have some rows; each partition more is a task more.
+        "spark.sql.shuffle.partitions": "1",
+    }
     spark = local_session(master="local[2]", app_name="natsstream-tests", config=config)
     try:
         yield spark
