@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from natsstream.consume.delivery.delivered import AckSender
+from natsstream.consume.delivery.source import ConsumerSource
+from natsstream.consume.delivery.tuning import ReaderTuning
+from natsstream.consume.pull.fetching import Fetcher
 from natsstream.errors import RequestTimeoutError
 from tests.support.streams import fill
 
@@ -21,6 +26,14 @@ async def worker_of(
     """Return a consumer `work` over a stream of `count` messages."""
     stream = await fill(js, name, count, size=size, replicas=replicas)
     return await stream.consumers.create(name="work", **fields)
+
+
+def tuned(worker: Consumer, **waits: float) -> Consumer:
+    """Give the readers of a handle other waits."""
+    source = ConsumerSource.of(worker._api, worker.cached)  # pyright: ignore[reportPrivateUsage]
+    fetcher = Fetcher(AckSender(replace(source, tuning=ReaderTuning(**waits))))
+    vars(worker)["_fetcher"] = fetcher
+    return worker
 
 
 async def take(messages: ConsumerMessages, count: int, *, ack: bool = True) -> list[int]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from natsstream.consume.delivery.source import ConsumerSource, PushSource
+from natsstream.consume.delivery.tuning import ReaderTuning
+from natsstream.consume.push.subscription import PushMessages
+
 if TYPE_CHECKING:
-    from natsstream import Consumer, JetStream, PushMessages, Stream
+    from natsstream import Consumer, JetStream, Stream
     from natsstream.consume.delivery.delivered import DeliveredMessage
 
 HEARTBEAT_S = 0.1
@@ -25,6 +30,13 @@ async def fill_push(js: JetStream, stream: Stream, count: int, *, size: int = 0)
     async with js.publisher(ack_timeout=30) as publisher:
         for number in range(1, count + 1):
             await publisher.send(f"{stream.name}.a", (b"%d " % number).ljust(size, b"."))
+
+
+def tuned_push(consumer: Consumer, **waits: float) -> PushMessages:
+    """Describe a reader of a push consumer with other waits."""
+    source = ConsumerSource.of(consumer._api, consumer.cached)  # pyright: ignore[reportPrivateUsage]
+    source = replace(source, tuning=ReaderTuning(**waits))
+    return PushMessages(PushSource.of(source, consumer.cached.config))
 
 
 async def take_push(

@@ -9,6 +9,7 @@ from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_requests import consumer_info
 from natsstream.api.requests import Api
+from natsstream.consume.delivery.tuning import DEFAULT_TUNING, ReaderTuning
 from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
@@ -40,6 +41,7 @@ class ConsumerSource:
         max_bytes: Bytes that a pull may ask for; 0 is no limit.
         deliver_subject: Where a push consumer delivers; empty for a pull consumer.
         created_ns: Unix nanoseconds of its creation; another one means another consumer.
+        tuning: How long its readers wait for what may still come.
     """
 
     api: Api
@@ -56,6 +58,7 @@ class ConsumerSource:
     max_bytes: int = 0
     deliver_subject: str = ""
     created_ns: int = 0
+    tuning: ReaderTuning = DEFAULT_TUNING
 
     @classmethod
     def of(cls, api: Api, info: ConsumerInfo) -> Self:

@@ -28,7 +28,6 @@ from natsstream.consume.pull.outcomes import (
     refusal,
 )
 from natsstream.consume.pull.requests import (
-    GRACE_S,
     FetchOptions,
     group_options,
     pin_of,
@@ -278,7 +277,7 @@ class _Call:
         if info is not None and is_crowded(info):
             raise crowded_error(self._source)
         # An answer to this, and to the pull, may be in flight, or here and not read yet.
-        if await inbox.wait(GRACE_S if info is not None else _LAST_LOOK_S):
+        if await inbox.wait(self._source.tuning.grace_s if info is not None else _LAST_LOOK_S):
             return
         raise RequestTimeoutError(
             f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",
@@ -336,5 +335,5 @@ class _Call:
     async def _check_exists(self) -> ConsumerInfo | None:
         """Ask about the consumer, within the time that is left, and a moment at least."""
         with suppress(RequestTimeoutError):
-            return await self._source.check_exists(max(self._left_s(), GRACE_S))
+            return await self._source.check_exists(max(self._left_s(), self._source.tuning.grace_s))
         return None

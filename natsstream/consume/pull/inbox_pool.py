@@ -20,13 +20,8 @@ from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.errors import NatsStreamError
 from natsstream.events import PermissionDenied
 
-LINGER_S = 0.1
-"""How long a pull that was left is kept for the next fetch."""
-# While messages still arrive, withdrawing would lose those on their way: wait for a short silence.
-_BUSY_S = 0.02
+# So long a pull that was left is kept at most while messages still arrive.
 _LINGER_MAX_S = 1.0
-SPARE_S = 2.0
-"""How long an unused subscription is kept."""
 
 
 class FetchInbox:
@@ -121,6 +116,7 @@ class InboxPool:
     def __init__(self, ack_sender: AckSender) -> None:
         self._ack_sender = ack_sender
         self._client = ack_sender.source.api.client
+        self._tuning = ack_sender.source.tuning
         self._spare: FetchInbox | None = None
         self._spare_timer: asyncio.TimerHandle | None = None
         self._left: list[FetchInbox] = []
@@ -167,12 +163,13 @@ class InboxPool:
             self._drop(inbox)
         elif inbox.subscription.pulls.left(loop.time()) or inbox.messages:
             self._left.append(inbox)
-            loop.call_later(LINGER_S, self._end_linger, inbox, loop.time() + _LINGER_MAX_S)
+            until = loop.time() + _LINGER_MAX_S
+            loop.call_later(self._tuning.linger_s, self._end_linger, inbox, until)
         elif inbox.subscription.pulls.has_doubts:
             self._withdraw(inbox)
         elif self._spare is None:
             self._spare = inbox
-            self._spare_timer = loop.call_later(SPARE_S, self._drop_spare)
+            self._spare_timer = loop.call_later(self._tuning.spare_s, self._drop_spare)
         else:
             self._drop(inbox)
         self._unwatch_if_idle()
@@ -208,9 +205,9 @@ class InboxPool:
         loop = asyncio.get_running_loop()
         now = loop.time()
         pulls = inbox.subscription.pulls
-        is_busy = pulls.left(now) > 0 and now - pulls.delivered_at < _BUSY_S
+        is_busy = pulls.left(now) > 0 and now - pulls.delivered_at < self._tuning.busy_s
         if is_busy and now < until and self._client.is_connected:
-            loop.call_later(_BUSY_S, self._end_linger, inbox, until)
+            loop.call_later(self._tuning.busy_s, self._end_linger, inbox, until)
             return
         self._left.remove(inbox)
         if pulls.left(now) or pulls.has_doubts:

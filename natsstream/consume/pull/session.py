@@ -50,11 +50,6 @@ from natsstream.read.read_events import HeartbeatsMissed
 from natsstream.read.recovery import Recovery
 from natsstream.units import duration_ns
 
-# Pulls that are just being filled are not withdrawn: in a cluster, messages in flight when the
-# interest ends are redelivered only after ack_wait.
-_BUSY_S = 0.02
-_BUSY_MAX_S = 0.25
-_FLUSH_TIMEOUT_S = 1.0
 _CROWDED_WAIT_S = 0.25
 _LOOK_TIMEOUT_S = 2.0
 
@@ -188,14 +183,15 @@ class ConsumeSession:
     async def _withdraw(self) -> bool:
         """Ask for no more; False when the server, which is there, has not said that it heard it."""
         subscription, now = self._subscription, self._loop.time
-        until = now() + _BUSY_MAX_S
+        tuning = self.ack_sender.source.tuning
+        until = now() + tuning.busy_max_s
         while subscription.pulls.left(now()) and now() < until:
-            if subscription.pulls.delivered_at <= now() - _BUSY_S:
+            if subscription.pulls.delivered_at <= now() - tuning.busy_s:
                 break
-            await asyncio.sleep(_BUSY_S / 4)
+            await asyncio.sleep(tuning.busy_s / 4)
         subscription.stop()
         try:
-            await self.ack_sender.source.api.client.flush(_FLUSH_TIMEOUT_S)
+            await self.ack_sender.source.api.client.flush(tuning.flush_s)
         except RequestTimeoutError:
             return False
         except NatsStreamError:  # Without a server nothing is in flight.

@@ -27,8 +27,6 @@ _log = logging.getLogger(__name__)
 OnMessages = Callable[[list[DeliveredMessage]], None]
 OnStatus = Callable[[PullStatus], None]
 
-# A server that answers no ping for so long has lost what it had sent, or is lost itself.
-_LINGER_MAX_S = 30.0
 # These end all pulls that the consumer has of this client.
 _BREAKS = frozenset(
     {
@@ -138,8 +136,9 @@ class PullSubscription:
         self.stop()
         end = on_end or self.close
         if self._client.when_flushed(lambda: self._end_linger(end)):
+            limit_s = self._ack_sender.source.tuning.withdrawn_s
             loop = asyncio.get_running_loop()
-            self._lingering = loop.call_later(_LINGER_MAX_S, self._end_linger, end)
+            self._lingering = loop.call_later(limit_s, self._end_linger, end)
         else:
             end()
 

@@ -35,14 +35,11 @@ MAX_PENDING = 65_536
 MAX_PENDING_BYTES = 64 << 20
 _HEARTBEATS = 2.5
 """Two heartbeats missed, and half of one for a busy machine."""
-# Without heartbeats nobody tells that the consumer was deleted: it is looked for in this silence.
-_SILENCE_S = 30.0
 # The members of a group share the heartbeats too, so silence means little.
 _GROUP_SILENCE_S = 5.0
 # A reader that has just left counts for the server for some more milliseconds.
 _FREE_WAIT_S = 1.0
 _FREE_POLL_S = 0.02
-_CLOSE_TIMEOUT_S = 1.0
 
 
 class PushMessages:
@@ -181,7 +178,7 @@ class PushMessages:
             if self._subscription is not None and gives_back and client.is_connected:
                 self._subscription.stop()
                 with suppress(NatsStreamError):
-                    await client.flush(_CLOSE_TIMEOUT_S)
+                    await client.flush(self._source.consumer.tuning.flush_s)
         finally:
             self._free()
             left = self._sink.buffer.take_all()
@@ -348,5 +345,6 @@ def _silence_s(source: PushSource) -> float:
     """Return how long nothing may come until the consumer is looked for."""
     heartbeat_s = source.heartbeat_ns / NS_PER_SECOND
     if not heartbeat_s:
-        return _SILENCE_S
+        # No heartbeat tells that the consumer was deleted.
+        return source.consumer.tuning.silence_s
     return max(_HEARTBEATS * heartbeat_s, _GROUP_SILENCE_S if source.group else 0.0)

@@ -10,12 +10,11 @@ import pytest
 import pytest_asyncio
 
 from natsstream import connect
-from natsstream.consume.pull import inbox_pool, session
 from natsstream.errors import NatsStreamError
 from natsstream.testing import NatsCluster
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
-from tests.support.pulling import has_pulls, is_settled, nothing_comes, take
+from tests.support.pulling import has_pulls, is_settled, nothing_comes, take, tuned
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -131,14 +130,13 @@ async def test_confirmed_acks_hold_when_the_leader_moves(js: JetStream, stream_n
 
 
 async def test_no_message_of_a_cancelled_fetch_waits_for_its_ack_wait(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    js: JetStream, stream_name: str
 ) -> None:
     """The ack_wait is long, and twelve fetches are cancelled when messages are coming.
 
     Each pull is left to the next fetch. Withdrawn, it could lose what just comes from another node.
     """
-    monkeypatch.setattr(inbox_pool, "LINGER_S", 60)
-    worker = await replicated(js, stream_name, 0, ack_wait=LONG_S)
+    worker = tuned(await replicated(js, stream_name, 0, ack_wait=LONG_S), linger_s=60)
     found: list[int] = []
     for round_ in range(12):
         fetching = asyncio.ensure_future(worker.fetch(5, timeout=20))
@@ -159,13 +157,12 @@ async def test_no_message_of_a_cancelled_fetch_waits_for_its_ack_wait(
 
 
 async def test_leaving_a_busy_flow_loses_nothing_on_its_way(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    js: JetStream, stream_name: str
 ) -> None:
     """Each flow is left in the middle; all that it was sent is given back, and comes at once."""
     # A node may stand still for longer than the silence that is taken for the end of a pull.
-    monkeypatch.setattr(session, "_BUSY_S", 1.0)
-    monkeypatch.setattr(session, "_BUSY_MAX_S", 30.0)
     worker = await replicated(js, stream_name, 1_000, ack_wait=LONG_S)
+    tuned(worker, busy_s=1.0, busy_max_s=30.0)
     found: set[int] = set()
     async with asyncio.timeout(60):
         while len(found) < 1_000:

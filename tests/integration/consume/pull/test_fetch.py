@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream import connect
-from natsstream.consume.pull import inbox_pool as mailboxes
 from natsstream.errors import (
     ConfigError,
     ConsumerDeletedError,
@@ -24,6 +23,7 @@ from tests.support.pulling import (
     nothing_comes,
     sequences,
     subscriptions,
+    tuned,
     worker_of,
 )
 from tests.support.streams import fill
@@ -253,10 +253,9 @@ async def test_cancelled_fetch_withdraws_its_pull(js: JetStream, stream_name: st
 
 
 async def test_fetches_side_by_side_share_the_messages_and_leave_nothing(
-    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    js: JetStream, stream_name: str
 ) -> None:
-    monkeypatch.setattr(mailboxes, "SPARE_S", 0.2)
-    worker = await worker_of(js, stream_name, 60)
+    worker = tuned(await worker_of(js, stream_name, 60), spare_s=0.2)
     before = subscriptions(js)
     tasks = len(asyncio.all_tasks())
     found = await asyncio.gather(*(worker.fetch(10) for _ in range(6)))

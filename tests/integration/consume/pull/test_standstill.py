@@ -14,10 +14,16 @@ import pytest
 from natsstream import connect
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.consume.delivery.source import ConsumerSource
-from natsstream.consume.pull import fetching, inbox_pool, session, subscription
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
-from tests.support.pulling import has_pulls, has_subscriptions, sequences, subscriptions, worker_of
+from tests.support.pulling import (
+    has_pulls,
+    has_subscriptions,
+    sequences,
+    subscriptions,
+    tuned,
+    worker_of,
+)
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
@@ -52,16 +58,14 @@ async def cancel_fetch(worker: Consumer, freeze: asyncio.Event, frozen: asyncio.
 async def test_what_a_frozen_link_held_is_given_back_when_it_goes_on(
     server: NatsServer,
     stream_name: str,
-    monkeypatch: pytest.MonkeyPatch,
     way: Callable[[Consumer, asyncio.Event, asyncio.Event], Awaitable[None]],
 ) -> None:
     """Whoever has left does not wait for it; what was on its way is not lost until ack_wait."""
-    monkeypatch.setattr(session, "_FLUSH_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(inbox_pool, "LINGER_S", 0.05)
     with FaultProxy(server.port) as proxy:
         async with connect(server.url) as direct, connect(proxy.url) as js:
             near = await worker_of(direct, stream_name, ack_wait=ACK_WAIT_S)
             worker = await (await js.streams.get(stream_name)).consumers.get("work")
+            tuned(worker, flush_s=0.05, linger_s=0.05)
             before = subscriptions(js)
             freeze, frozen = asyncio.Event(), asyncio.Event()
             leaving = asyncio.ensure_future(way(worker, freeze, frozen))
@@ -89,15 +93,14 @@ async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
     server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server stands still beyond the fetch's time and grace, and goes on when it is asked."""
-    monkeypatch.setattr(fetching, "GRACE_S", 0.2)
     with FaultProxy(server.port) as proxy:
         async with connect(proxy.url) as js:
             worker = await worker_of(js, stream_name, 3, ack_wait=ACK_WAIT_S)
-            await worker.fetch(1, no_wait=True)
+            # Once asked, a busy machine may take long to answer.
+            await tuned(worker, grace_s=30).fetch(1, no_wait=True)
             check = ConsumerSource.check_exists
 
             async def heal_and_check(source: ConsumerSource, timeout: float) -> ConsumerInfo | None:
-                monkeypatch.setattr(fetching, "GRACE_S", 30)
                 proxy.heal()
                 return await check(source, max(timeout, 30))
 
@@ -108,15 +111,14 @@ async def test_answer_that_comes_behind_the_question_where_it_stays_is_taken(
 
 
 async def test_flow_that_was_left_keeps_no_subscription_when_its_connection_breaks(
-    server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    server: NatsServer, stream_name: str
 ) -> None:
     """It waits for the link's last word, which a broken one never has."""
-    monkeypatch.setattr(session, "_FLUSH_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(subscription, "_LINGER_MAX_S", 600)
     with FaultProxy(server.port) as proxy:
         async with connect(server.url) as direct, connect(proxy.url) as js:
             near = await worker_of(direct, stream_name)
             worker = await (await js.streams.get(stream_name)).consumers.get("work")
+            tuned(worker, flush_s=0.05, withdrawn_s=600)
             before = subscriptions(js)
             async with worker.consume():
                 await eventually_async(lambda: has_pulls(near))

@@ -21,7 +21,7 @@ from natsstream.testing import FaultProxy, NatsServer
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
 from tests.support.patience import set_patience
-from tests.support.pushing import fill_push, make_push, numbers, take_push
+from tests.support.pushing import fill_push, make_push, numbers, take_push, tuned_push
 
 if TYPE_CHECKING:
     from natsstream import JetStream, PushMessages, ReadEvent, Stream
@@ -122,13 +122,12 @@ async def test_strangers_on_the_deliver_subject_take_no_message_away(
 
 
 async def test_deletion_without_heartbeats_is_found_in_the_silence(
-    js: JetStream, stream: Stream, monkeypatch: pytest.MonkeyPatch
+    js: JetStream, stream: Stream
 ) -> None:
-    monkeypatch.setattr("natsstream.consume.push.subscription._SILENCE_S", 0.2)
     consumer = await make_push(stream, flow_control=None, idle_heartbeat=None)
     await js.publish(f"{stream.name}.a", b"1")
 
-    async with asyncio.timeout(20), consumer.subscribe() as messages:
+    async with asyncio.timeout(20), tuned_push(consumer, silence_s=0.2) as messages:
         await take_push(messages, 1)
         await stream.consumers.delete("push")
         with pytest.raises(ConsumerDeletedError):

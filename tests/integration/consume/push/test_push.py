@@ -13,7 +13,7 @@ from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.errors import ConfigError, ConflictError, UsageError
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
-from tests.support.pushing import fill_push, make_push, numbers, take_push
+from tests.support.pushing import fill_push, make_push, numbers, take_push, tuned_push
 from tests.support.streams import connection_of
 
 if TYPE_CHECKING:
@@ -111,19 +111,16 @@ async def test_leaving_the_block_gives_back_what_nobody_took(js: JetStream, stre
     assert sorted(numbers(rest)) == list(range(11, 51))
 
 
-async def test_what_was_on_its_way_is_given_back_as_well(
-    fresh_server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_on_its_way_is_given_back_as_well(fresh_server: NatsServer) -> None:
     """Messages that the server had sent, and that arrive while the block is being left."""
-    # Whoever leaves waits a second for them, in which a busy machine may stand still.
-    monkeypatch.setattr("natsstream.consume.push.subscription._CLOSE_TIMEOUT_S", 30.0)
     with FaultProxy(fresh_server.port) as proxy:
         async with connect(proxy.url) as far, connect(fresh_server.url) as near:
             stream = await near.streams.create("S", subjects=["S.>"])
             consumer = await make_push(stream, ack_wait=60, idle_heartbeat=5)
             async with asyncio.timeout(40):
                 own = await (await far.streams.get("S")).consumers.get("push")
-                messages = await own.subscribe().open()
+                # A reader that leaves waits a second, in which a busy machine may stand still.
+                messages = await tuned_push(own, flush_s=30.0).open()
                 proxy.stall(direction="to_client")
                 await fill_push(near, stream, 10)
 
