@@ -55,11 +55,7 @@ async def send(
     """Write one message, and wait only while the socket has no room.
 
     Raises:
-        SubjectError: A subject cannot be published to; nothing was sent.
-        HeaderError: A header would break the wire; nothing was sent.
-        ConfigError: The payload is no bytes; nothing was sent.
-        PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
-        ConnectionLostError: There is no connection and 8 MiB wait for one already.
+        NatsStreamError: As for `Core.publish`.
     """
     check_subject(subject)
     if check_text(reply, "reply", error=SubjectError):

@@ -36,7 +36,10 @@ _MIRRORS_MAX = 8
 
 
 class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
-    """The key-value buckets of an account; `js.kv`."""
+    """The key-value buckets of an account; `js.kv`.
+
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+    """
 
     def __init__(self, js: JetStreamContext, endings: Endings) -> None:
         super().__init__(js, BucketConfig)
@@ -112,7 +115,6 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         Raises:
             NotABucketError: The stream of the bucket's name is no bucket.
             ConfigError: A field has no legal value; nothing was sent.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip.
         """
@@ -125,7 +127,6 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             BucketNotFoundError: It does not exist.
             NotABucketError: The stream of this name is no bucket.
             BucketNameError: The name is not legal; nothing was sent.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip; of a mirror one more.
         """
@@ -166,9 +167,6 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
 
     async def names(self) -> AsyncIterator[str]:
         """Yield the names of all buckets: of all streams whose name begins with `KV_`.
-
-        Raises:
-            TransportError: The server did not answer in time.
 
         Cost: one round trip for each 1,024 streams of the account.
         """

@@ -31,6 +31,8 @@ class Watch(Generic[T]):
 
     A watch resumes after a lost connection, a restart of the server, a change of leaders and a
     deleted consumer, however slow the reader is. `events()` and `report` show it.
+
+    Every call that asks the server raises `TransportError` when no answer comes in time.
     """
 
     def __init__(
@@ -80,7 +82,6 @@ class Watch(Generic[T]):
             StreamRecreatedError: The bucket is not the one of `created_ns`, or has no revision
                 `resume_after` yet: it was deleted and made again.
             PermissionDeniedError: The user may not read it.
-            TransportError: No answer in time.
         """
         if self._is_entered:
             raise UsageError("a watch opens once", hint="call kv.watch() again")
@@ -131,7 +132,6 @@ class Watch(Generic[T]):
         Raises:
             BucketNotFoundError: The bucket was deleted.
             StreamRecreatedError: The bucket was deleted and made again.
-            TransportError: No answer in time.
 
         Cost: one round trip for each filter; one in all if there are many and nothing is new.
         """

@@ -85,6 +85,8 @@ class StoredMeta(NamedTuple):
 class MetaStore:
     """Reads and writes the metas of one store.
 
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+
     Attributes:
         stream: The store's stream.
         subjects: The store's subjects.
@@ -104,7 +106,6 @@ class MetaStore:
 
         Raises:
             StreamNotFoundError: The other store does not exist.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip for another store.
         """
@@ -124,7 +125,6 @@ class MetaStore:
             finish_rename: Also finish or refuse a rename in progress; writers must.
 
         Raises:
-            TransportError: The server did not answer in time.
             NatsStreamError: A rename could not be finished; see `write`.
 
         Cost: one round trip; two to five more after an unfinished rename.

@@ -33,7 +33,10 @@ COPY_TIMEOUT_S = 60.0
 
 
 class StreamManager:
-    """The streams of the account."""
+    """The streams of the account.
+
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -87,9 +90,6 @@ class StreamManager:
         Returns:
             Each field that differs, with the server's value, the wanted value and, if known, why
             servers refuse the change. `print` shows a table.
-
-        Raises:
-            TransportError: The server did not answer in time.
 
         Cost: one round trip.
         """
@@ -169,7 +169,6 @@ class StreamManager:
 
         Raises:
             SubjectError: The subject or filter is illegal; nothing was sent.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip for each 1,024 names.
         """

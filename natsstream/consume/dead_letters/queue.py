@@ -44,6 +44,8 @@ from natsstream.read.reader import RangeSpec
 class DeadLetterQueue:
     """The letters of one dead-letter stream; made by `js.dead_letters`.
 
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+
     Attributes:
         name: The stream's name.
     """
@@ -58,7 +60,6 @@ class DeadLetterQueue:
 
         Raises:
             StreamNotFoundError: It was deleted.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip.
         """
@@ -78,7 +79,6 @@ class DeadLetterQueue:
 
         Raises:
             StreamNotFoundError: The dead-letter stream was deleted.
-            TransportError: The server did not answer in time.
 
         Cost: reads the whole dead-letter stream, and its advisories before anything else; one round
         trip for each letter that only the server told of, to find the message in its stream; some
@@ -122,7 +122,6 @@ class DeadLetterQueue:
 
         Raises:
             ConfigError: The number is no sequence.
-            TransportError: The server did not answer in time.
 
         Cost: two or three round trips, and reading the advisories of the same consumer.
         """

@@ -118,7 +118,6 @@ class DeliveredMessage(Message):
             timeout: Seconds to wait for the confirmation; None is `request_timeout`.
 
         Raises:
-            MessageSettledError: It is settled already.
             ConsumerDeletedError: With `confirm`: the consumer was deleted.
             DeliveryForgottenError: With `confirm`: the server was killed or replaced, and does not
                 know this delivery. The message is not settled, and is redelivered.
@@ -188,7 +187,6 @@ class DeliveredMessage(Message):
         """Reset the message's `ack_wait`, because it is still being handled.
 
         Raises:
-            MessageSettledError: It is settled already.
             ConnectionClosedError: The connection was closed.
         """
         if self._verdict is not None:
@@ -205,7 +203,6 @@ class DeliveredMessage(Message):
             The next message; None when none came in time. The ack was sent either way.
 
         Raises:
-            MessageSettledError: It is settled already.
             UsageError: It came from a push consumer, or the ack policy is "none".
             ConsumerDeletedError: The consumer was deleted.
             TransportError: The ack could not be sent; the message is not settled.
@@ -240,11 +237,7 @@ class DeliveredMessage(Message):
     # For pulls.
 
     def begin_verdict(self, verdict: AckKind) -> None:
-        """Mark it as settled, before the ack is sent.
-
-        Raises:
-            MessageSettledError: It is settled already.
-        """
+        """Mark it as settled, before the ack is sent."""
         if self._verdict is not None:
             raise self._settled_error()
         self._verdict = verdict

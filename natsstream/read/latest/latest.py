@@ -29,6 +29,8 @@ class Latest(OrderedConsumer):
     had one when the block was entered; at once when there is none.
     Another one resumes at `next_seq`: `stream.latest(first_seq=tail.next_seq)`.
 
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+
     Attributes:
         report: Counts so far: messages, and why consumers were recreated.
     """
@@ -46,7 +48,6 @@ class Latest(OrderedConsumer):
             StreamRecreatedError: The stream is not the one of `created_ns`, or has not come to
                 `first_seq`.
             PermissionDeniedError: The user may not read it.
-            TransportError: There was no answer in time.
         """
         await super().__aenter__()
         try:
@@ -68,7 +69,6 @@ class Latest(OrderedConsumer):
         Raises:
             StreamNotFoundError: The stream was deleted.
             StreamRecreatedError: It was deleted and created again.
-            TransportError: There was no answer in time.
 
         Cost: one round trip for each filter; one in all where there are many and nothing is new.
         """

@@ -39,6 +39,8 @@ class ConsumerManager:
 
     A configuration is a `ConsumerConfig`, or a name with the fields as keywords.
 
+    Every call that asks the server raises `TransportError` when no answer comes in time.
+
     Attributes:
         stream: Name of the stream.
     """
@@ -113,7 +115,6 @@ class ConsumerManager:
 
         Raises:
             StreamNotFoundError: The stream does not exist.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip.
         """
@@ -133,7 +134,6 @@ class ConsumerManager:
 
         Raises:
             StreamNotFoundError: The stream does not exist.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip for each 1,024 names.
         """

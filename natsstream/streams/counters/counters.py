@@ -57,6 +57,9 @@ class Counters:
 
     A counter is a subject of a stream with `allow_msg_counter`. Its first `incr` creates it, and it
     has no limit of size. It cannot be set: purge its subject to restart it at 0.
+
+    Every call that asks the server raises `TransportError` when no answer comes in time, and
+    `NoRespondersError` for a subject that no stream captures.
     """
 
     def __init__(self, api: Api, stream: str | None = None) -> None:
@@ -129,7 +132,6 @@ class Counters:
             CounterError: The stream of the subject has no `allow_msg_counter`.
             WrongStreamError: Another stream captures the subject; nothing was sent. If it captured
                 the subject only recently it has added the delta, and the error says so.
-            NoRespondersError: No stream captures the subject.
             RequestTimeoutError: No ack in time; it may be added or not. Repeat the call with the
                 same `msg_id`; without one, read the total first.
 
@@ -172,9 +174,7 @@ class Counters:
         """Return a counter with its total, or None before its first `incr`.
 
         Raises:
-            NoRespondersError: No stream captures the subject.
             CounterError: The stream has no `allow_msg_counter`.
-            TransportError: The server did not answer in time.
 
         Cost: one round trip to the stream's leader, so it sees every acknowledged addition; two
         more for the first use of a subject, to find its stream, or one for the first use of the
@@ -196,10 +196,6 @@ class Counters:
 
         It is empty before the first addition, and for a stream without sources.
 
-        Raises:
-            NoRespondersError: No stream captures the subject.
-            TransportError: The server did not answer in time.
-
         Cost: that of `get`.
         """
         counter = await self.get(subject)
@@ -218,7 +214,6 @@ class Counters:
             CounterError: The stream has no `allow_msg_counter`.
             UnavailableError: At the end: streams of the account cannot be described now, such as
                 those without a leader; they may have counters.
-            TransportError: The server did not answer in time.
 
         Cost: one request for each counter, 64 at once, and one for each 100,000 names; for
         `js.counters` also the infos of all streams of the account.
