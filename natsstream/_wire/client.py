@@ -259,6 +259,19 @@ class Client:
         """
         return self._writer.write(commands)
 
+    def write_now(self, commands: bytes) -> bool:
+        """Send protocol bytes to the server that is connected, and to no later one.
+
+        Raises:
+            ConnectionClosedError: The connection was closed.
+        """
+        if not self.is_connected:
+            return False
+        if self.write(commands):
+            return True
+        self.take_back(commands)
+        return False
+
     def take_back(self, command: bytes) -> None:
         """Remove a command that still waits for a connection: its caller has stopped waiting."""
         self._writer.take_back(command)

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from natsstream.api.requests import Api
-from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams, stream_info
 from natsstream.errors import ConfigError, NatsStreamError
@@ -60,24 +59,16 @@ async def check_with_stream(
         else:
             name = await find_stream(api, message.subject, timeout=timeout)
         found = await stream_info(api, name, timeout=timeout)
-        refuse_expected_id(found.config)
+        replicas = found.config.replicas or 1
+        if replicas > 1:
+            raise ConfigError(
+                f"expect: last_msg_id on stream {name}, which has {replicas} replicas",
+                detail="a wrong one would break the stream for good: nats-server up to 2.15.1 "
+                "takes no write after it",
+                hint="expect last_seq or last_subject_seq",
+            )
         return found
     return None
-
-
-def refuse_expected_id(config: StreamConfig) -> None:
-    """Refuse a stream on which an expected message id does harm.
-
-    Raises:
-        ConfigError: It has replicas.
-    """
-    if (config.replicas or 1) > 1:
-        raise ConfigError(
-            f"expect: last_msg_id on stream {config.name}, which has {config.replicas} replicas",
-            detail="a wrong one would break the stream for good: nats-server up to 2.15.1 takes no "
-            "write after it",
-            hint="expect last_seq or last_subject_seq",
-        )
 
 
 async def find_stream(api: Api, subject: str, *, timeout: float | None = None) -> str:

@@ -103,7 +103,11 @@ def read_json_ack(frame: Frame, subject: str) -> PubAck:
             read_number(answer.text("val")) if answer.has("val") else None,
         )
     except (ProtocolError, ValueError) as error:  # The ValueError is that of `read_number`.
-        raise _no_ack(what, frame) from error
+        raise ProtocolError(
+            f"{what}: the answer is no ack of a stream",
+            detail=repr(frame[3][:80]),
+            hint="does another program answer on the subject?",
+        ) from error
 
 
 def no_stream(subject: str) -> NoRespondersError:
@@ -113,12 +117,4 @@ def no_stream(subject: str) -> NoRespondersError:
         hint="create one: await js.streams.ensure(name, subjects=[...]); if there is one, its "
         "leader is away, or JetStream is off here",
         retryable=True,
-    )
-
-
-def _no_ack(what: str, frame: Frame) -> ProtocolError:
-    return ProtocolError(
-        f"{what}: the answer is no ack of a stream",
-        detail=repr(frame[3][:80]),
-        hint="does another program answer on the subject?",
     )

@@ -119,12 +119,11 @@ class AtomicSender:
         self._waiting.clear()
         self._waiting_bytes = 0
         client = self._client
-        if client.is_connected and client.connections == self._connection:
+        is_lost = True
+        if client.connections == self._connection:
             with suppress(NatsStreamError):  # It is closed, which the next message is told.
-                if client.write(run):
-                    return
-                client.take_back(run)
-        self._is_lost = True
+                is_lost = not client.write_now(run)
+        self._is_lost = self._is_lost or is_lost
 
     def check(self) -> None:
         """Raise when the connection of the batch is gone.
@@ -148,9 +147,9 @@ class AtomicSender:
     def end(self) -> None:
         """Let the server forget the batch: it would count for 10 s among the open ones."""
         self._waiting.clear()
-        if self.sent and not self._is_refused and self._client.is_connected:
+        if self.sent and not self._is_refused:
             block = abort_block(self._id)
-            command = publish_command(publish_start(self.anchor, ""), b"", block, b"")
             with suppress(NatsStreamError):
-                if not self._client.write(command):
-                    self._client.take_back(command)
+                self._client.write_now(
+                    publish_command(publish_start(self.anchor, ""), b"", block, b"")
+                )

@@ -21,7 +21,7 @@ from natsstream.errors import BatchBrokenError, ConfigError, NatsStreamError, Se
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.batches.atomic_rules import check_stream
 from natsstream.publish.batches.fast_answers import Operation
-from natsstream.publish.batches.fast_sender import FastSender
+from natsstream.publish.batches.fast_sender import FastSender, IngestOptions
 from natsstream.publish.batches.fast_state import IngestReport, IngestState
 from natsstream.publish.destination import Destination
 from natsstream.publish.outgoing import (
@@ -66,11 +66,13 @@ class FastIngest:
     ) -> None:
         self._api = api
         self._stream = stream
-        self._gaps_are_ok = check_choice(on_gap, "on_gap", ("fail", "ok")) == "ok"
-        self._flow = check_int(ack_every, "ack_every", minimum=1, maximum=65_535)
-        self._outstanding = check_int(max_outstanding_acks, "max_outstanding_acks", minimum=1)
-        self._ack_timeout = check_seconds(ack_timeout, "ack_timeout")
-        self._idle_timeout = check_seconds(idle_timeout, "idle_timeout")
+        self._options = IngestOptions(
+            gaps_are_ok=check_choice(on_gap, "on_gap", ("fail", "ok")) == "ok",
+            flow=check_int(ack_every, "ack_every", minimum=1, maximum=65_535),
+            outstanding=check_int(max_outstanding_acks, "max_outstanding_acks", minimum=1),
+            ack_timeout_s=check_seconds(ack_timeout, "ack_timeout"),
+            idle_timeout_s=check_seconds(idle_timeout, "idle_timeout"),
+        )
         self._sender: FastSender | None = None
         self._ingest = IngestState(stream.name, stream.state.last_seq)
         self._lock = asyncio.Lock()
@@ -88,22 +90,13 @@ class FastIngest:
             raise ConfigError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
         # The same limit for the stream info as for an ack.
-        wait_s = max(self._ack_timeout, self._api.client.options.request_timeout)
+        wait_s = max(self._options.ack_timeout_s, self._api.client.options.request_timeout)
         self._stream = await stream_info(self._api, self._stream.name, timeout=wait_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
         self._ingest = IngestState(self._stream.name, self._stream.state.last_seq)
         self._broken, self._is_told = None, False
-        sender = FastSender(
-            self._api,
-            self._ingest,
-            self._stream.name,
-            flow=self._flow,
-            outstanding=self._outstanding,
-            gaps_are_ok=self._gaps_are_ok,
-            ack_timeout=self._ack_timeout,
-            idle_timeout=self._idle_timeout,
-        )
+        sender = FastSender(self._api, self._ingest, self._stream.name, self._options)
         await sender.open()
         self._sender = sender
         return self
@@ -117,7 +110,7 @@ class FastIngest:
         if sender is None or self._is_told:
             return
         is_whole = sender.failure is None and not report.unknown
-        if not (is_whole if self._gaps_are_ok else report.is_complete):
+        if not (is_whole if self._options.gaps_are_ok else report.is_complete):
             raise self._broken_error(sender.failure)
 
     async def send(

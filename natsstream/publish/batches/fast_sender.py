@@ -10,7 +10,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from natsstream._wire.encode import fast_command, publish_start
 from natsstream._wire.parser import Frame
@@ -42,8 +42,6 @@ from natsstream.publish.pipelined_sender import lost_error
 
 # Commands gathered go out as one write of about this size, so that the server begins early.
 WRITE_BYTES = 64 << 10
-# A wait for an ack asks with a ping after so long; a ping is no message and is not stored.
-PING_AFTER_S = 1.0
 # The server forgets a batch to which nothing comes, and tells nobody: pings within its time.
 _KEEP_ALIVES = 3
 # While a leader changes nobody listens (ADR-22).
@@ -54,18 +52,36 @@ _SUBJECTS_MAX = 1_024
 _APPEND = int(Operation.APPEND)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """How an ingest works.
+
+    Attributes:
+        flow: An ack is wanted each so many messages, at most.
+        outstanding: Acks that may be in flight.
+        gaps_are_ok: Whether a batch continues after a gap.
+        ack_timeout_s: Seconds that a wait takes without any progress.
+        idle_timeout_s: Seconds for which the server keeps a batch without a sign.
+        ping_after_s: A wait for an ack asks with a ping after so long; a ping is no message and is
+            not stored.
+    """
+
+    flow: int
+    outstanding: int
+    gaps_are_ok: bool
+    ack_timeout_s: float
+    idle_timeout_s: float
+    ping_after_s: float = 1.0
+
+
 class FastSender:
     """The wire of an ingest.
 
     Args:
         api: The connection.
-        ingest: The ingest of the ingest.
+        ingest: The state of the ingest.
         stream: The stream's name.
-        flow: An ack is wanted each so many messages, at most.
-        outstanding: Acks that may be in flight.
-        gaps_are_ok: Whether a batch continues after a gap.
-        ack_timeout: Seconds that a wait takes without any progress.
-        idle_timeout: Seconds for which the server keeps a batch without a sign.
+        options: How it works.
 
     Attributes:
         room: Messages that can be taken without waiting.
@@ -76,26 +92,12 @@ class FastSender:
         failure: Why the batch can take nothing more; None while it can.
     """
 
-    def __init__(
-        self,
-        api: Api,
-        ingest: IngestState,
-        stream: str,
-        *,
-        flow: int,
-        outstanding: int,
-        gaps_are_ok: bool,
-        ack_timeout: float,
-        idle_timeout: float,
-    ) -> None:
+    def __init__(self, api: Api, ingest: IngestState, stream: str, options: IngestOptions) -> None:
         self._client = api.client
         self._ingest = ingest
         self._stream = stream
-        self._flow = flow
-        self._outstanding = outstanding
-        self._gaps_are_ok = gaps_are_ok
-        self._ack_timeout = ack_timeout
-        self._keep_alive_s = idle_timeout / _KEEP_ALIVES
+        self._options = options
+        self._keep_alive_s = options.idle_timeout_s / _KEEP_ALIVES
         self._inbox = api.client.new_inbox()
         self._loop = asyncio.get_running_loop()
         self._heard = asyncio.Event()
@@ -155,7 +157,10 @@ class FastSender:
             batch = self._ingest.current
             self._id = secrets.token_hex(8)
             self._prefix = reply_prefix(
-                self._inbox, self._id, self._flow, gaps_are_ok=self._gaps_are_ok
+                self._inbox,
+                self._id,
+                self._options.flow,
+                gaps_are_ok=self._options.gaps_are_ok,
             )
             self.starts.clear()
             self.failure = None
@@ -248,18 +253,11 @@ class FastSender:
                 self.room = 0  # The next message waits for the socket.
 
     def _write(self, run: bytes) -> bool:
-        """Write to the server that is connected, and to no later one."""
-        client = self._client
-        if not client.is_connected:
-            return False
         try:
-            if client.write(run):
-                return True
+            return self._client.write_now(run)
         except NatsStreamError as error:  # The connection is closed.
             self._fail(error)
             return False
-        client.take_back(run)
-        return False
 
     def ping(self) -> None:
         """Ask what has come; the server answers with an ack or a gap."""
@@ -292,14 +290,14 @@ class FastSender:
             self.write()
             self._heard.clear()
             try:
-                async with asyncio.timeout(PING_AFTER_S):
+                async with asyncio.timeout(self._options.ping_after_s):
                     await self._heard.wait()
             except TimeoutError:
                 if not is_done():
                     ask()
             if self._progress != seen:
                 seen, since = self._progress, self._loop.time()
-            elif self._loop.time() - since >= self._ack_timeout and not is_done():
+            elif self._loop.time() - since >= self._options.ack_timeout_s and not is_done():
                 raise self._stalled()
 
     async def wait_for_room(self) -> None:
@@ -323,13 +321,14 @@ class FastSender:
     def _count_room(self) -> None:
         batch = self._ingest.current
         is_open = batch.has_started and not self.is_over and not self._is_ending
-        self.room = max(batch.room(self._outstanding), 0) if is_open else 0
+        self.room = max(batch.room(self._options.outstanding), 0) if is_open else 0
 
     def _stalled(self) -> RequestTimeoutError:
         batch = self._ingest.current
         odd = f"; {self._odd.message}" if self._odd is not None else ""
+        limit_s = self._options.ack_timeout_s
         return RequestTimeoutError(
-            f"fast batch into {self._stream}: nothing was acked for {self._ack_timeout:g} s",
+            f"fast batch into {self._stream}: nothing was acked for {limit_s:g} s",
             detail=f"message {batch.base + batch.acked} was the last{odd}",
             hint="has the stream a leader? resume() begins another batch",
             retryable=True,
@@ -350,7 +349,7 @@ class FastSender:
             match answer:
                 case FlowAck():
                     before = batch.acked, batch.has_started
-                    batch.on_ack(answer, self._flow)
+                    batch.on_ack(answer, self._options.flow)
                     self._progress += before != (batch.acked, batch.has_started)
                 case FlowGap():
                     self._on_gap(answer)
@@ -381,7 +380,7 @@ class FastSender:
         if span is None:
             return
         self._progress += 1
-        if not self._gaps_are_ok:
+        if not self._options.gaps_are_ok:
             self._fail(
                 BatchIncompleteError(
                     f"fast batch into {self._stream}: messages {span.first} to {span.last} did "
@@ -411,7 +410,7 @@ class FastSender:
             self._fail(error)
             batch.on_final(FinalAck(0, 0))  # There was no batch yet, or the server has dropped it.
             self._drop()
-        elif not self._gaps_are_ok:
+        elif not self._options.gaps_are_ok:
             self._fail(error)
 
     def _stray(self, answer: Refused) -> NatsStreamError:
@@ -454,7 +453,7 @@ class FastSender:
                     self.ping()
                     self.write()
         else:
-            if self._gaps_are_ok:
+            if self._options.gaps_are_ok:
                 batch.on_break()
             if self._client.is_closed:
                 self._fail(self._client.closing_error())

@@ -107,8 +107,9 @@ class BatchState:
     # settled and of which only their number is kept. A gap is told before an ack goes beyond it,
     # so none comes that belongs there, but one that is told twice may.
 
-    def __init__(self, base: int) -> None:
+    def __init__(self, base: int, gaps_kept_max: int = GAPS_KEPT_MAX) -> None:
         self.base: int = base
+        self._gaps_kept_max = gaps_kept_max
         self.taken: int = 0
         self.written: int = 0
         self.acked: int = 0
@@ -119,7 +120,7 @@ class BatchState:
         self.refused: list[IngestRefusal] = []
         self.refused_count: int = 0
         self._gaps: list[IngestSpan] = []
-        self._fold_at = 2 * GAPS_KEPT_MAX
+        self._fold_at = 2 * gaps_kept_max
         self._dark = IngestSpan(1, 0)
         self._dark_missing = 0
         self._doubtful: list[IngestSpan] = []
@@ -192,14 +193,14 @@ class BatchState:
         """Keep the first spans, and of the others that are settled only how many they hold."""
         spans = merged(self._gaps)
         self._doubtful = without(self._doubtful, spans)
-        kept, rest = spans[:GAPS_KEPT_MAX], spans[GAPS_KEPT_MAX:]
+        kept, rest = spans[: self._gaps_kept_max], spans[self._gaps_kept_max :]
         if rest and kept[-1].last < self.acked:
             self._dark = IngestSpan(kept[-1].last + 1, self.acked)
             self._dark_missing += _size(_within(rest, self._dark))
             rest = _within(rest, IngestSpan(self.acked + 1, self.taken))
         kept += rest
         self._gaps = kept
-        self._fold_at = max(2 * GAPS_KEPT_MAX, 2 * len(kept))
+        self._fold_at = max(2 * self._gaps_kept_max, 2 * len(kept))
 
     def gaps(self) -> list[IngestSpan]:
         """Return what is not stored, in the numbers of the ingest, as far as it is kept."""
@@ -235,10 +236,11 @@ class IngestState:
         current: The batch that messages go to.
     """
 
-    def __init__(self, stream: str, after_seq: int) -> None:
+    def __init__(self, stream: str, after_seq: int, *, gaps_kept_max: int = GAPS_KEPT_MAX) -> None:
+        self._gaps_kept_max = gaps_kept_max
         # The report of the batches before the current one.
         self._past = IngestReport(stream, after_seq=after_seq)
-        self.current: BatchState = BatchState(0)
+        self.current: BatchState = BatchState(0, gaps_kept_max)
 
     @property
     def sent(self) -> int:
@@ -248,11 +250,11 @@ class IngestState:
     def turn(self) -> None:
         """Begin another batch."""
         self._past = self.report()
-        self.current = BatchState(self.sent)
+        self.current = BatchState(self.sent, self._gaps_kept_max)
 
     def restart(self) -> None:
         """Begin the current batch anew: nobody took its first message."""
-        self.current = BatchState(self.current.base)
+        self.current = BatchState(self.current.base, self._gaps_kept_max)
 
     def report(self) -> IngestReport:
         """Return what is known now."""
@@ -264,7 +266,7 @@ class IngestState:
             stored=past.stored + batch.stored(),
             after_seq=past.after_seq,
             last_seq=max(told) if told else None,
-            gaps=tuple(merged([*past.gaps, *batch.gaps()])[:GAPS_KEPT_MAX]),
+            gaps=tuple(merged([*past.gaps, *batch.gaps()])[: self._gaps_kept_max]),
             missing=past.missing + batch.missing(),
             refused=(*past.refused, *batch.refused)[:REFUSALS_KEPT_MAX],
             refused_count=past.refused_count + batch.refused_count,

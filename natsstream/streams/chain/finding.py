@@ -94,7 +94,9 @@ class LinkFinder:
         while last >= info.state.first_seq and last > 0:
             first = max(info.state.first_seq, last - span + 1, 1)
             # The highest number: a copy of an older link may stand behind the newest one.
-            newest = max(await self.between(first, last), key=_count_of, default=None)
+            newest = max(
+                await self.between(first, last), key=lambda stored: stored[1].count, default=None
+            )
             if newest is not None:
                 self.check_hash(*newest)
                 return newest
@@ -136,7 +138,3 @@ class LinkFinder:
 
     def _broken(self, kind: BreakKind, sequence: int, detail: str) -> ChainBrokenError:
         return BrokenLink(self._writer, sequence, kind, detail).error(self._stream)
-
-
-def _count_of(stored: StoredLink) -> int:
-    return stored[1].count

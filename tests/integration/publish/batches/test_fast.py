@@ -21,9 +21,9 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongStreamError,
 )
-from natsstream.publish.batches import fast_sender
 from natsstream.testing import NatsServer
 from natsstream.testing.versions import server_binary
+from tests.support.ingests import other_waits
 
 if TYPE_CHECKING:
     from natsstream import FastIngest, JetStream, Stream
@@ -411,16 +411,15 @@ async def test_older_servers_are_refused_before_anything_is_sent(stream_name: st
 
 
 async def test_a_stream_that_is_deleted_in_the_middle_is_told(
-    js: JetStream, stream: Stream, monkeypatch: pytest.MonkeyPatch
+    js: JetStream, stream: Stream
 ) -> None:
     async with stream.ingest(ack_timeout=30) as fast:
         await fast.send(f"{stream.name}.a", b"0")
         await js.streams.delete(stream.name)
         # Nobody is there to answer, so there is nothing to wait for.
-        monkeypatch.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-        monkeypatch.setattr(fast_sender, "PING_AFTER_S", 0.1)
-        with pytest.raises((BatchBrokenError, RequestTimeoutError)):
-            await send_until_refused(fast, f"{stream.name}.a")
-        report = await fast.close()
+        with other_waits(fast, ack_timeout_s=0.2, ping_after_s=0.1):
+            with pytest.raises((BatchBrokenError, RequestTimeoutError)):
+                await send_until_refused(fast, f"{stream.name}.a")
+            report = await fast.close()
 
     assert not report.is_complete

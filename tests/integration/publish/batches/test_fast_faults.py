@@ -9,10 +9,10 @@ import pytest
 
 from natsstream import IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConnectionClosedError, RequestTimeoutError
-from natsstream.publish.batches import fast_sender
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
 from tests.support.eventually import eventually_async
+from tests.support.ingests import other_waits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -147,14 +147,13 @@ async def test_a_server_that_is_killed_leaves_what_it_had_not_acked_unknown(
 
 
 async def test_messages_that_a_killed_server_had_stored_and_not_acked_are_unknown(
-    fresh_server: NatsServer, stream_name: str, monkeypatch: pytest.MonkeyPatch
+    fresh_server: NatsServer, stream_name: str
 ) -> None:
     async with connect(fresh_server.url, request_timeout=30) as js:
         stream = await js.streams.ensure(stream_name, allow_batched=True)
         # A ping would be answered with an ack.
         async with stream.ingest(idle_timeout=180, ack_timeout=30) as fast:
-            with monkeypatch.context() as silent:
-                silent.setattr(fast_sender, "PING_AFTER_S", 60.0)
+            with other_waits(fast, ping_after_s=60.0):
                 for n in range(1, 101):
                     await fast.send(stream_name, b"%d" % n)
                 await js.core.flush()
@@ -168,18 +167,19 @@ async def test_messages_that_a_killed_server_had_stored_and_not_acked_are_unknow
 
 
 async def test_a_stalled_server_is_told_and_the_report_stays_true(
-    stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    stream: Stream, proxy: FaultProxy
 ) -> None:
     async with connect(proxy.url) as js:
         opened = await js.streams.get(stream.name)
         async with opened.ingest(ack_timeout=30) as fast:
             await fast.send(f"{stream.name}.a", b"1")
             proxy.stall()
-            with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
-                hasty.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-                hasty.setattr(fast_sender, "PING_AFTER_S", 0.1)
-                with pytest.raises(RequestTimeoutError, match="nothing was acked"):
-                    await send_numbers(fast, f"{stream.name}.a")
+            # Only while there is nothing to wait for.
+            with (
+                other_waits(fast, ack_timeout_s=0.2, ping_after_s=0.1),
+                pytest.raises(RequestTimeoutError, match="nothing was acked"),
+            ):
+                await send_numbers(fast, f"{stream.name}.a")
             proxy.heal()
             report = await fast.close()
 

@@ -9,9 +9,9 @@ import pytest
 
 from natsstream import Expect, IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConfigError, PermissionDeniedError
-from natsstream.publish.batches import fast_sender
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.ingests import other_waits
 from tests.support.loops import turn
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def has(js: JetStream, stream: str, messages: int) -> bool:
 
 
 async def test_what_was_not_written_before_resume_is_never_written(
-    stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    stream: Stream, proxy: FaultProxy
 ) -> None:
     subject = f"{stream.name}.a"
     async with connect(proxy.url) as js:
@@ -88,9 +88,8 @@ async def test_what_was_not_written_before_resume_is_never_written(
             await eventually_async(lambda: is_apart(js))
             for number in range(2, 12):
                 await fast.send(subject, b"%d" % number)
-            with monkeypatch.context() as hasty:  # Only while there is nothing to wait for.
-                hasty.setattr(fast._sender, "_ack_timeout", 0.2)  # pyright: ignore[reportPrivateUsage]
-                hasty.setattr(fast_sender, "PING_AFTER_S", 0.1)
+            # Only while there is nothing to wait for.
+            with other_waits(fast, ack_timeout_s=0.2, ping_after_s=0.1):
                 await fast.resume()
             before = fast.report
             proxy.heal()
@@ -112,16 +111,14 @@ async def is_apart(js: JetStream) -> bool:
     return not js._client.is_connected  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_a_reconnected_batch_is_asked_for_at_once(
-    stream: Stream, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Without the question nothing would be said within the time that the test has.
-    monkeypatch.setattr(fast_sender, "PING_AFTER_S", 60.0)
+async def test_a_reconnected_batch_is_asked_for_at_once(stream: Stream, proxy: FaultProxy) -> None:
     subject = f"{stream.name}.a"
     async with connect(proxy.url) as js:
         opened = await js.streams.get(stream.name)
         async with opened.ingest(idle_timeout=180) as fast:
-            await fill_and_break(fast, subject, proxy)
+            # Without the question nothing would be said within the time that the test has.
+            with other_waits(fast, ping_after_s=60.0):
+                await fill_and_break(fast, subject, proxy)
 
 
 async def fill_and_break(fast: FastIngest, subject: str, proxy: FaultProxy) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream.errors import ServerError
-from natsstream.publish.batches import fast_state as fast_books
 from natsstream.publish.batches.fast_answers import FinalAck, FlowAck, FlowGap, Refused
 from natsstream.publish.batches.fast_state import (
     BatchState,
@@ -119,12 +117,9 @@ def test_what_was_said_before_a_break_is_not_believed_to_be_all() -> None:
     assert not batch.is_clean
 
 
-def test_scattered_gaps_have_a_limit_and_the_numbers_stay_right(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fast_books, "GAPS_KEPT_MAX", 100)
+def test_scattered_gaps_have_a_limit_and_the_numbers_stay_right() -> None:
     every_other = range(2, 2_001, 2)
-    ingest = IngestState("S", 0)
+    ingest = IngestState("S", 0, gaps_kept_max=100)
     batch = ingest.current
     for number in every_other:
         batch.taken = batch.written = number
@@ -141,9 +136,9 @@ def test_scattered_gaps_have_a_limit_and_the_numbers_stay_right(
     assert ingest.report() == report
 
 
-def test_gaps_that_are_not_settled_are_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_books, "GAPS_KEPT_MAX", 100)
-    batch = state_of(2_000)
+def test_gaps_that_are_not_settled_are_all_kept() -> None:
+    batch = BatchState(0, gaps_kept_max=100)
+    batch.taken = batch.written = 2_000
     for number in range(2, 2_001, 2):
         batch.on_refused(refused(number))
 
