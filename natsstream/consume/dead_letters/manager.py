@@ -120,7 +120,8 @@ class DeadLetters:
         )
         held = await self._find(name)
         if held is None and replicas is None and watched:
-            config = replace(config, replicas=max([await self._replicas(x) for x in watched]))
+            infos = [await stream_info(self._api, each) for each in watched]
+            config = replace(config, replicas=max(info.config.replicas or 1 for info in infos))
         for _ in range(_TRIES_MAX):
             subjects = with_captured(_captured(held), wanted)
             change = await self._ensure(replace(config, subjects=subjects), wanted[-1], held)
@@ -193,9 +194,6 @@ class DeadLetters:
             )
         _check_keeps(info.config)
         return info
-
-    async def _replicas(self, stream: str) -> int:
-        return (await stream_info(self._api, stream)).config.replicas or 1
 
 
 def check_consumer(consumer: str, watched: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ is let go of before the letter is, so that a crash between leaves the letter.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 from natsstream._wire.headers import HeaderName
@@ -358,8 +358,11 @@ class DeadLetterQueue:
         return found
 
     async def _remove(self, letter: DeadLetter) -> None:
-        is_meant = _same_time(letter.message)
-        await let_go(self._api, letter.stream, letter.consumer, letter.sequence, is_meant)
+        # None is meant by a letter that has no message.
+        time_ns = -1 if letter.message is None else letter.message.time_ns
+        await let_go(
+            self._api, letter.stream, letter.consumer, letter.sequence, lambda at: at == time_ns
+        )
         # The letter last: what else is told of the same message would make a letter of its own.
         for number in (*letter.related, letter.number):
             await delete_message(self._api, self.name, number)
@@ -389,9 +392,3 @@ def _no_letter(queue: str, number: int) -> MessageNotFoundError:
         f"{queue} has no letter {number}",
         hint="it was dropped or sent again; list() has those that are there",
     )
-
-
-def _same_time(message: Message | None) -> Callable[[int], bool]:
-    """Return the test for the message of a letter; none is meant by a letter that has none."""
-    time_ns = message.time_ns if message is not None else -1
-    return lambda stored_ns: stored_ns == time_ns

@@ -68,18 +68,18 @@ class ConsumeSession:
     """One flow.
 
     Attributes:
-        ack_sender: Settles its messages.
         events: Its events.
         is_ended: True once it asks for nothing more.
         rest: Of the run that is being handed out, the last one first.
     """
 
     def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
-        self.ack_sender: AckSender = ack_sender
         self.events: EventStream = EventStream()
         self.is_ended: bool = False
         self.rest: list[DeliveredMessage] = []
-        source = ack_sender.source
+        self._ack_sender = ack_sender
+        self._source = source = ack_sender.source
+        self._client = client = source.api.client
         self._heartbeat_s = options.heartbeat_s
         self._window = PullWindow(
             options.max_messages,
@@ -92,9 +92,7 @@ class ConsumeSession:
         self._requests = PullRequests(options, source)
         self._subscription = self._new_subscription()
         self._runs: deque[tuple[list[DeliveredMessage], int]] = deque()
-        self._recovery = Recovery[Cause](
-            source.api.client.options.reconnect_timeout, severity=tuple(Cause)
-        )
+        self._recovery = Recovery[Cause](client.options.reconnect_timeout, severity=tuple(Cause))
         self._scope: asyncio.Timeout | None = None
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
@@ -112,14 +110,13 @@ class ConsumeSession:
 
     async def open(self) -> None:
         """Subscribe and ask for the first messages."""
-        if self.ack_sender.source.deliver_subject:
-            raise push_error(self.ack_sender.source)
-        client = self.ack_sender.source.api.client
-        self._unwatch = client.watch(self._on_connection)
-        self._unwatch_denied = client.watch_denied(self._on_denied)
+        if self._source.deliver_subject:
+            raise push_error(self._source)
+        self._unwatch = self._client.watch(self._on_connection)
+        self._unwatch_denied = self._client.watch_denied(self._on_denied)
         try:
             await self._subscription.open()
-            if client.is_connected:
+            if self._client.is_connected:
                 self.refill()
             else:
                 self._break(Cause.CONNECTION_LOST)
@@ -130,7 +127,7 @@ class ConsumeSession:
 
     def _new_subscription(self) -> PullSubscription:
         return PullSubscription(
-            self.ack_sender,
+            self._ack_sender,
             on_messages=self._on_messages,
             on_status=self._on_status,
             on_failed=self.fail,
@@ -178,12 +175,12 @@ class ConsumeSession:
             rest += [message for run, _ in self._runs for message in run]
             self._runs.clear()
             self._window.waiting = 0
-            give_back(self.ack_sender, rest)
+            give_back(self._ack_sender, rest)
 
     async def _withdraw(self) -> bool:
         """Ask for no more; False when the server, which is there, has not said that it heard it."""
         subscription, now = self._subscription, self._loop.time
-        tuning = self.ack_sender.source.tuning
+        tuning = self._source.tuning
         until = now() + tuning.busy_max_s
         while subscription.pulls.left(now()) and now() < until:
             if subscription.pulls.delivered_at <= now() - tuning.busy_s:
@@ -191,7 +188,7 @@ class ConsumeSession:
             await asyncio.sleep(tuning.busy_s / 4)
         subscription.stop()
         try:
-            await self.ack_sender.source.api.client.flush(tuning.flush_s)
+            await self._client.flush(tuning.flush_s)
         except RequestTimeoutError:
             return False
         except NatsStreamError:  # Without a server nothing is in flight.
@@ -293,7 +290,7 @@ class ConsumeSession:
 
     def _on_messages(self, messages: list[DeliveredMessage]) -> None:
         if self._closed.is_set():
-            give_back(self.ack_sender, messages)
+            give_back(self._ack_sender, messages)
             return
         window, share = self._window, self._window.share
         if self._requests.is_pinning:
@@ -315,7 +312,7 @@ class ConsumeSession:
         self._wake.set()
 
     def _on_status(self, said: PullStatus) -> None:
-        end, source = said.end, self.ack_sender.source
+        end = said.end
         if end is PullOutcome.HEARTBEAT:
             self._recovery.reset()
             return
@@ -343,9 +340,9 @@ class ConsumeSession:
             self._tell_limit(said)
             self._break(Cause.LIMITS_CHANGED)
         elif end is PullOutcome.LIMIT:
-            self.fail(limit_error(said, source))
+            self.fail(limit_error(said, self._source))
         else:
-            self.fail(refusal(said, source))
+            self.fail(refusal(said, self._source))
         self.refill()
         self._wake.set()
 
@@ -367,10 +364,9 @@ class ConsumeSession:
         self._wake.set()
 
     def _lose_consumer(self, cause: NatsStreamError | None = None) -> None:
-        source = self.ack_sender.source
         if self._failure is None:
-            self.events.put(ConsumerDeleted(consumer=source.consumer))
-        self.fail(source.deleted_error(cause))
+            self.events.put(ConsumerDeleted(consumer=self._source.consumer))
+        self.fail(self._source.deleted_error(cause))
 
     async def _sleep_until_woken(self) -> None:
         self._wake.clear()
@@ -410,17 +406,17 @@ class ConsumeSession:
             self._wake.set()
 
     async def _wait_for_attempt(self) -> None:
-        client, recovery, now = self.ack_sender.source.api.client, self._recovery, self._loop.time
+        recovery, now = self._recovery, self._loop.time
         cause = recovery.cause
         try:
-            await client.wait_connected(max(recovery.left_s(now()), 0.001))
+            await self._client.wait_connected(max(recovery.left_s(now()), 0.001))
             wait_s = recovery.next_wait(now())
             if wait_s is None:
                 raise ConnectionLostError("the time is over")
         except ConnectionLostError as lost:
             recovery.reset()
             raise ConnectionLostError(
-                f"{self.ack_sender.source.what} was away for {recovery.limit_s:g} s",
+                f"{self._source.what} was away for {recovery.limit_s:g} s",
                 detail=cause.value if cause is not None else lost.message,
                 hint="iterate again to retry, or raise reconnect_timeout",
                 retryable=True,
@@ -428,7 +424,7 @@ class ConsumeSession:
         await asyncio.sleep(wait_s)
 
     async def _attempt(self) -> None:
-        client, cause = self.ack_sender.source.api.client, self._recovery.cause
+        client, cause = self._client, self._recovery.cause
         if cause is not Cause.LEADER_CHANGED and not await self._look():
             return
         if self.is_ended:
@@ -448,11 +444,10 @@ class ConsumeSession:
 
     async def _look(self) -> bool:
         """Ask the server about the consumer; True when it exists."""
-        source = self.ack_sender.source
         try:
-            info = await source.info(_LOOK_TIMEOUT_S)
+            info = await self._source.info(_LOOK_TIMEOUT_S)
             if info.created_ns != self._created_ns:
-                self.events.put(ConsumerRecreated(consumer=source.consumer))
+                self.events.put(ConsumerRecreated(consumer=self._source.consumer))
             self._created_ns = info.created_ns
             self._adapt(info)
         except NotFoundError as error:
@@ -479,10 +474,9 @@ class ConsumeSession:
     # The connection.
 
     def _on_connection(self) -> None:
-        client = self.ack_sender.source.api.client
-        if client.is_closed:
-            self.fail(client.closing_error())
-        elif not client.is_connected:
+        if self._client.is_closed:
+            self.fail(self._client.closing_error())
+        elif not self._client.is_connected:
             # A pin stays ours: the server knows it by its id, and not by the connection.
             self._subscription.pulls.forget()
             self._break(Cause.CONNECTION_LOST)

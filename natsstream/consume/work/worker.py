@@ -10,12 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, suppress
-from typing import Protocol, Self
+from contextlib import suppress
+from typing import Self, TypeAlias
 
 from natsstream.arguments import check_seconds
 from natsstream.consume.dead_letters.manager import DeadLetters
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.pull.messages import ConsumerMessages
 from natsstream.consume.work.handlers import Handler, check_result
 from natsstream.consume.work.in_progress import InProgressTimer
 from natsstream.consume.work.options import WorkOptions, make_policy
@@ -38,34 +39,8 @@ _CANCEL_WAIT_S = 1.0
 _CANCELS_MAX = 10
 
 
-class Incoming(Protocol):
-    """Messages as they come; what `pulling` gives."""
-
-    async def stop(self) -> object:
-        """Take no more, and give back what nobody has begun."""
-        ...
-
-    async def drain(self) -> object:
-        """Take no more, and hand out what is there."""
-        ...
-
-    def buffered(self) -> list[DeliveredMessage]:
-        """Return what is here and was not handed out."""
-        ...
-
-    def resize(self, max_messages: int) -> None:
-        """Ask for more or fewer messages at once from now on."""
-        ...
-
-    def take_ready(self) -> DeliveredMessage | None:
-        """Return a message that came together with the last one, without waiting."""
-        ...
-
-    def __aiter__(self) -> AsyncIterator[DeliveredMessage]: ...
-
-
-OpenIncoming = Callable[[int], AbstractAsyncContextManager[Incoming]]
-"""Opens the messages, with how many may wait for a free task."""
+OpenMessages: TypeAlias = Callable[[int], ConsumerMessages]
+"""Describes the messages, with how many may wait for a free task."""
 
 
 class Worker:
@@ -81,7 +56,7 @@ class Worker:
     def __init__(
         self,
         ack_sender: AckSender,
-        open_incoming: OpenIncoming,
+        open_messages: OpenMessages,
         handler: Handler,
         options: WorkOptions,
     ) -> None:
@@ -89,14 +64,13 @@ class Worker:
         self.options: WorkOptions = options
         self._source = ack_sender.source
         self._policy: Policy = make_policy(options, ack_sender.source)
-        self._open_incoming = open_incoming
+        self._open_messages = open_messages
         self._handler = handler
         self._in_progress = InProgressTimer(ack_sender, self.report, is_kept=options.keepalive)
         self._outcomes = Outcomes(
             self._source, options, self._policy, self.report, self._in_progress
         )
-        self._context: AbstractAsyncContextManager[Incoming] | None = None
-        self._incoming: Incoming | None = None
+        self._incoming: ConsumerMessages | None = None
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: NatsStreamError | None = None
@@ -125,8 +99,8 @@ class Worker:
             raise ConfigError("a worker is opened once", hint="make another one")
         self._is_opened = True
         await self._ensure_letters()
-        self._context = self._open_incoming(self.options.window)
-        self._incoming = await self._context.__aenter__()
+        self._incoming = self._open_messages(self.options.window)
+        await self._incoming.__aenter__()
         self._in_progress.open(self._incoming.buffered)
         if self.options.prefetch is None:
             self._prefetch = PrefetchWindow(self.options.window, time.monotonic())
@@ -236,9 +210,9 @@ class Worker:
                 "%s: %d handlers do not end though they were cancelled", self._source.what, left
             )
         self._in_progress.close()
-        context, self._context, self._incoming = self._context, None, None
-        if context is not None:
-            await context.__aexit__(None, None, None)
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            await incoming.stop()
         if cancelled is not None:
             raise cancelled
 
