@@ -1793,6 +1793,7 @@ class Stream:
         filters: Sequence[str] = (),
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
+        newest: int | None = None,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
@@ -1805,6 +1806,7 @@ class Stream:
         filters: Sequence[str] = (),
         first_seq: int | None = None,
         start_time: datetime | int | None = None,
+        newest: int | None = None,
         deliver_policy: DeliverPolicy = "all",
         headers_only: bool = False,
         created_ns: int | None = None,
@@ -2014,6 +2016,9 @@ class StreamRange:
 
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the whole range as a pandas DataFrame, held in memory."""
+
+    def bounds(self) -> tuple[int, int]:
+        """Return the first and the last sequence that a read would cover now, both inclusive."""
 
 class StreamSchedules:
     """The schedules of one stream: `stream.schedules`."""

@@ -33,6 +33,7 @@ from natsstream.read.read_events import (
     ReadEvent,
     Recreated,
 )
+from natsstream.read.reader import RangeSpec, first_of_newest
 from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run, split_run
 from natsstream.read.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
@@ -188,6 +189,10 @@ class Follower:
             return ConsumerStart(sequence=spec.first_seq)
         if spec.start_time_ns is not None:
             return ConsumerStart(time_ns=spec.start_time_ns)
+        if spec.newest is not None:
+            wanted = RangeSpec(stream=spec.stream, filters=spec.filters, newest=spec.newest)
+            first = await first_of_newest(self._api, wanted, self.info, state.last_seq)
+            return ConsumerStart(sequence=first)
         match spec.deliver_policy:
             case "all":
                 return ConsumerStart(sequence=max(state.first_seq, 1))

@@ -15,7 +15,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import MissingExtraError, NatsStreamError
 from natsstream.read.progress import ReadReport
-from natsstream.read.reader import RangeReader, RangeSpec
+from natsstream.read.reader import RangeReader, RangeSpec, clip_messages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class StreamRange:
             MessagesLostError: Messages are lost and `on_loss` is "raise".
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
         """
-        reader = RangeReader[list[Message]](self._api, self._spec, clip=_clip_messages)
+        reader = RangeReader[list[Message]](self._api, self._spec, clip=clip_messages)
         self._reader = reader
         async with aclosing(reader.runs()) as runs:
             async for run in runs:
@@ -115,9 +115,26 @@ class StreamRange:
             raise MissingExtraError("to_pandas needs pandas", hint="pip install pandas")
         return (await self.to_arrow(columns)).to_pandas()
 
+    async def bounds(self) -> tuple[int, int]:
+        """Return the first and the last sequence that a read would cover now, both inclusive.
+
+        The last one is less than the first when there is nothing to read. Use it to split a range
+        among several readers.
+
+        Raises:
+            SequenceRangeError: The stream does not hold the range.
+            StreamRecreatedError: The stream is not the one that was meant.
+            MessagesLostError: The range's beginning was removed and `eviction_is_loss` is set.
+
+        Cost: one round trip, one for each time, and for `newest` what `Stream.read` says.
+        """
+        reader = RangeReader[list[Message]](self._api, self._spec, clip=clip_messages)
+        return await reader.bounds()
+
     def __repr__(self) -> str:
         spec = self._spec
-        bounds = f"{spec.first_seq or 'first'} to {spec.last_seq or 'last'}"
+        first = spec.first_seq or "first" if spec.newest is None else f"newest {spec.newest}"
+        bounds = f"{first} to {spec.last_seq or 'last'}"
         return f"<StreamRange {' '.join((spec.stream, bounds, *spec.filters))}>"
 
 
@@ -174,10 +191,6 @@ def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
     if not block.startswith(VERSION_LINE):
         return [("", block.decode("utf-8", "surrogateescape"))]
     return parse_headers(block).items_all()
-
-
-def _clip_messages(messages: list[Message], count: int) -> list[Message]:
-    return messages[:count]
 
 
 def _clip_batch(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from natsstream.api.message import Message
 from natsstream.api.names import check_filters
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, StreamState
@@ -24,8 +25,10 @@ from natsstream.errors import (
     ServerError,
     TransportError,
 )
+from natsstream.read.counts import MatchCounts
 from natsstream.read.leader_reads import LeaderReads
 from natsstream.read.missing import MissingSequences
+from natsstream.read.newest_search import LastSequences, search_newest
 from natsstream.read.progress import OutOfOrderError, Progress, ReadReport
 from natsstream.read.read_events import BreakReason
 from natsstream.read.recovery import Recovery
@@ -36,7 +39,7 @@ from natsstream.read.session import (
     SessionBrokenError,
     SessionIdleError,
 )
-from natsstream.read.start_position import ON_LOSS, ConsumerStart
+from natsstream.read.start_position import ON_LOSS, ConsumerStart, check_starts
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
@@ -53,6 +56,7 @@ _STALE_LEADER_S = 12.0
 class RangeSpec:
     """Options of a read; see `Stream.read` for the meaning of each field.
 
+    `headers_only` leaves out the payloads.
     `heartbeat_s` is how often an idle server says so: two times, and the leader is asked what is
     left. A read of what others may remove meanwhile ends sooner with a shorter one.
     """
@@ -63,15 +67,25 @@ class RangeSpec:
     filters: Sequence[str] = ()
     start_time_ns: int | None = None
     end_time_ns: int | None = None
+    newest: int | None = None
     created_ns: int | None = None
     on_loss: Literal["raise", "report"] = "raise"
     eviction_is_loss: bool = False
+    headers_only: bool = False
     heartbeat_s: float = HEARTBEAT_S
 
     def __post_init__(self) -> None:
         for name in ("first_seq", "last_seq", "created_ns"):
             if (bound := getattr(self, name)) is not None:
                 check_int(bound, name)  # The bounds of the stream are known when it is read.
+        if self.newest is not None:
+            check_int(self.newest, "newest", minimum=0)
+            starts = {
+                "newest": True,
+                "first_seq": self.first_seq is not None,
+                "start_time": self.start_time_ns is not None,
+            }
+            check_starts(starts, hint="give newest alone, or with last_seq or end_time")
         object.__setattr__(self, "filters", check_filters(self.filters))
         check_choice(self.on_loss, "on_loss", ON_LOSS)
         check_bool(self.eviction_is_loss, "eviction_is_loss")
@@ -134,6 +148,11 @@ class RangeReader(Generic[Item]):
                     raise
                 await self._resume(progress, error)
 
+    async def bounds(self) -> tuple[int, int]:
+        """Return the first and the last sequence of the read, without reading."""
+        progress = await self._begin()
+        return progress.next_seq, progress.last
+
     async def _begin(self) -> Progress:
         spec = self._spec
         info = await self._leader.info()
@@ -146,6 +165,8 @@ class RangeReader(Generic[Item]):
         if spec.end_time_ns is not None:
             last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
         self._check_range(info, spec)
+        if spec.newest is not None:
+            first = await first_of_newest(self._api, spec, info, last)
         has_filters = bool(spec.filters)
         progress = Progress(max(first, 1), last, has_filters=has_filters, missing=self._missing)
         if spec.eviction_is_loss:
@@ -189,6 +210,7 @@ class RangeReader(Generic[Item]):
             last=progress.last,
             filters=self._spec.filters,
             message_bytes=self._message_bytes,
+            headers_only=self._spec.headers_only,
             convert=self._convert,
             heartbeat_s=self._spec.heartbeat_s,
         )
@@ -304,7 +326,9 @@ class RangeReader(Generic[Item]):
             f"read of stream {self._spec.stream} broke and could not go on within "
             f"{self._recovery.limit_s:g} s",
             detail=cause,
-            hint=f"resume with read(first_seq={progress.next_seq}, last_seq={progress.last})",
+            hint="read it again"
+            if self._spec.headers_only  # It looked for the newest; no message was handed over.
+            else f"resume with read(first_seq={progress.next_seq}, last_seq={progress.last})",
             retryable=True,
         )
 
@@ -322,3 +346,70 @@ class RangeReader(Generic[Item]):
             last_seq=loss.last_seq,
             hint='read on with on_loss="report", which counts them in the report',
         )
+
+
+async def first_of_newest(api: Api, spec: RangeSpec, info: StreamInfo, last: int) -> int:
+    """Return the first sequence of the newest messages up to `last`.
+
+    Args:
+        api: The connection.
+        spec: The read; `newest` is not None.
+        info: The stream when the read began.
+        last: Last sequence of the read, inclusive.
+
+    Raises:
+        NatsStreamError: As for a read.
+
+    Cost: nothing where no message is missing and there are no filters. Else two consumers for each
+    sequence that messages are counted from, and the headers of these messages and few others.
+    """
+    newest, state = spec.newest or 0, info.state
+    first = max(state.first_seq, 1)
+    is_dense = not spec.filters and state.messages == state.last_seq + 1 - state.first_seq
+    if not newest or is_dense or newest > last - first:
+        return max(first, last + 1 - newest)
+    counts = MatchCounts(
+        api, spec.stream, spec.filters, what=f"newest messages of stream {spec.stream}"
+    )
+    wanted = newest
+    while True:
+        start = await _enough_from(counts, wanted, first, last)
+        whole = replace(
+            spec,
+            newest=None,
+            first_seq=start,
+            last_seq=last,
+            end_time_ns=None,
+            created_ns=info.created_ns,
+            on_loss="report",
+            eviction_is_loss=False,
+            headers_only=True,
+        )
+        kept = LastSequences(newest)
+        headers = RangeReader[list[Message]](api, whole, clip=clip_messages)
+        async with aclosing(headers.runs()) as runs:
+            async for run in runs:
+                kept.add([message.sequence for message in run])
+        if kept.first is not None or start == first:
+            return kept.first or first
+        wanted *= 2  # Deleted meanwhile, or counted by a replica that lags behind.
+
+
+async def _enough_from(counts: MatchCounts, newest: int, first: int, last: int) -> int:
+    """Return a sequence from which on there are enough messages, or the first one."""
+    search = search_newest(newest, first, last)
+    try:
+        at = next(search)
+        while True:
+            held = (await counts.count_from(at)).messages
+            # In this order, messages that are stored meanwhile make the count too small, not too
+            # large: then the range begins earlier than it has to.
+            at = search.send(held - (await counts.count_from(last + 1)).messages)
+    except StopIteration as found:
+        start: int = found.value
+        return start
+
+
+def clip_messages(messages: list[Message], count: int) -> list[Message]:
+    """Return the first of some messages."""
+    return messages[:count]

@@ -7,7 +7,7 @@ Source: nats-server's consumer.go, selectStartingSeqNo.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -54,6 +54,21 @@ class ConsumerStart:
         return {"deliver_policy": "last_per_subject"}
 
 
+def check_starts(starts: Mapping[str, bool], *, hint: str) -> None:
+    """Refuse more than one start.
+
+    Args:
+        starts: The arguments that set one, and whether they are given.
+        hint: The way out.
+
+    Raises:
+        ConfigError: Two of them are given.
+    """
+    given = [name for name, is_given in starts.items() if is_given]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} are two starts", hint=hint)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderedSpec:
     """Options of an ordered consumer; see `Stream.ordered` for the meaning of each field.
@@ -71,6 +86,7 @@ class OrderedSpec:
     filters: Sequence[str] = ()
     first_seq: int | None = None
     start_time_ns: int | None = None
+    newest: int | None = None
     deliver_policy: DeliverPolicy = "all"
     headers_only: bool = False
     created_ns: int | None = None
@@ -85,17 +101,16 @@ class OrderedSpec:
         check_bool(self.headers_only, "headers_only")
         if self.first_seq is not None:
             check_int(self.first_seq, "first_seq", minimum=1, maximum=SEQUENCE_MAX)
+        if self.newest is not None:
+            check_int(self.newest, "newest", minimum=0)
         if self.created_ns is not None:
             check_int(self.created_ns, "created_ns", minimum=1, maximum=TIME_NS_MAX)
         starts = {
             "first_seq": self.first_seq is not None,
             "start_time": self.start_time_ns is not None,
+            "newest": self.newest is not None,
             f'deliver_policy="{self.deliver_policy}"': self.deliver_policy != "all",
         }
-        given = [name for name, is_given in starts.items() if is_given]
-        if len(given) > 1:
-            raise ConfigError(
-                f"{' and '.join(given)} are two starts", hint="give one of them, or none for all"
-            )
+        check_starts(starts, hint="give one of them, or none for all")
         if self.start_time_ns is not None:
             format_rfc3339(self.start_time_ns)  # Refuses what no server could read.

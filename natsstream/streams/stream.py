@@ -181,6 +181,7 @@ class Stream:
         filters: Sequence[str] = (),
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
+        newest: int | None = None,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
@@ -193,6 +194,9 @@ class Stream:
             filters: Subjects to read, filtered by the server; they must not overlap.
             start_time: Leave out messages stored before this moment.
             end_time: Leave out messages stored at or after this moment.
+            newest: Only the newest messages of the filters, this many, as of when the read begins;
+                ascending. Counts back from `last_seq` or `end_time` if one is given. There are
+                fewer if the stream has fewer, or if some are deleted meanwhile.
             created_ns: The stream's identity, from `StreamInfo`; refuse another stream of this
                 name.
             on_loss: "raise" ends the read at the first lost message; "report" reads on and counts.
@@ -206,10 +210,13 @@ class Stream:
 
         Raises:
             SubjectError: A filter is not a legal subject.
-            ConfigError: A time has no time zone, two filters overlap, or a value is not legal.
+            ConfigError: A time has no time zone, `newest` is given with `first_seq` or
+                `start_time`, two filters overlap, or a value is not legal.
 
         Cost: one ephemeral consumer; at most 16 MiB of messages in flight, up to 48 MiB where the
-        server takes messages of 24 MiB.
+        server takes messages of 24 MiB. `newest` with filters, or in a stream with deleted
+        messages, first counts with two consumers for each doubling of the distance from the end.
+        Then it reads the headers of these messages and of an eighth or 1,000 more.
         """
         spec = RangeSpec(
             stream=self.name,
@@ -218,6 +225,7 @@ class Stream:
             filters=filters,
             start_time_ns=moment_ns(start_time),
             end_time_ns=moment_ns(end_time),
+            newest=newest,
             created_ns=created_ns,
             on_loss=on_loss,
             eviction_is_loss=eviction_is_loss,
@@ -230,6 +238,7 @@ class Stream:
         filters: Sequence[str] = (),
         first_seq: int | None = None,
         start_time: datetime | int | None = None,
+        newest: int | None = None,
         deliver_policy: DeliverPolicy = "all",
         headers_only: bool = False,
         created_ns: int | None = None,
@@ -246,7 +255,9 @@ class Stream:
             first_seq: First sequence, inclusive. A sequence that lies in the future is waited for.
             start_time: Leave out messages stored before this moment (datetime with a time zone, or
                 Unix nanoseconds).
-            deliver_policy: Where to begin when neither is given. "all": with the first message in
+            newest: Begin with the newest messages of the filters, this many as of when the block is
+                entered; found as `read` finds them.
+            deliver_policy: Where to begin when no start is given. "all": with the first message in
                 the stream. "new": with messages stored from now on. "last": with the last message
                 of the filters. "last_per_subject": with the last message of each subject; every
                 message stored after the block was entered still comes.
@@ -273,6 +284,7 @@ class Stream:
             filters=filters,
             first_seq=first_seq,
             start_time_ns=moment_ns(start_time),
+            newest=newest,
             deliver_policy=deliver_policy,
             headers_only=headers_only,
             created_ns=created_ns,

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from natsstream.api.names import check_filter, drop_covered
 from natsstream.arguments import check_bool, check_int, check_texts
 from natsstream.errors import ConfigError, SubjectError
-from natsstream.read.start_position import SEQUENCE_MAX, DeliverPolicy, OrderedSpec
+from natsstream.read.start_position import (
+    SEQUENCE_MAX,
+    DeliverPolicy,
+    OrderedSpec,
+    check_starts,
+)
 
 FILTERS_MAX = 1_000
 """nats-server 2.15 compares each filter with each: 60 ms for these, 25 s for 20,000."""
@@ -54,12 +59,7 @@ class LatestRequest:
             "updates_only": self.updates_only,
             "first_seq": self.first_seq is not None,
         }
-        given = [name for name, is_given in starts.items() if is_given]
-        if len(given) > 1:
-            raise ConfigError(
-                f"{' and '.join(given)} are two starts",
-                hint="give one of them, or none for the newest of each",
-            )
+        check_starts(starts, hint="give one of them, or none for the newest of each")
 
     def ordered(self) -> OrderedSpec:
         """Return the ordered read for it."""

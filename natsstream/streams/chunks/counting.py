@@ -7,20 +7,14 @@ lags behind.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import ConnectionLostError, NatsStreamError, ServerError, TransportError
-from natsstream.read.session import ReadSession, SessionBrokenError
+from natsstream.read.counts import MatchCounts
 from natsstream.read.start_position import ConsumerStart
 
-_T = TypeVar("_T")
-_RETRY_WAIT_S = 0.1
 # A server places a consumer on any of a stream's servers by chance. With five, 32 tries miss one of
 # them once in 1,200 times, and then there is another way.
 _CONSUMERS_TRIED_MAX = 32
@@ -56,6 +50,7 @@ class ChunkCounts:
         self._api = api
         self._stream = stream
         self._subject = subject
+        self._matches = MatchCounts(api, stream, (subject,), what=f"chunks of {subject}")
 
     async def total(self) -> Total:
         """Return the leader's count; one round trip.
@@ -85,17 +80,10 @@ class ChunkCounts:
             NatsStreamError: The server refused, or did not come back within `reconnect_timeout`.
         """
 
-        async def count() -> tuple[int, str]:
-            session = self._session(ConsumerStart(sequence=sequence), last=sequence - 1)
-            try:
-                return await session.open(), session.node
-            finally:
-                await session.close()
-
         for _ in range(_CONSUMERS_TRIED_MAX):
-            messages, counted_by = await self._retry(count)
-            if not node or counted_by == node:
-                return messages
+            count = await self._matches.count_from(sequence)
+            if not node or count.node == node:
+                return count.messages
         return None
 
     async def newest(self) -> Message | None:
@@ -106,7 +94,7 @@ class ChunkCounts:
         """
 
         async def read() -> Message | None:
-            session = self._session(ConsumerStart(), last=None)
+            session = self._matches.session(ConsumerStart(), last=None)
             try:
                 if not await session.open():
                     return None
@@ -115,36 +103,4 @@ class ChunkCounts:
             finally:
                 await session.close()
 
-        return await self._retry(read)
-
-    def _session(self, start: ConsumerStart, last: int | None) -> ReadSession[list[Message]]:
-        return ReadSession(
-            self._api,
-            self._stream,
-            start=start,
-            last=last,
-            filters=(self._subject,),
-            message_bytes=1,
-            headers_only=True,
-        )
-
-    async def _retry(self, request: Callable[[], Awaitable[_T]]) -> _T:
-        """Run a request, again after a disconnect."""
-        now, client = asyncio.get_running_loop().time, self._api.client
-        limit_s = client.options.reconnect_timeout
-        deadline = now() + limit_s
-        while True:
-            try:
-                return await request()
-            except (SessionBrokenError, TransportError, ServerError) as error:
-                if isinstance(error, NatsStreamError) and not error.retryable:
-                    raise
-                if now() >= deadline:
-                    raise ConnectionLostError(
-                        f"chunks of {self._subject} could not be counted within {limit_s:g} s",
-                        detail=str(error),
-                        hint="read it again",
-                        retryable=True,
-                    ) from error
-            await client.wait_connected(max(deadline - now(), _RETRY_WAIT_S))
-            await asyncio.sleep(_RETRY_WAIT_S)
+        return await self._matches.retry(read)
