@@ -43,8 +43,8 @@ class NatsReader(DataSourceReader):
         """
         with closing(StreamWatch(self._options)) as watch:
             state = watch.state()
-            start = start_of(self._options, state, watch.sequence_at)
-            stop = stop_of(self._options, state, watch.sequence_at)
+            stop = stop_of(self._options, state, watch)
+            start = start_of(self._options, state, watch, stop_seq=stop.next_seq)
         found, warning = ranges_between(start, stop, state, self._options)
         if warning:
             _log.warning("%s", warning)

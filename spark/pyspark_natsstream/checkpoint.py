@@ -48,7 +48,7 @@ def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> Nat
             folder.write(START_FILE, start.to_text())
     if start is None:
         return options
-    return replace(options, starting_offsets=Position("seq", start.next_seq))
+    return replace(options, starting_offsets=Position("first_seq", start.next_seq))
 
 
 def _resolve(options: NatsOptions, text: str | None) -> Offset:
@@ -56,7 +56,7 @@ def _resolve(options: NatsOptions, text: str | None) -> Offset:
     with closing(StreamWatch(options)) as watch:
         state = watch.state()
         if text is None:
-            return start_of(options, state, watch.sequence_at)
+            return start_of(options, state, watch)
         kept = parse_offset_text(text, stream=options.stream)
         resumed = resume(kept, state, fail_on_data_loss=options.fail_on_data_loss)
         return state.offset(resumed.next_seq)

@@ -102,6 +102,15 @@ class StreamWatch:
         message = self._ask(lambda stream: stream.get(start_time=time_ns))
         return None if message is None else message.sequence
 
+    def first_of_newest(self, count: int, last_seq: int) -> int:
+        """Return the first sequence of the newest messages of `subjects` up to a sequence."""
+        filters = self._options.subjects
+
+        def find(stream: Stream) -> tuple[int, int]:
+            return stream.read(newest=count, last_seq=last_seq, filters=filters).bounds()
+
+        return self._ask(find)[0]
+
     def close(self) -> None:
         """Close the connection; the next request opens another."""
         self._stream = None

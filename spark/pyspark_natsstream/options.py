@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from dataclasses import Field
 
-Anchor: TypeAlias = Literal["earliest", "latest", "seq", "time", "last"]
+Anchor: TypeAlias = Literal[
+    "earliest", "latest", "first_seq", "last_seq", "start_time", "end_time", "newest"
+]
 
 SECONDS_MAX = 3600.0
 """Longest wait that an option may set: an hour."""
@@ -34,8 +36,8 @@ class Position(NamedTuple):
     """A position in a stream, as the user writes it.
 
     Attributes:
-        anchor: Where it is counted from.
-        value: The sequence (`seq`), Unix nanoseconds (`time`) or a count of sequences (`last`).
+        anchor: The word of `Stream.read`, or one of the stream's ends.
+        value: The sequence, Unix nanoseconds of a time, or a count of messages (`newest`).
     """
 
     anchor: Anchor
@@ -44,15 +46,22 @@ class Position(NamedTuple):
     def __str__(self) -> str:
         if self.anchor in ("earliest", "latest"):
             return self.anchor
-        shown = format_rfc3339(self.value) if self.anchor == "time" else str(self.value)
+        shown = format_rfc3339(self.value) if self.anchor in _TIMES else str(self.value)
         return f"{self.anchor}:{shown}"
 
 
 EARLIEST = Position("earliest")
 LATEST = Position("latest")
-_STARTS: tuple[Anchor, ...] = ("earliest", "latest", "seq", "time", "last")
-_ENDS: tuple[Anchor, ...] = ("latest", "seq", "time")
-_FORMS = {"seq": "seq:N", "time": "time:RFC3339", "last": "last:N"}
+_STARTS: tuple[Anchor, ...] = ("earliest", "latest", "first_seq", "start_time", "newest")
+_ENDS: tuple[Anchor, ...] = ("latest", "last_seq", "end_time")
+_TIMES: tuple[Anchor, ...] = ("start_time", "end_time")
+_FORMS = {
+    "first_seq": "first_seq:N",
+    "last_seq": "last_seq:N",
+    "start_time": "start_time:RFC3339",
+    "end_time": "end_time:RFC3339",
+    "newest": "newest:N",
+}
 
 
 class OptionNote(NamedTuple):
@@ -95,18 +104,20 @@ def _flag(text: str) -> bool:
 
 
 def parse_position(text: str) -> Position:
-    """Read `earliest`, `latest`, `seq:N`, `time:RFC3339` or `last:N`.
+    """Read `earliest`, `latest`, or a word of `Stream.read` with its value, such as `newest:10`.
 
     Raises:
         ConfigError: The text is none of these.
     """
     word, colon, rest = text.strip().partition(":")
-    anchor: Anchor | None = next((known for known in _STARTS if known == word.lower()), None)
+    known = (*_STARTS, *_ENDS)
+    anchor: Anchor | None = next((each for each in known if each == word.lower()), None)
     if anchor is None or bool(colon) != (anchor in _FORMS):
-        raise ConfigError(f"{text!r} is not a position", hint=f"write {_forms(_STARTS)}")
+        hint = f"to start, write {_forms(_STARTS)}; to end, {_forms(_ENDS)}"
+        raise ConfigError(f"{text!r} is not a position", hint=hint)
     if not colon:
         return Position(anchor)
-    return Position(anchor, parse_rfc3339(rest) if anchor == "time" else _whole(rest))
+    return Position(anchor, parse_rfc3339(rest) if anchor in _TIMES else _whole(rest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,16 +155,17 @@ class NatsOptions:
         metadata=_note(
             parse_position,
             "First message of a batch read, or of a query without a checkpoint: `earliest`, "
-            "`latest` (streaming only), `seq:N`, `time:RFC3339` (first message at or after it), "
-            "`last:N` (the last N sequences). Default `earliest`.",
+            "`latest` (streaming only), `first_seq:N` (inclusive), `start_time:RFC3339` (messages "
+            "at or after it), `newest:N` (the newest N messages of `subjects`). "
+            "Default `earliest`.",
         ),
     )
     ending_offsets: Position = field(
         default=LATEST,
         metadata=_note(
             parse_position,
-            "Batch only. Last message: `latest` when Spark plans the read, `seq:N` (inclusive), "
-            "`time:RFC3339` (messages before it). Default `latest`.",
+            "Batch only. Last message: `latest` when Spark plans the read, `last_seq:N` "
+            "(inclusive), `end_time:RFC3339` (messages before it). Default `latest`.",
         ),
     )
     max_messages_per_trigger: int | None = field(
@@ -330,7 +342,7 @@ class NatsOptions:
             ConfigError: An option is for streaming queries, or the read would be empty.
         """
         if self.starting_offsets == LATEST:
-            hint = "use last:N, seq:N or time:..., or spark.readStream"
+            hint = "use newest:N, first_seq:N or start_time:..., or spark.readStream"
             raise ConfigError("startingOffsets=latest reads nothing in a batch", hint=hint)
         for name in ("max_messages_per_trigger", "max_bytes_per_trigger"):
             if getattr(self, name) is not None:
@@ -391,7 +403,10 @@ def _check_position(name: str, position: Position) -> None:
     legal = _STARTS if name == spark_name("starting_offsets") else _ENDS
     if position.anchor not in legal:
         raise ConfigError(f"{name} cannot be {position}", hint=f"write {_forms(legal)}")
-    if position.anchor in ("seq", "last") and not 0 < position.value <= _SEQUENCE_MAX:
+    if (
+        position.anchor in ("first_seq", "last_seq", "newest")
+        and not 0 < position.value <= _SEQUENCE_MAX
+    ):
         raise ConfigError(f"{name} is {position}", hint="sequences and counts begin at 1")
 
 

@@ -11,10 +11,9 @@ is an error, or a warning when `failOnDataLoss` is false.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyspark.sql.datasource import InputPartition
 
@@ -30,8 +29,18 @@ from pyspark_natsstream.offsets import Offset
 if TYPE_CHECKING:
     from pyspark_natsstream.options import NatsOptions, Position
 
-SequenceAt: TypeAlias = Callable[[int], int | None]
-"""Returns the sequence of the first message at or after Unix nanoseconds, or None."""
+
+class Lookups(Protocol):
+    """Answers about the stream that its state does not have."""
+
+    def sequence_at(self, time_ns: int) -> int | None:
+        """Return the sequence of the first message at or after Unix nanoseconds, or None."""
+        ...
+
+    def first_of_newest(self, count: int, last_seq: int) -> int:
+        """Return the first sequence of the newest messages of the read up to a sequence."""
+        ...
+
 
 PARTITIONS_MAX = 10_000
 """Ranges of one read at most: Spark keeps a task for each on the driver."""
@@ -142,40 +151,43 @@ def check_retention(stream: str, retention: str) -> None:
     )
 
 
-def start_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) -> Offset:
+def start_of(
+    options: NatsOptions, state: StreamState, lookups: Lookups, *, stop_seq: int | None = None
+) -> Offset:
     """Return the offset of `startingOffsets` in the stream.
 
     Args:
         options: The options of the read.
         state: The stream now.
-        sequence_at: Called when the option is a time.
+        lookups: Asked when the option is a time, or `newest`.
+        stop_seq: The sequence after the last to read; None is the stream's end.
 
     Raises:
         SequenceRangeError: It is beyond the next message, and `failOnDataLoss` is true.
     """
-    next_seq = _place(options.starting_offsets, state, sequence_at)
+    stop_seq = state.stop_seq if stop_seq is None else stop_seq
+    next_seq = _place(options.starting_offsets, state, lookups, stop_seq)
     if next_seq > state.stop_seq and options.fail_on_data_loss:
         raise _beyond("startingOffsets", options.starting_offsets, state)
     return state.offset(next_seq)
 
 
-def stop_of(options: NatsOptions, state: StreamState, sequence_at: SequenceAt) -> Offset:
+def stop_of(options: NatsOptions, state: StreamState, lookups: Lookups) -> Offset:
     """Return the offset after `endingOffsets`: the sequence after the last to read.
 
     Args:
         options: The options of the read.
         state: The stream now.
-        sequence_at: Called when the option is a time.
+        lookups: Asked when the option is a time.
 
     Raises:
         SequenceRangeError: It is beyond the last message, and `failOnDataLoss` is true.
     """
     position = options.ending_offsets
-    if position.anchor != "seq":
-        return state.offset(_place(position, state, sequence_at))
-    if position.value > state.last_seq and options.fail_on_data_loss:
+    stop_seq = _place(position, state, lookups, state.stop_seq)
+    if stop_seq > state.stop_seq and options.fail_on_data_loss:
         raise _beyond("endingOffsets", position, state)
-    return state.offset(min(position.value + 1, state.stop_seq))
+    return state.offset(min(stop_seq, state.stop_seq))
 
 
 def resume(start: Offset, state: StreamState, *, fail_on_data_loss: bool) -> Resumed:
@@ -319,18 +331,20 @@ def split(
     return [(start, stop - 1) for start, stop in pairwise(starts)]
 
 
-def _place(position: Position, state: StreamState, sequence_at: SequenceAt) -> int:
+def _place(position: Position, state: StreamState, lookups: Lookups, stop_seq: int) -> int:
     match position.anchor:
         case "earliest":
             return state.earliest_seq
         case "latest":
             return state.stop_seq
-        case "seq":
+        case "first_seq":
             return position.value
-        case "last":
-            return max(state.earliest_seq, state.stop_seq - position.value)
-        case "time":
-            return sequence_at(position.value) or state.stop_seq
+        case "last_seq":
+            return position.value + 1
+        case "newest":
+            return lookups.first_of_newest(position.value, stop_seq - 1)
+        case "start_time" | "end_time":
+            return lookups.sequence_at(position.value) or state.stop_seq
 
 
 def _beyond(option: str, position: Position, state: StreamState) -> SequenceRangeError:

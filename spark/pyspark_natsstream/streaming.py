@@ -60,7 +60,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if self._began is None:
             watch = self._watched()
-            self._began = start_of(self._options, watch.state(), watch.sequence_at)
+            self._began = start_of(self._options, watch.state(), watch)
         return self._began.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

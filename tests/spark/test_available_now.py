@@ -362,7 +362,7 @@ def test_checkpoint_of_another_stream_is_refused(
 
 
 def test_end_of_a_batch_read_is_refused_in_a_query(ingest: Ingest) -> None:
-    error = ingest.fail(endingOffsets="seq:5")
+    error = ingest.fail(endingOffsets="last_seq:5")
 
     assert "endingOffsets is for batch reads only" in error.message
 

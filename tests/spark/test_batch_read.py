@@ -158,10 +158,11 @@ def test_deleted_messages_are_left_out_and_the_rest_is_read(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"startingOffsets": "seq:7"}, range(7, 11)),
-        ({"startingOffsets": "last:3"}, range(8, 11)),
-        ({"endingOffsets": "seq:4"}, range(1, 5)),
-        ({"startingOffsets": "seq:4", "endingOffsets": "seq:4"}, range(4, 5)),
+        ({"startingOffsets": "first_seq:7"}, range(7, 11)),
+        ({"startingOffsets": "newest:3"}, range(8, 11)),
+        ({"endingOffsets": "last_seq:4"}, range(1, 5)),
+        ({"startingOffsets": "first_seq:4", "endingOffsets": "last_seq:4"}, range(4, 5)),
+        ({"startingOffsets": "newest:3", "endingOffsets": "last_seq:4"}, range(2, 5)),
     ],
 )
 def test_range_of_a_read_is_what_the_options_say(
@@ -178,18 +179,32 @@ def test_range_of_a_read_is_what_the_options_say(
     assert sequences(load(spark, server, stream_name, **options)) == list(expected)
 
 
+def test_newest_counts_messages_of_the_subjects_and_no_holes(
+    spark: SparkSession, server: NatsServer, feed: Feeder, stream_name: str
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.{'ab'[number % 2]}" for number in range(1, 21)])
+    feed.delete(stream_name, [15, 19])
+
+    frame = load(
+        spark, server, stream_name, startingOffsets="newest:3", subjects=f"{stream_name}.b"
+    )
+
+    assert sequences(frame) == [11, 13, 17]
+
+
 def test_times_split_a_stream_without_overlap(
     spark: SparkSession, server: NatsServer, feed: Feeder, stream_name: str
 ) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
     time.sleep(0.01)
-    between = f"time:{datetime.now(UTC).isoformat()}"
+    between = datetime.now(UTC).isoformat()
     time.sleep(0.01)
     feed.publish([f"{stream_name}.a"] * 5)
 
-    earlier = load(spark, server, stream_name, endingOffsets=between)
-    later = load(spark, server, stream_name, startingOffsets=between)
+    earlier = load(spark, server, stream_name, endingOffsets=f"end_time:{between}")
+    later = load(spark, server, stream_name, startingOffsets=f"start_time:{between}")
 
     assert sequences(earlier) == [1, 2, 3, 4, 5]
     assert sequences(later) == [6, 7, 8, 9, 10]
@@ -218,7 +233,7 @@ def test_start_that_was_purged_is_an_error_with_the_range(
     feed.publish([f"{stream_name}.a"] * 10)
     feed.purge(stream_name, last_seq=5)
 
-    error = failure_of(load(spark, server, stream_name, startingOffsets="seq:2"))
+    error = failure_of(load(spark, server, stream_name, startingOffsets="first_seq:2"))
 
     assert isinstance(error, MessagesLostError)
     assert (error.first_seq, error.last_seq) == (2, 5)
@@ -232,7 +247,7 @@ def test_start_that_was_purged_is_left_out_when_loss_is_accepted(
     feed.publish([f"{stream_name}.a"] * 10)
     feed.purge(stream_name, last_seq=5)
 
-    frame = load(spark, server, stream_name, startingOffsets="seq:2", failOnDataLoss="false")
+    frame = load(spark, server, stream_name, startingOffsets="first_seq:2", failOnDataLoss="false")
 
     assert sequences(frame) == [6, 7, 8, 9, 10]
 
@@ -343,7 +358,7 @@ def test_unknown_option_fails_at_load_with_the_closest_name(
     spark: SparkSession, server: NatsServer, stream_name: str
 ) -> None:
     with pytest.raises(PySparkException, match="did you mean startingOffsets"):
-        load(spark, server, stream_name, startingOffset="seq:5")
+        load(spark, server, stream_name, startingOffset="first_seq:5")
 
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])

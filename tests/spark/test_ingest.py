@@ -251,7 +251,7 @@ def test_start_is_kept_beside_the_checkpoint_and_counts_once(
     again = pin_start(spark, options, table.checkpoint)
     report = run(spark, table, startingOffsets="latest")
 
-    assert pinned.starting_offsets == again.starting_offsets == Position("seq", 6)
+    assert pinned.starting_offsets == again.starting_offsets == Position("first_seq", 6)
     kept = json.loads((Path(table.checkpoint) / START_FILE).read_text())
     assert kept["streams"][stream_name]["next"] == 6
     assert report.rows == 3
@@ -278,7 +278,7 @@ def test_start_beyond_the_end_is_refused_before_anything_is_written(
     feed.create(stream_name)
 
     with pytest.raises(SequenceRangeError):
-        run(spark, table, startingOffsets="seq:5")
+        run(spark, table, startingOffsets="first_seq:5")
 
     assert not (Path(table.checkpoint) / START_FILE).exists()
 

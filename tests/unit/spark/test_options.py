@@ -26,8 +26,13 @@ SEED, JWT = USER.seed, Operator().user_jwt(USER)
 
 positions = st.one_of(
     st.sampled_from([EARLIEST, LATEST]),
-    st.builds(Position, st.sampled_from(["seq", "last"]), st.integers(1, 2**63 - 1)),
-    st.builds(Position, st.just("time"), st.integers(0, 4 * 10**18)),
+    st.builds(Position, st.sampled_from(["first_seq", "newest"]), st.integers(1, 2**63 - 1)),
+    st.builds(Position, st.just("start_time"), st.integers(0, 4 * 10**18)),
+)
+ends = st.one_of(
+    st.just(LATEST),
+    st.builds(Position, st.just("last_seq"), st.integers(1, 2**63 - 1)),
+    st.builds(Position, st.just("end_time"), st.integers(0, 4 * 10**18)),
 )
 counts = st.integers(1, 10**12)
 seconds = st.floats(0.001, 3600)
@@ -37,7 +42,7 @@ options_made = st.builds(
     stream=st.just("ORDERS"),
     subjects=st.lists(st.sampled_from(["a.>", "b.*.c"]), unique=True).map(tuple),
     starting_offsets=positions,
-    ending_offsets=positions.filter(lambda each: each.anchor in ("latest", "seq", "time")),
+    ending_offsets=ends,
     max_messages_per_trigger=st.none() | counts,
     max_bytes_per_trigger=st.none() | counts,
     min_partitions=counts,
@@ -84,8 +89,8 @@ def test_option_names_are_field_names_in_camel_case() -> None:
 
 def test_option_names_ignore_case() -> None:
     """Spark's own dictionary hands over lower-case names."""
-    assert parse(startingoffsets="seq:7").starting_offsets == Position("seq", 7)
-    assert parse(STARTINGOFFSETS="seq:7").starting_offsets == Position("seq", 7)
+    assert parse(startingoffsets="first_seq:7").starting_offsets == Position("first_seq", 7)
+    assert parse(STARTINGOFFSETS="FIRST_SEQ:7").starting_offsets == Position("first_seq", 7)
 
 
 def test_option_given_twice_in_different_case_is_refused() -> None:
@@ -108,7 +113,7 @@ def test_unknown_option_is_refused_with_the_closest_name_and_the_list() -> None:
     assert all(spark_name(name) in refused.value.hint for name in option_notes())
 
     with pytest.raises(ConfigError, match="did you mean startingOffsets"):
-        parse(startingOffset="seq:5")
+        parse(startingOffset="first_seq:5")
 
 
 def test_path_of_load_is_refused_with_the_option_that_names_the_stream() -> None:
@@ -132,18 +137,21 @@ def test_required_option_that_is_missing_is_named(name: str) -> None:
         ("servers", "nats://h:notaport"),
         ("stream", "  "),
         ("startingOffsets", "first"),
-        ("startingOffsets", "seq"),
+        ("startingOffsets", "first_seq"),
         ("startingOffsets", "earliest:1"),
-        ("startingOffsets", "seq:0"),
-        ("startingOffsets", "seq:-1"),
-        ("startingOffsets", "seq:1_000"),
-        ("startingOffsets", "seq:٣"),  # An Arabic digit, which int() takes.
-        ("startingOffsets", "seq:9223372036854775808"),
-        ("startingOffsets", "last:0"),
-        ("startingOffsets", "time:yesterday"),
-        ("startingOffsets", "time:2026-11-21T05:00:00"),
+        ("startingOffsets", "first_seq:0"),
+        ("startingOffsets", "first_seq:-1"),
+        ("startingOffsets", "first_seq:1_000"),
+        ("startingOffsets", "first_seq:٣"),  # An Arabic digit, which int() takes.
+        ("startingOffsets", "first_seq:9223372036854775808"),
+        ("startingOffsets", "newest:0"),
+        ("startingOffsets", "last_seq:5"),
+        ("startingOffsets", "end_time:2026-11-21T05:00:00Z"),
+        ("startingOffsets", "start_time:yesterday"),
+        ("startingOffsets", "start_time:2026-11-21T05:00:00"),
         ("endingOffsets", "earliest"),
-        ("endingOffsets", "last:5"),
+        ("endingOffsets", "newest:5"),
+        ("endingOffsets", "first_seq:5"),
         ("maxMessagesPerTrigger", "0"),
         ("maxBytesPerTrigger", "1.5"),
         ("minPartitions", "-2"),
@@ -183,17 +191,18 @@ def test_zero_made_in_python_is_refused_like_its_text() -> None:
     [
         ("earliest", EARLIEST),
         ("LATEST", LATEST),
-        ("seq:124", Position("seq", 124)),
-        (" last:10 ", Position("last", 10)),
-        ("time:1970-01-01T00:00:01.5Z", Position("time", 1_500_000_000)),
-        ("time:1970-01-01T01:00:00.000000001+01:00", Position("time", 1)),
+        ("first_seq:124", Position("first_seq", 124)),
+        ("last_seq:7", Position("last_seq", 7)),
+        (" newest:10 ", Position("newest", 10)),
+        ("start_time:1970-01-01T00:00:01.5Z", Position("start_time", 1_500_000_000)),
+        ("end_time:1970-01-01T01:00:00.000000001+01:00", Position("end_time", 1)),
     ],
 )
 def test_position_is_read_from_each_documented_form(text: str, position: Position) -> None:
     assert parse_position(text) == position
 
 
-@given(positions)
+@given(positions | ends)
 def test_position_comes_back_from_its_text_as_it_was(position: Position) -> None:
     assert parse_position(str(position)) == position
 
@@ -237,11 +246,11 @@ def test_context_stands_for_servers() -> None:
 
 def test_repr_hides_where_the_credentials_are() -> None:
     paths = {"creds": "/home/ann/a.creds", "nkey": "/home/ann/a.nk", "key": "/home/ann/a.pem"}
-    shown = repr(parse(startingOffsets="seq:5", **paths))
+    shown = repr(parse(startingOffsets="first_seq:5", **paths))
 
     assert not any(path in shown for path in paths.values())
     assert "nkey='(set)'" in shown
-    assert "startingOffsets='seq:5'" in shown
+    assert "startingOffsets='first_seq:5'" in shown
 
 
 @pytest.mark.parametrize(
@@ -259,7 +268,7 @@ def test_batch_refuses_options_of_streaming_queries(options: dict[str, str]) -> 
 
 def test_streaming_refuses_an_end() -> None:
     with pytest.raises(ConfigError, match="endingOffsets is for batch reads only"):
-        parse(endingOffsets="seq:5").check_streaming()
+        parse(endingOffsets="last_seq:5").check_streaming()
 
 
 def test_option_table_has_a_row_with_default_or_need_for_each_field() -> None:

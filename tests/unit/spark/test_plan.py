@@ -76,8 +76,20 @@ def options(
     )
 
 
-def never_asked(time_ns: int) -> int | None:
-    raise AssertionError(f"asked for {time_ns}")
+class Looked:
+    """Answers of a stream, and the questions."""
+
+    def __init__(self, *answers: int | None) -> None:
+        self.asked: list[tuple[int, ...]] = []
+        self._answers = list(answers)
+
+    def sequence_at(self, time_ns: int) -> int | None:
+        self.asked.append((time_ns,))
+        return self._answers.pop(0)
+
+    def first_of_newest(self, count: int, last_seq: int) -> int:
+        self.asked.append((count, last_seq))
+        return self._answers.pop(0) or 0
 
 
 def spans(partitions: list[Partition]) -> list[tuple[int, int]]:
@@ -92,66 +104,73 @@ def spans(partitions: list[Partition]) -> list[tuple[int, int]]:
     [
         ("earliest", 11),
         ("latest", 31),
-        ("seq:20", 20),
-        ("seq:31", 31),
-        ("last:1", 30),
-        ("last:5", 26),
-        ("last:500", 11),
+        ("first_seq:20", 20),
+        ("first_seq:31", 31),
     ],
 )
 def test_start_lies_where_the_position_says(position: str, next_seq: int) -> None:
-    assert start_of(options(position), stream(11, 30), never_asked) == at(next_seq)
+    assert start_of(options(position), stream(11, 30), Looked()) == at(next_seq)
 
 
-@pytest.mark.parametrize("position", ["earliest", "latest", "last:5", "seq:1"])
+@pytest.mark.parametrize("position", ["earliest", "latest", "first_seq:1"])
 def test_start_in_a_stream_that_never_had_a_message_is_1(position: str) -> None:
-    assert start_of(options(position), NEVER_USED, never_asked) == at(1)
+    assert start_of(options(position), NEVER_USED, Looked()) == at(1)
 
 
 def test_start_by_time_is_the_first_message_at_or_after_it() -> None:
-    asked: list[int] = []
+    looked = Looked(17)
 
-    def sequence_at(time_ns: int) -> int | None:
-        asked.append(time_ns)
-        return 17
-
-    found = start_of(options("time:1970-01-01T00:00:01Z"), stream(11, 30), sequence_at)
+    found = start_of(options("start_time:1970-01-01T00:00:01Z"), stream(11, 30), looked)
 
     assert found == at(17)
-    assert asked == [1_000_000_000]
+    assert looked.asked == [(1_000_000_000,)]
+
+
+@pytest.mark.parametrize(("stop_seq", "last"), [(None, 30), (21, 20)])
+def test_start_by_newest_counts_back_from_the_end(stop_seq: int | None, last: int) -> None:
+    looked = Looked(14)
+
+    found = start_of(options("newest:5"), stream(11, 30), looked, stop_seq=stop_seq)
+
+    assert found == at(14)
+    assert looked.asked == [(5, last)]
 
 
 def test_start_by_a_time_after_the_last_message_is_the_end() -> None:
-    found = start_of(options("time:2100-01-01T00:00:00Z"), stream(11, 30), lambda _: None)
+    found = start_of(options("start_time:2100-01-01T00:00:00Z"), stream(11, 30), Looked(None))
 
     assert found == at(31)
 
 
 def test_start_beyond_the_end_is_refused_with_what_the_stream_holds() -> None:
-    with pytest.raises(SequenceRangeError, match="seq:32, but stream ORDERS ends at 30") as refused:
-        start_of(options("seq:32"), stream(11, 30), never_asked)
+    with pytest.raises(
+        SequenceRangeError, match="first_seq:32, but stream ORDERS ends at 30"
+    ) as refused:
+        start_of(options("first_seq:32"), stream(11, 30), Looked())
 
     assert (refused.value.first_seq, refused.value.last_seq) == (11, 30)
 
 
-@pytest.mark.parametrize(("position", "next_seq"), [("latest", 31), ("seq:30", 31), ("seq:20", 21)])
+@pytest.mark.parametrize(
+    ("position", "next_seq"), [("latest", 31), ("last_seq:30", 31), ("last_seq:20", 21)]
+)
 def test_end_by_sequence_is_inclusive(position: str, next_seq: int) -> None:
-    assert stop_of(options(stop=position), stream(11, 30), never_asked) == at(next_seq)
+    assert stop_of(options(stop=position), stream(11, 30), Looked()) == at(next_seq)
 
 
 def test_end_by_time_leaves_out_the_message_at_that_time() -> None:
-    found = stop_of(options(stop="time:1970-01-01T00:00:01Z"), stream(11, 30), lambda _: 17)
+    found = stop_of(options(stop="end_time:1970-01-01T00:00:01Z"), stream(11, 30), Looked(17))
 
     assert found == at(17)
 
 
 def test_end_beyond_the_last_message_is_refused() -> None:
-    with pytest.raises(SequenceRangeError, match="endingOffsets is seq:31"):
-        stop_of(options(stop="seq:31"), stream(11, 30), never_asked)
+    with pytest.raises(SequenceRangeError, match="endingOffsets is last_seq:31"):
+        stop_of(options(stop="last_seq:31"), stream(11, 30), Looked())
 
 
 def test_end_beyond_the_last_message_is_cut_when_loss_may_be() -> None:
-    found = stop_of(options(stop="seq:99", fail=False), stream(11, 30), never_asked)
+    found = stop_of(options(stop="last_seq:99", fail=False), stream(11, 30), Looked())
 
     assert found == at(31)
 
