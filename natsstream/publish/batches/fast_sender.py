@@ -227,7 +227,15 @@ class FastSender:
         self.room -= 1
         batch = self._ingest.current
         number = batch.taken = batch.taken + 1
-        self.put(start, number, _APPEND, b"", data)
+        # Not by `put`: a call less is 5 % of what a message costs.
+        command = fast_command(start, number, _APPEND, b"", data)
+        self.waiting.append(command)
+        self.waiting_bytes += len(command)
+        if self.waiting_bytes >= WRITE_BYTES:
+            self.write()
+        elif not self._is_write_due:
+            self._is_write_due = True
+            self._loop.call_soon(self.write)
         return batch.base + number
 
     def put(self, start: bytes, number: int, operation: int, block: bytes, data: bytes) -> None:
