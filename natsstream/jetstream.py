@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from natsstream.streams.jetstream import JetStreamContext
 
 if TYPE_CHECKING:
+    from natsstream.conat.manager import CoreStreams
     from natsstream.kv.manager import KeyValueManager
     from natsstream.objects.manager import ObjectStoreManager
 
@@ -28,3 +29,10 @@ class JetStream(JetStreamContext):
         from natsstream.objects.manager import ObjectStoreManager  # noqa: PLC0415 - As above.
 
         return ObjectStoreManager(self, self._client.endings)
+
+    @cached_property
+    def core_stream(self) -> CoreStreams:
+        """Opens core streams: `await js.core_stream("chat")`."""
+        from natsstream.conat.manager import CoreStreams  # noqa: PLC0415 - As above.
+
+        return CoreStreams(self)

@@ -13,6 +13,7 @@ from natsstream.arguments import described
 from natsstream.errors import ConfigError
 
 NS_PER_SECOND = 1_000_000_000
+NS_PER_MS = 1_000_000
 DURATION_NS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Go's units; the micro sign and the Greek letter are both in use.

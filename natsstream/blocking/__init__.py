@@ -35,6 +35,8 @@ _HOMES = {
     "Advisories": "natsstream.core.advisories.reader",
     "CachedKeyValue": "natsstream.kv.cache.cached",
     "ChainedPublisher": "natsstream.streams.chain.writer",
+    "CoreStream": "natsstream.conat.core_stream",
+    "CoreStreams": "natsstream.conat.manager",
     "ChunkReader": "natsstream.streams.chunks.getting",
     "Chunks": "natsstream.streams.chunks.chunks",
     "ConnectionEvents": "natsstream.core.connection_events",

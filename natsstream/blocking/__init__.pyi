@@ -10,7 +10,7 @@ import os as os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Literal, Self
+from typing import Any, Generic, Literal, Self, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -45,6 +45,21 @@ from natsstream.api.stream_config import StreamConfig as StreamConfig
 from natsstream.api.stream_info import DeletedRange as DeletedRange
 from natsstream.api.stream_info import StreamInfo as StreamInfo
 from natsstream.api.stream_info import StreamState as StreamState
+from natsstream.conat.codes import conat_code as conat_code
+from natsstream.conat.configuration import Configuration as Configuration
+from natsstream.conat.core_stream import CoreStreamInventory as CoreStreamInventory
+from natsstream.conat.core_stream import StreamStats as StreamStats
+from natsstream.conat.undefined import UNDEFINED as UNDEFINED
+from natsstream.conat.undefined import Undefined as Undefined
+from natsstream.conat.values import Encoding as Encoding
+from natsstream.conat.views import Change as Change
+from natsstream.conat.views import KeyedMessage as KeyedMessage
+from natsstream.conat.views import KeyValues, Messages, RawMessages
+from natsstream.conat.views import RawMessage as RawMessage
+from natsstream.conat.writer import PublishItem as PublishItem
+from natsstream.conat.writer import PublishOptions as PublishOptions
+from natsstream.conat.writer import PublishResult as PublishResult
+from natsstream.conat.writer import Stored as Stored
 from natsstream.consume.dead_letters.letter import DeadLetter as DeadLetter
 from natsstream.consume.delivery.ack_kinds import AckKind as AckKind
 from natsstream.consume.delivery.ack_kinds import Reject as Reject
@@ -682,6 +697,197 @@ class CoreMessage:
     def respond(self, data: bytes = b"", *, headers: HeaderValues | None = None) -> None:
         """Answer a request."""
 
+class CoreStream:
+    """A stream whose messages are in memory, always those that the server holds."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def raw(self) -> RawMessages:
+        """The messages, not decoded, ascending by sequence."""
+
+    @property
+    def messages(self) -> Messages:
+        """The values of `raw`, in the same order."""
+
+    @property
+    def kv(self) -> KeyValues:
+        """The current message of each key."""
+
+    def open(self) -> Self:
+        """Create the stream if it is missing, load its messages and follow it."""
+
+    def close(self) -> None:
+        """Leave the stream; a shared one ends when all that opened it have closed it."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+
+    def publish(
+        self,
+        mesg: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        msg_id: str | None = None,
+        key: str | None = None,
+        previous_seq: int | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Store a message; when it returns, `messages` has it."""
+
+    def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages in order, many in flight; each has a result or an error of its own."""
+
+    def set_kv(
+        self,
+        key: str,
+        mesg: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        previous_seq: int | None = None,
+        msg_id: str | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Set the value of a key; UNDEFINED deletes it. Arguments and errors as in `publish`."""
+
+    def set_kv_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Set many keys, each named in its item's options; as `publish_many`."""
+
+    def delete_kv(
+        self, key: str, *, msg_id: str | None = None, previous_seq: int | None = None
+    ) -> Stored | None:
+        """Delete a key by a tombstone, which other clients see; None if it has no value."""
+
+    def get_kv(self, key: str, default: Any = ...) -> Any:
+        """Return the value of a key, or the default."""
+
+    def has_kv(self, key: str) -> bool:
+        """Return True if a key has a value."""
+
+    def get_all_kv(self) -> dict[str, Any]:
+        """Return all keys with their values, as a new dict."""
+
+    def keys_kv(self) -> list[str]:
+        """Return all keys that have a value."""
+
+    def seq_kv(self, key: str) -> int | None:
+        """Return the sequence of a key's value; None for no value."""
+
+    def headers_kv(self, key: str) -> Mapping[str, object] | None:
+        """Return the user's headers of a key's value; None for none."""
+
+    @overload
+    def time_kv(self) -> dict[str, datetime]: ...
+    @overload
+    def time_kv(self, key: str) -> datetime | None: ...
+    def time_kv(self, key: str | None = None) -> dict[str, datetime] | datetime | None:
+        """Return when a key's value was stored, in UTC; of all keys without an argument."""
+
+    @property
+    def length_kv(self) -> int:
+        """Number of keys that have a value."""
+
+    def gc_kv(self) -> None:
+        """Do nothing: replaced messages leave the arrays at once."""
+
+    def __len__(self) -> int: ...
+    @property
+    def length(self) -> int:
+        """Number of loaded messages, tombstones too."""
+
+    @property
+    def start_seq(self) -> int | None:
+        """The first sequence that was asked for; None for all."""
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """Return values by position, as a list does."""
+
+    def get(self, n: int | None = None, default: Any = ...) -> Any:
+        """Return the value at a position, or the default; all values without an argument."""
+
+    def get_all(self) -> list[Any]:
+        """Return all values, as a new list."""
+
+    def seq(self, n: int) -> int | None:
+        """Return the sequence at a position; None for none."""
+
+    def headers(self, n: int) -> Mapping[str, object] | None:
+        """Return the user's headers at a position; None for none."""
+
+    def time(self, n: int) -> datetime | None:
+        """Return when the message at a position was stored, in UTC; None for none."""
+
+    def times(self) -> list[datetime]:
+        """Return when each message was stored, in UTC."""
+
+    def stats(self, *, start_seq: int = 1) -> StreamStats:
+        """Return number and bytes of the loaded messages from a sequence on."""
+
+    def inventory(self) -> CoreStreamInventory:
+        """Return the numbers of the whole stream."""
+
+    def load(self, *, start_seq: int, no_emit: bool = False) -> None:
+        """Load older messages, down to a sequence; 0 is all of them."""
+
+    def delete(
+        self,
+        *,
+        all: bool = False,
+        last_index: int | None = None,
+        seq: int | None = None,
+        seqs: Sequence[int] | None = None,
+        last_seq: int | None = None,
+        key: str | None = None,
+    ) -> list[int]:
+        """Delete messages, without tombstones; the first argument of this order counts."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, apply its limits, and return all of it."""
+
+    def on(self, event: str, listener: Callable[[Change], object]) -> None:
+        """Call a function with each change, in order; the arrays have it already."""
+
+    def off(self, event: str, listener: Callable[[Change], object]) -> None:
+        """Call a function no more."""
+
+    def changes(self) -> Iterator[Change]:
+        """Yield the changes from this call on; ends when the stream is closed."""
+
+    @property
+    def msg_ids(self) -> frozenset[str]:
+        """The ids that this object has published, the newest 100,000."""
+
+class CoreStreams:
+    """Opens core streams; `js.core_stream` is the only one of a context."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        config: Mapping[str, object] | None = None,
+        start_seq: int | None = None,
+        ephemeral: bool = False,
+        replicas: int | None = None,
+        encoding: Encoding = ...,
+        tombstone_ttl: int | None = 604800000,
+        no_cache: bool = False,
+        service: str = "persist",
+        prefix: str = "cn",
+    ) -> CoreStream:
+        """Open a core stream; it is created if it is missing."""
+
 class CoreSubscription:
     """A subject that is listened to while the context is open; made by `Core.subscribe`."""
 
@@ -1032,6 +1238,10 @@ class JetStream:
     @property
     def objects(self) -> ObjectStoreManager:
         """Creates, finds and deletes object stores."""
+
+    @property
+    def core_stream(self) -> CoreStreams:
+        """Opens core streams: `await js.core_stream("chat")`."""
 
     @property
     def streams(self) -> StreamManager:
@@ -2005,6 +2215,9 @@ class StreamRange:
 
     def __iter__(self) -> Iterator[Message]:
         """Yield each message in order."""
+
+    def runs(self) -> Iterator[list[Message]]:
+        """Yield lists of messages in order, as they arrive together."""
 
     def batches(
         self, columns: Sequence[str] | None = None, *, time_unit: Literal["ns", "us"] = "ns"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import operator
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import closing, suppress
 from types import TracebackType
@@ -141,14 +140,12 @@ class _Collection(SyncProxy):
 
     __slots__ = ()
 
-    def __len__(self) -> int:
-        return self._portal.call(len, self._held)
-
-    def __contains__(self, key: object) -> bool:
-        return self._portal.call(operator.contains, self._held, key)
-
     def __iter__(self) -> Iterator[Any]:
         return iter(self._portal.call(list, self._held))
+
+
+# Special methods that a proxy has if its object has them.
+_SPECIAL = ("__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__")
 
 
 _Rule: TypeAlias = Callable[[Any, Portal], Any]
@@ -204,6 +201,8 @@ def _is_list(kind: type[Any]) -> bool:
 def _has_async(kind: type[Any]) -> bool:
     if hasattr(kind, "__aiter__") or hasattr(kind, "__aenter__"):
         return True
+    if inspect.iscoroutinefunction(inspect.getattr_static(kind, "__call__", None)):
+        return True
     return kind.__module__.startswith("natsstream.") and any(
         inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member)
         for name, member in inspect.getmembers_static(kind)
@@ -221,8 +220,20 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         bases.append(_Collection)
     if hasattr(kind, "__aenter__"):
         bases.append(_Context)
-    members = {"__slots__": (), "__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
+    members: dict[str, Any] = {
+        "__slots__": (),
+        "__doc__": kind.__doc__,
+        "__module__": "natsstream.blocking",
+        **{name: _forwarded(name) for name in _SPECIAL if hasattr(kind, name)},
+    }
     return type(kind.__name__, tuple(bases) or (SyncProxy,), members)
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def forward(self: Any, *args: Any, **options: Any) -> Any:
+        return self._method(name)(*args, **options)
+
+    return forward
 
 
 def _items(items: AsyncIterable[Any], portal: Portal) -> Iterator[Any]:

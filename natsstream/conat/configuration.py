@@ -19,7 +19,7 @@ from natsstream.conat.names import StreamNames
 from natsstream.conat.values import json_text
 from natsstream.errors import ConfigError, StreamExistsError
 from natsstream.fields import Fields
-from natsstream.units import duration_ns
+from natsstream.units import NS_PER_MS, duration_ns
 
 PATH, SERVICE, LOGICAL = "conat.path", "conat.service", "conat.config"
 """The names in the metadata of a core stream's stream."""
@@ -27,7 +27,6 @@ PATH, SERVICE, LOGICAL = "conat.path", "conat.service", "conat.config"
 EPHEMERAL_BYTES_MAX = 64_000_000
 """The largest `max_bytes` of an ephemeral stream, and its default."""
 
-_NS_PER_MS = 1_000_000
 # Servers refuse less (10052).
 _NATIVE_AGE_MS_MIN = 100
 _WINDOW_MS = 120_000
@@ -36,7 +35,7 @@ _HEADER_SLACK_BYTES = 65_536
 _INT32_MAX = (1 << 31) - 1
 # The largest whole number of JavaScript; its milliseconds are more than servers have nanoseconds.
 _INTEGER_MAX = (1 << 53) - 1
-_AGE_MS_MAX = ((1 << 63) - 1) // _NS_PER_MS
+_AGE_MS_MAX = ((1 << 63) - 1) // NS_PER_MS
 # Servers take 128 KiB of metadata; the path has its part.
 _LOGICAL_BYTES_MAX = 100_000
 
@@ -171,7 +170,7 @@ class Configuration:
         """
         native = {
             "max_msgs": stream.max_msgs or -1,
-            "max_age": round(duration_ns(stream.max_age or 0) / _NS_PER_MS),
+            "max_age": round(duration_ns(stream.max_age or 0) / NS_PER_MS),
             "discard_policy": stream.discard,
         }
         text = (stream.metadata or {}).get(LOGICAL)

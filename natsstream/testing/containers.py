@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import socket
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -22,7 +23,7 @@ from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
 from natsstream.testing.logs import without_secrets
 from natsstream.testing.monitoring import fetch_page
-from natsstream.testing.ports import HOST, PortReservation, bind, check_port, says_info
+from natsstream.testing.ports import HOST, PortReservation, check_port, says_info
 from natsstream.testing.processes import poll_until
 
 try:
@@ -429,7 +430,7 @@ class NatsContainer(DockerContainer):
 
 
 def _free_port() -> int:
-    with bind(0) as probe:
+    with socket.create_server((HOST, 0)) as probe:
         return int(probe.getsockname()[1])
 
 

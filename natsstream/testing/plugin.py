@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 import pytest
 
-from natsstream import testing  # Its servers are imported where a fixture starts one.
-
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from contextlib import AbstractContextManager
@@ -151,9 +149,13 @@ def _server(
 ) -> AbstractContextManager[NatsNode]:
     version = _choice(config, "nats_version") or None
     if backend == "container":
-        image = _choice(config, "nats_image") or None
-        return testing.NatsContainer(image, version=version, **options)
-    return testing.NatsServer(binary=testing.server_binary(version) if version else None, **options)
+        from natsstream.testing.containers import NatsContainer  # noqa: PLC0415 - An extra.
+
+        return NatsContainer(_choice(config, "nats_image") or None, version=version, **options)
+    from natsstream.testing.servers import NatsServer  # noqa: PLC0415 - Only where it is used.
+    from natsstream.testing.versions import server_binary  # noqa: PLC0415 - As above.
+
+    return NatsServer(binary=server_binary(version) if version else None, **options)
 
 
 def _cluster(
@@ -161,11 +163,17 @@ def _cluster(
 ) -> AbstractContextManager[NatsNodes]:
     version = _choice(config, "nats_version") or None
     if backend == "container":
-        image = _choice(config, "nats_image") or None
-        return testing.NatsClusterContainer(image, version=version, **options)
-    return testing.NatsCluster(
-        binary=testing.server_binary(version) if version else None, **options
-    )
+        from natsstream.testing.container_cluster import (  # noqa: PLC0415 - An extra.
+            NatsClusterContainer,
+        )
+
+        return NatsClusterContainer(
+            _choice(config, "nats_image") or None, version=version, **options
+        )
+    from natsstream.testing.cluster import NatsCluster  # noqa: PLC0415 - Only where it is used.
+    from natsstream.testing.versions import server_binary  # noqa: PLC0415 - As above.
+
+    return NatsCluster(binary=server_binary(version) if version else None, **options)
 
 
 def _has_log(value: object) -> TypeGuard[NatsNode | NatsCluster]:

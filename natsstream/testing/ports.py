@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import sys
 from typing import TYPE_CHECKING, cast
 
 from natsstream.errors import UsageError
@@ -52,45 +51,38 @@ def check_port(port: int | None, *, hint: str) -> int | None:
     return port
 
 
-def bind(port: int) -> socket.socket:
-    """Return a socket that has the port and does not listen; 0 takes a free port.
-
-    A second socket of this process can have the port as well, while one at most listens.
-
-    Raises:
-        OSError: Another program has the port, or no descriptor is left.
-    """
-    bound = socket.socket()
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform != "linux":
-            # Only Linux lets two sockets share a port with SO_REUSEADDR alone.
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        bound.bind((HOST, port))
-    except BaseException:
-        bound.close()
-        raise
-    return bound
-
-
 class PortReservation:
-    """Keeps the port of a server from other programs while the server is down.
-
-    Clients are refused. Without it a connection of any local program may get the port as its own
-    end, since the port is one of those that the kernel hands out.
-    """
+    """Keeps the port of a server from other programs while the server is down."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
 
     def keep(self, port: int) -> None:
-        """Reserve a port, if none is reserved and no other program has it."""
+        """Reserve a port, if none is reserved."""
         if self._socket is None:
-            with contextlib.suppress(OSError):
-                self._socket = bind(port)
+            self._socket = reserve_port(port)
 
     def release(self) -> None:
         """Give the port back."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def reserve_port(port: int) -> socket.socket | None:
+    """Bind a port without listening: clients are refused, and nobody else is given it.
+
+    Without this a connection of any local program may get the port as its own end while the server
+    is down, since the port is one of those that the kernel hands out.
+
+    Returns:
+        The socket to close before the server starts, or None when the port is taken already.
+    """
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        reservation.bind((HOST, port))
+    except OSError:
+        reservation.close()
+        return None
+    return reservation

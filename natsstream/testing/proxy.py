@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from natsstream.errors import UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.loops import LoopThread
 from natsstream.testing.pipes import HELD_BYTES_MAX, RESET_ON_CLOSE, Connection, Faults
-from natsstream.testing.ports import HOST, bind, check_port
+from natsstream.testing.ports import HOST, check_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,7 +160,7 @@ class FaultProxy:
         if self._port is not None:
             return self
         try:
-            self._reservation = bind(0)
+            self._reservation = _bound_socket(0)
             self._port = cast("tuple[str, int]", self._reservation.getsockname())[1]
             if self._owns_thread:
                 self._thread.start()
@@ -320,7 +321,7 @@ class FaultProxy:
 
     def _listen(self) -> None:
         if self._listener is None and self._port is not None and not self._is_cut:
-            listener = bind(self._port)
+            listener = _bound_socket(self._port)
             listener.settimeout(0)
             listener.listen(LISTEN_BACKLOG)
             self._thread.loop.add_reader(listener, self._accept)
@@ -390,3 +391,18 @@ class FaultProxy:
     def _stop_at_exit(self) -> None:
         with contextlib.suppress(OSError):
             self.stop()
+
+
+def _bound_socket(port: int) -> socket.socket:
+    """Return a socket on the port that lets another socket of this proxy have the port as well."""
+    bound = socket.socket()
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform != "linux":
+            # Only Linux lets two sockets share a port with SO_REUSEADDR while one at most listens.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((HOST, port))
+    except BaseException:
+        bound.close()
+        raise
+    return bound

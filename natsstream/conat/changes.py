@@ -1,0 +1,105 @@
+"""Changes of a core stream, for callbacks and for `async for`.
+
+Law: a reader that is far behind is told so by an error, never silently left without a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from typing import Generic, TypeVar
+
+from natsstream.errors import SlowReaderError
+
+T = TypeVar("T")
+Listener = Callable[[T], object]
+
+CHANGES_KEPT_MAX = 65_536
+"""Changes that may wait for one reader."""
+
+_log = logging.getLogger(__name__)
+
+
+class Changes(Generic[T]):
+    """The listeners and readers of one object's changes."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener[T]] = []
+        self._readers: list[_Reader[T]] = []
+
+    def on(self, listener: Listener[T]) -> None:
+        """Call a function with each change; it must not wait."""
+        self._listeners.append(listener)
+
+    def off(self, listener: Listener[T]) -> None:
+        """Call a function no more; one that was never added is ignored."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def emit(self, change: T) -> None:
+        """Tell everyone; the error of a listener is logged, and hurts nobody else."""
+        for listener in tuple(self._listeners):
+            try:
+                listener(change)
+            except Exception:  # noqa: BLE001 - Logged; it is the listener's.
+                _log.exception("a listener of changes failed")
+        for reader in self._readers:
+            reader.put(change)
+
+    def close(self) -> None:
+        """End all iterations behind what they have."""
+        self._listeners.clear()
+        for reader in self._readers:
+            reader.close()
+
+    def read(self) -> AsyncGenerator[T]:
+        """Yield the changes from this call on."""
+        reader = _Reader[T]()
+        self._readers.append(reader)
+        return self._read(reader)
+
+    async def _read(self, reader: _Reader[T]) -> AsyncGenerator[T]:
+        try:
+            while (change := await reader.take()) is not None:
+                yield change
+        finally:
+            self._readers.remove(reader)
+
+
+class _Reader(Generic[T]):
+    """The changes that one reader has not taken yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[T] = deque()
+        self._dropped = 0
+        self._is_closed = False
+        self._wake = asyncio.Event()
+
+    def put(self, change: T) -> None:
+        if len(self._waiting) < CHANGES_KEPT_MAX and not self._dropped:
+            self._waiting.append(change)
+        else:
+            self._dropped += 1
+        self._wake.set()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._wake.set()
+
+    async def take(self) -> T | None:
+        """Return the next change, None after the end."""
+        while not self._waiting:
+            if self._dropped:
+                dropped, self._dropped = self._dropped, 0
+                raise SlowReaderError(
+                    f"{dropped} changes came while {CHANGES_KEPT_MAX} waited to be read",
+                    dropped=dropped,
+                    hint="read faster; the arrays have all of them",
+                )
+            if self._is_closed:
+                return None
+            self._wake.clear()
+            await self._wake.wait()
+        return self._waiting.popleft()

@@ -1,0 +1,577 @@
+"""A core stream: the messages of a JetStream stream in memory, with keys; Conat's CoreStream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self, overload
+
+from natsstream.arguments import check_int
+from natsstream.conat.changes import Changes
+from natsstream.conat.configuration import Configuration, check_stream
+from natsstream.conat.deletion import Deletion
+from natsstream.conat.feed import Announcement
+from natsstream.conat.names import StreamNames
+from natsstream.conat.reconcile import Edit
+from natsstream.conat.sizes import logical_size
+from natsstream.conat.sync import StreamSync
+from natsstream.conat.undefined import UNDEFINED
+from natsstream.conat.values import Encoding
+from natsstream.conat.views import Change, Codec, KeyValues, Messages, RawMessages
+from natsstream.conat.writer import (
+    TOMBSTONE_TTL_MS,
+    PublishItem,
+    PublishOptions,
+    PublishResult,
+    Stored,
+    Writer,
+    check_value,
+)
+from natsstream.errors import StreamNotFoundError, UsageError
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+from natsstream.units import time_from_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreStreamOptions:
+    """How a core stream is opened; `JetStream.core_stream` has the arguments.
+
+    Attributes:
+        names: Its names.
+        config: Fields of its configuration to set.
+        start_seq: The first sequence to load; None is the first.
+        ephemeral: True keeps a new stream in memory.
+        replicas: Replicas of a new stream; None leaves it to the server.
+        encoding: The format of values.
+        tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
+    """
+
+    names: StreamNames
+    config: Mapping[str, object]
+    start_seq: int | None = None
+    ephemeral: bool = False
+    replicas: int | None = None
+    encoding: Encoding = Encoding.MSGPACK
+    tombstone_ttl: int | None = TOMBSTONE_TTL_MS
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStats:
+    """Numbers of the loaded messages.
+
+    Attributes:
+        count: Messages.
+        bytes: Bytes of their encoded values.
+    """
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoreStreamInventory:
+    """Numbers of the whole stream.
+
+    Attributes:
+        bytes: Logical bytes: headers as JSON, values and keys.
+        count: Messages, tombstones too.
+        limits: The fields of the configuration that differ from their defaults.
+        seq: The last sequence that is held; 0 for none.
+        is_exact: False if not all messages are loaded; `bytes` are the server's then.
+    """
+
+    bytes: int
+    count: int
+    limits: Mapping[str, object]
+    seq: int
+    is_exact: bool = True
+
+
+class CoreStream:
+    """A stream whose messages are in memory, always those that the server holds.
+
+    Made by `js.core_stream(name)`; use it with `async with`, or call `close`. Every method raises
+    `UsageError` after the end, and the error that ended the sync, such as missing permission.
+
+    Attributes:
+        name: Its name.
+        raw: The messages, not decoded, ascending by sequence.
+        messages: The values of `raw`, in the same order.
+        kv: The current message of each key.
+    """
+
+    def __init__(self, js: JetStreamContext, name: str, options: CoreStreamOptions) -> None:
+        self.name: str = name
+        self._js = js
+        self._options = options
+        self._names = options.names
+        self._codec = Codec(options.names)
+        self._changes: Changes[Change] = Changes()
+        self._sync = StreamSync(
+            js, options.names, self._open_stream, self._on_edit, start_seq=options.start_seq
+        )
+        rules = self._sync.reconciler
+        self.raw: RawMessages = RawMessages(rules, self._codec)
+        self.messages: Messages = Messages(rules, self._codec)
+        self.kv: KeyValues = KeyValues(rules, self._codec, options.names)
+        self._writer = Writer(js, options.names, self._sync, options.encoding)
+        self._deletion = Deletion(self._sync)
+        self._is_open = False
+        self._is_closed = False
+        self._release: Callable[[], bool] = lambda: True
+
+    async def open(self) -> Self:
+        """Create the stream if it is missing, load its messages and follow it.
+
+        While no server answers it waits, as Conat does.
+
+        Raises:
+            PermissionDeniedError: The user may not read the stream (403).
+            ResourceExhaustedError: The account has no room for the stream (429).
+            StreamExistsError: A stream of this name belongs to something else.
+            UsageError: It was opened before.
+
+        Cost: two round trips and the bytes of the messages.
+        """
+        if self._is_open:
+            raise UsageError("a core stream is opened once", hint="call js.core_stream() again")
+        self._is_open = True
+        try:
+            await self._sync.open()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self) -> None:
+        """Leave the stream; a shared one ends when all that opened it have closed it."""
+        if not self._is_closed and self._release():
+            self._is_closed = True
+            self._changes.close()
+            await self._sync.close()
+
+    async def __aenter__(self) -> Self:
+        return self if self._is_open else await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+        self._release = release
+
+    # Publishing.
+
+    async def publish(
+        self,
+        mesg: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        msg_id: str | None = None,
+        key: str | None = None,
+        previous_seq: int | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Store a message; when it returns, `messages` has it.
+
+        Args:
+            mesg: None, bool, int, float, str, bytes, datetime, lists and dicts of them. UNDEFINED
+                with a key deletes the key.
+            headers: A JSON object, nested or not.
+            msg_id: An id that stores the message once, within two minutes.
+            key: The key whose value it becomes; any text.
+            previous_seq: With a key: the sequence of the key's newest message, a tombstone's too;
+                0 if the key must have none. Ignored without a key.
+            ttl: Milliseconds to live; it needs `allow_msg_ttl` in the configuration.
+            timeout: Seconds to wait; None is the connection's `request_timeout`.
+
+        Returns:
+            Sequence and time; those of the first message if the server knows the id. None if this
+            object has published the id before, or a deleted key had no value.
+
+        Raises:
+            ConfigError: The value cannot be encoded, or is UNDEFINED without a key.
+            RejectedError: A limit of the stream refuses it ("reject").
+            WrongLastSequenceError: `previous_seq` is not the newest ("wrong-last-sequence").
+            NoRespondersError: The stream has no leader, or is gone (503).
+            RequestTimeoutError: No ack in time (408); the message may be stored.
+
+        Cost: one round trip, plus the stream's replication.
+        """
+        self._check()
+        options = PublishOptions(
+            headers=headers,
+            msg_id=msg_id,
+            key=key,
+            previous_seq=previous_seq,
+            ttl=ttl,
+            timeout=timeout,
+        )
+        if mesg is UNDEFINED and key is not None:
+            return await self._delete_key(key, options)
+        check_value(mesg)
+        return await self._writer.publish(mesg, options)
+
+    async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages in order, many in flight; each has a result or an error of its own.
+
+        UNDEFINED is stored as null. Messages of other writers may come between.
+
+        Raises:
+            TransportError: The connection was closed.
+
+        Cost: one round trip for many messages.
+        """
+        self._check()
+        return await self._writer.publish_many(items)
+
+    # Keys and values.
+
+    async def set_kv(
+        self,
+        key: str,
+        mesg: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        previous_seq: int | None = None,
+        msg_id: str | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Set the value of a key; UNDEFINED deletes it. Arguments and errors as in `publish`."""
+        return await self.publish(
+            mesg,
+            key=key,
+            headers=headers,
+            previous_seq=previous_seq,
+            msg_id=msg_id,
+            ttl=ttl,
+            timeout=timeout,
+        )
+
+    async def set_kv_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Set many keys, each named in its item's options; as `publish_many`."""
+        return await self.publish_many(items)
+
+    async def delete_kv(
+        self, key: str, *, msg_id: str | None = None, previous_seq: int | None = None
+    ) -> Stored | None:
+        """Delete a key by a tombstone, which other clients see; None if it has no value.
+
+        Raises:
+            WrongLastSequenceError: `previous_seq` is not the newest.
+            NatsStreamError: As for `publish`.
+        """
+        self._check()
+        return await self._delete_key(key, PublishOptions(msg_id=msg_id, previous_seq=previous_seq))
+
+    def get_kv(self, key: str, default: Any = UNDEFINED) -> Any:
+        """Return the value of a key, or the default.
+
+        Raises:
+            CodecError: Another program wrote it.
+        """
+        self._check()
+        value = self.kv.value(key)
+        return default if value is UNDEFINED else value
+
+    def has_kv(self, key: str) -> bool:
+        """Return True if a key has a value."""
+        self._check()
+        return key in self.kv
+
+    def get_all_kv(self) -> dict[str, Any]:
+        """Return all keys with their values, as a new dict."""
+        self._check()
+        return {key: self.kv.value(key) for key in self.kv}
+
+    def keys_kv(self) -> list[str]:
+        """Return all keys that have a value."""
+        self._check()
+        return list(self.kv)
+
+    def seq_kv(self, key: str) -> int | None:
+        """Return the sequence of a key's value; None for no value."""
+        self._check()
+        record = self.kv.record(key)
+        return None if record is None else record.seq
+
+    def headers_kv(self, key: str) -> Mapping[str, object] | None:
+        """Return the user's headers of a key's value; None for none."""
+        self._check()
+        record = self.kv.record(key)
+        return None if record is None else self._codec.headers(record).user
+
+    @overload
+    def time_kv(self) -> dict[str, datetime]: ...
+    @overload
+    def time_kv(self, key: str) -> datetime | None: ...
+    def time_kv(self, key: str | None = None) -> dict[str, datetime] | datetime | None:
+        """Return when a key's value was stored, in UTC; of all keys without an argument."""
+        self._check()
+        if key is None:
+            return {each: time for each in self.kv if (time := self.time_kv(each)) is not None}
+        record = self.kv.record(key)
+        return None if record is None else time_from_ns(record.time_ns)
+
+    @property
+    def length_kv(self) -> int:
+        """Number of keys that have a value."""
+        return len(self.kv)
+
+    def gc_kv(self) -> None:
+        """Do nothing: replaced messages leave the arrays at once."""
+        self._check()
+
+    # Reading.
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @property
+    def length(self) -> int:
+        """Number of loaded messages, tombstones too."""
+        return len(self.messages)
+
+    @property
+    def start_seq(self) -> int | None:
+        """The first sequence that was asked for; None for all."""
+        rules = self._sync.reconciler
+        return None if self._options.start_seq is None else rules.floor
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """Return values by position, as a list does."""
+        self._check()
+        return self.messages[index]
+
+    def get(self, n: int | None = None, default: Any = UNDEFINED) -> Any:
+        """Return the value at a position, or the default; all values without an argument."""
+        self._check()
+        if n is None:
+            return self.messages[:]
+        return self.messages[n] if self._has(n) else default
+
+    def get_all(self) -> list[Any]:
+        """Return all values, as a new list."""
+        self._check()
+        return self.messages[:]
+
+    def seq(self, n: int) -> int | None:
+        """Return the sequence at a position; None for none."""
+        self._check()
+        return self._sync.reconciler.log.seq(n % len(self)) if self._has(n) else None
+
+    def headers(self, n: int) -> Mapping[str, object] | None:
+        """Return the user's headers at a position; None for none."""
+        self._check()
+        return self.raw[n].headers if self._has(n) else None
+
+    def time(self, n: int) -> datetime | None:
+        """Return when the message at a position was stored, in UTC; None for none."""
+        self._check()
+        log = self._sync.reconciler.log
+        return time_from_ns(log.record(n % len(self)).time_ns) if self._has(n) else None
+
+    def times(self) -> list[datetime]:
+        """Return when each message was stored, in UTC."""
+        self._check()
+        return [time_from_ns(each) for each in self._sync.reconciler.log.times_ns()]
+
+    def stats(self, *, start_seq: int = 1) -> StreamStats:
+        """Return number and bytes of the loaded messages from a sequence on."""
+        self._check()
+        return StreamStats(*self._sync.reconciler.log.data_bytes(start_seq))
+
+    async def inventory(self) -> CoreStreamInventory:
+        """Return the numbers of the whole stream.
+
+        Cost: one round trip, and a look at every loaded message.
+        """
+        self._check()
+        info = await self._sync.stream.info()
+        rules, limits = self._sync.reconciler, self._sync.config.limits()
+        if not rules.is_whole:
+            seq = rules.log.last_seq or 0
+            state = info.state
+            return CoreStreamInventory(state.bytes, state.messages, limits, seq, is_exact=False)
+        size = sum(logical_size(each.headers, len(each.raw), each.key) for each in self.raw)
+        return CoreStreamInventory(size, info.state.messages, limits, rules.log.last_seq or 0)
+
+    async def load(self, *, start_seq: int, no_emit: bool = False) -> None:
+        """Load older messages, down to a sequence; 0 is all of them.
+
+        Raises:
+            NatsStreamError: The read failed; nothing was loaded.
+
+        Cost: as for a bounded read.
+        """
+        self._check()
+        first = max(check_int(start_seq, "start_seq", minimum=0), 1)
+        if first < self._sync.reconciler.floor:
+            await self._sync.load(first, emits=not no_emit)
+
+    # Changing.
+
+    async def delete(
+        self,
+        *,
+        all: bool = False,  # noqa: A002 - Conat's word.
+        last_index: int | None = None,
+        seq: int | None = None,
+        seqs: Sequence[int] | None = None,
+        last_seq: int | None = None,
+        key: str | None = None,
+    ) -> list[int]:
+        """Delete messages, without tombstones; the first argument of this order counts.
+
+        Args:
+            all: All messages.
+            last_index: All up to a position, inclusive.
+            seq: One message.
+            seqs: These messages.
+            last_seq: All up to a sequence, inclusive.
+            key: The current message of a key.
+
+        Returns:
+            The sequences that were deleted.
+
+        Raises:
+            NotPermittedError: The stream allows no deletion.
+            TransportError: No answer; some may be deleted. The call may be repeated.
+
+        Cost: one round trip for a beginning of the stream, one for each other message, 64 in
+        flight.
+        """
+        self._check()
+        if key is not None and not any((all, seq, seqs, last_seq)) and last_index is None:
+            return await self._deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
+        return await self._deletion.of(
+            all=all, last_index=last_index, seq=seq, seqs=seqs, last_seq=last_seq
+        )
+
+    async def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, apply its limits, and return all of it.
+
+        Args:
+            changes: Values by Conat's names; None leaves a field as it is.
+
+        Raises:
+            ConfigError: A field is unknown or its value is not legal; nothing was sent.
+            NatsStreamError: The server refused it.
+
+        Cost: two round trips, four with changes.
+        """
+        self._check()
+        if changes:
+            await self._set_config(changes)
+            await self._sync.announce(Announcement(is_config_changed=True))
+        await self._sync.settle()
+        return self._sync.config
+
+    # Changes.
+
+    def on(self, event: str, listener: Callable[[Change], object]) -> None:
+        """Call a function with each change, in order; the arrays have it already.
+
+        Args:
+            event: "change".
+            listener: The function; it must not wait.
+
+        Raises:
+            UsageError: A core stream has no such event.
+        """
+        self._check_event(event)
+        self._changes.on(listener)
+
+    def off(self, event: str, listener: Callable[[Change], object]) -> None:
+        """Call a function no more."""
+        self._check_event(event)
+        self._changes.off(listener)
+
+    def changes(self) -> AsyncGenerator[Change]:
+        """Yield the changes from this call on; ends when the stream is closed.
+
+        Raises:
+            SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
+        """
+        self._check()
+        return self._changes.read()
+
+    @property
+    def msg_ids(self) -> frozenset[str]:
+        """The ids that this object has published, the newest 100,000."""
+        return frozenset(self._writer.msg_ids)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"{len(self)} messages, {self.length_kv} keys"
+        return f"<CoreStream {self.name}: {state}>"
+
+    # Internals.
+
+    async def _open_stream(self) -> Stream:
+        try:
+            stream = await self._js.streams.get(self._names.stream)
+        except StreamNotFoundError:
+            wanted = Configuration().merged(self._options.config)
+            if self._options.ephemeral:
+                wanted = wanted.capped()
+            return await self._js.streams.create(
+                wanted.to_stream(
+                    self._names,
+                    ephemeral=self._options.ephemeral,
+                    replicas=self._options.replicas,
+                )
+            )
+        check_stream(self._names, stream.cached.config)
+        return await self._merged(stream, self._options.config)
+
+    async def _set_config(self, changes: Mapping[str, object]) -> None:
+        self._sync.stream = await self._merged(
+            await self._js.streams.get(self._names.stream), changes
+        )
+
+    async def _merged(self, stream: Stream, changes: Mapping[str, object]) -> Stream:
+        held = stream.cached.config
+        before = Configuration.from_stream(held)
+        wanted = before.merged(changes)
+        is_ephemeral = held.storage == "memory"
+        if is_ephemeral:
+            wanted = wanted.capped()
+        if wanted == before:
+            return stream
+        config = wanted.to_stream(
+            self._names,
+            ephemeral=is_ephemeral,
+            replicas=held.replicas,
+            metadata=held.metadata,
+        )
+        return await self._js.streams.update(config)
+
+    async def _delete_key(self, key: str, options: PublishOptions) -> Stored | None:
+        if key not in self.kv:
+            return None
+        marked = self._writer.tombstone(key, options, self._options.tombstone_ttl)
+        return await self._writer.publish(None, marked)
+
+    def _on_edit(self, edit: Edit) -> None:
+        self._changes.emit(Change(edit, self._codec))
+
+    def _has(self, n: int) -> bool:
+        return -len(self) <= check_int(n, "n") < len(self)
+
+    def _check_event(self, event: str) -> None:
+        if event != "change":
+            raise UsageError(f"a core stream has no event {event!r}", hint="on('change', listener)")
+
+    def _check(self) -> None:
+        if self._is_closed or not self._is_open:
+            state = "closed" if self._is_closed else "not open"
+            raise UsageError(f"core stream {self.name} is {state}", hint="js.core_stream() opens")
+        self._sync.check()

@@ -1,0 +1,92 @@
+"""Opens core streams: `js.core_stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from natsstream.conat.core_stream import CoreStream, CoreStreamOptions
+from natsstream.conat.names import PREFIX, SERVICE, StreamNames, storage_path
+from natsstream.conat.shared import SharedObjects
+from natsstream.conat.values import Encoding, json_text
+from natsstream.conat.writer import TOMBSTONE_TTL_MS
+from natsstream.streams.jetstream import JetStreamContext
+
+
+class CoreStreams:
+    """Opens core streams; `js.core_stream` is the only one of a context.
+
+    Args:
+        js: The JetStream context.
+    """
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._shared: SharedObjects[CoreStream] = SharedObjects()
+
+    async def __call__(
+        self,
+        name: str,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        config: Mapping[str, object] | None = None,
+        start_seq: int | None = None,
+        ephemeral: bool = False,
+        replicas: int | None = None,
+        encoding: Encoding = Encoding.MSGPACK,
+        tombstone_ttl: int | None = TOMBSTONE_TTL_MS,
+        no_cache: bool = False,
+        service: str = SERVICE,
+        prefix: str = PREFIX,
+    ) -> CoreStream:
+        """Open a core stream; it is created if it is missing.
+
+        Calls with equal arguments share one object, which ends when each has closed it. While no
+        server answers the call waits, as in Conat.
+
+        Args:
+            name: Any text; with `/` for folders.
+            account_id: UUID of the account that owns it; counts before `project_id`.
+            project_id: UUID of the project that owns it.
+            config: Fields of its configuration to set, by Conat's names.
+            start_seq: Load only messages from this sequence on; `load` adds older ones.
+            ephemeral: Keep a new stream in memory; it is gone when the last client closes it.
+            replicas: Replicas of a new stream, 1 to 5; None leaves it to the server.
+            encoding: The format of values that this object writes.
+            tombstone_ttl: Milliseconds after which the tombstone of a key expires, if the
+                configuration has `allow_msg_ttl`; None is never.
+            no_cache: Return an object of its own.
+            service: A service has streams of its own.
+            prefix: The first tokens of all subjects.
+
+        Raises:
+            StoragePathError: The name or the owner is not legal (403).
+            ConfigError: An argument is not legal.
+            PermissionDeniedError: The user may not read the stream (403).
+            ResourceExhaustedError: The account has no room for the stream (429).
+            StreamExistsError: A stream of this name belongs to something else.
+
+        Cost: two round trips and the bytes of the messages; one subscription.
+        """
+        path = storage_path(name, account_id=account_id, project_id=project_id)
+        options = CoreStreamOptions(
+            names=StreamNames(path, service, prefix),
+            config=dict(config or {}),
+            start_seq=start_seq,
+            ephemeral=ephemeral,
+            replicas=replicas,
+            encoding=encoding,
+            tombstone_ttl=tombstone_ttl,
+        )
+
+        async def make() -> CoreStream:
+            return await CoreStream(self._js, name, options).open()
+
+        if no_cache:
+            return await make()
+        fields = json_text(sorted((config or {}).items()))
+        key = (options.names, fields, start_seq, ephemeral, replicas, encoding, tombstone_ttl)
+        return await self._shared.get(key, make)
+
+    def __repr__(self) -> str:
+        return f"<CoreStreams {self._js.url}>"

@@ -1,0 +1,493 @@
+"""Reconciles what a core stream's server stores into arrays; pure, nothing here waits.
+
+Law: every sequence up to `applied` is in the log, or was removed, or is known to be gone; none
+beyond it is in the log. Messages are applied in the order of their sequences, each once. A removal
+is never undone by an answer that was asked for before it.
+
+Events come in as method calls: a message of the live feed, the answer to a read, an announced
+deletion, the stream's info, the time. Each yields the edits of the arrays, one by one: when an edit
+is yielded, the arrays already agree with it. `missing` and `doubt` say which question to ask the
+server next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from heapq import heappop, heappush, merge
+from typing import NamedTuple
+
+from natsstream.api.stream_info import StreamInfo
+from natsstream.conat.headers import is_tombstone, ttl_ms_of
+from natsstream.conat.key_index import KeyIndex
+from natsstream.conat.log import MessageLog
+from natsstream.conat.record import Record, replaces
+from natsstream.conat.sequence_ranges import SequenceRanges
+from natsstream.units import NS_PER_SECOND
+
+# Messages behind a hole that wait for it; beyond that they are read again with the hole.
+_EARLY_MAX = 65_536
+# Holes are remembered to tell which values were overwritten unseen; the oldest are forgotten.
+_UNSEEN_RANGES_MAX = 1_000
+# A leader that lost its peers takes itself for the leader for ten seconds more.
+_STALE_LEADER_NS = 12 * NS_PER_SECOND
+# Servers delete an expired message within two seconds or so, and count its TTL in whole ones.
+_EXPIRED_KEPT_NS = 30 * NS_PER_SECOND
+
+
+class Doubt(IntEnum):
+    """How much the arrays may differ from the stream, from the mildest to the worst.
+
+    Attributes:
+        NONE: There is no sign of a difference.
+        COUNT: Time has passed: compare numbers with the stream's info.
+        DELETED: Deletions may have been missed: ask for the info with the deleted sequences.
+        ALL: The arrays differ: read everything again.
+    """
+
+    NONE = 0
+    COUNT = 1
+    DELETED = 2
+    ALL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that remove old messages.
+
+    Attributes:
+        max_msgs: Messages of the stream, beyond which a new one evicts the oldest; -1 for no limit.
+        max_age_ns: Nanoseconds after which a message expires; 0 for never.
+    """
+
+    max_msgs: int = -1
+    max_age_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """A range that is being read from the server; both ends are included.
+
+    Attributes:
+        first_seq: The first sequence.
+        last_seq: The last sequence.
+    """
+
+    first_seq: int
+    last_seq: int
+
+
+class Edit(NamedTuple):
+    """A change of the arrays.
+
+    Attributes:
+        record: The message that was added or removed.
+        is_removal: True if it was removed.
+        previous: The message whose value the key had before; None for none.
+        is_conflated: True if the key had other values in between, which nobody will see.
+    """
+
+    record: Record
+    is_removal: bool = False
+    previous: Record | None = None
+    is_conflated: bool = False
+
+
+class Reconciler:
+    """The arrays of one core stream, and what they lack.
+
+    Args:
+        limits: The stream's limits.
+        start_seq: The first sequence that is wanted.
+
+    Attributes:
+        log: The messages.
+        keys: The newest message of each key.
+        applied: The last sequence of the law.
+        floor: The first sequence that was asked for; older messages are not loaded.
+        doubt: How much the arrays may differ from the stream.
+    """
+
+    def __init__(self, limits: Limits | None = None, *, start_seq: int = 1) -> None:
+        self.log: MessageLog = MessageLog()
+        self.keys: KeyIndex = KeyIndex()
+        self.floor: int = max(start_seq, 1)
+        self.applied: int = self.floor - 1
+        self.doubt: Doubt = Doubt.NONE
+        self._limits = limits or Limits()
+        self._created_ns: int | None = None
+        self._shorter_since_ns: int | None = None
+        # The stream's deleted sequences, as counted when all were listed.
+        self._deleted_count = 0
+        # The last sequence that is known to exist.
+        self._known = self.applied
+        # Live messages behind a hole.
+        self._early: dict[int, Record] = {}
+        self._early_before: dict[int, int] = {}
+        # Removed sequences that a late message or answer may still bring.
+        self._removed = SequenceRanges()
+        self._purged = 0
+        self._asked: list[Question] = []
+        # Sequences that were gone before anyone could see them.
+        self._unseen = SequenceRanges()
+        self._expiries: list[tuple[int, int]] = []
+        # Messages that have expired here, and that the server may still hold for a moment.
+        self._expired: dict[int, int] = {}
+
+    @property
+    def missing(self) -> tuple[int, int] | None:
+        """The first range to read from the server, both ends included; None for none."""
+        last = min(self._early) - 1 if self._early else self._known
+        return (self.applied + 1, last) if last > self.applied else None
+
+    @property
+    def created_ns(self) -> int | None:
+        """The stream's identity; None before its first info."""
+        return self._created_ns
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all messages of the stream are wanted, not only later ones."""
+        return self.floor <= max(1, self._purged + 1)
+
+    @property
+    def next_expiry_ns(self) -> int | None:
+        """When the next message expires, in Unix nanoseconds; None for never."""
+        while self._expiries and self.log.find(self._expiries[0][1]) is None:
+            heappop(self._expiries)
+        moments = [self._expiries[0][0]] if self._expiries else []
+        if self._limits.max_age_ns and len(self.log):
+            moments.append(self.log.record(0).time_ns + self._limits.max_age_ns)
+        return min(moments, default=None)
+
+    # The live feed.
+
+    def message(self, record: Record, last_subject_seq: int = 0) -> Iterator[Edit]:
+        """Take a message of the live feed.
+
+        Args:
+            record: The message.
+            last_subject_seq: The sequence of the subject's message before it; 0 for none.
+        """
+        seq = record.seq
+        self._known = max(self._known, seq)
+        if seq <= self.applied:
+            return
+        if seq > self.applied + 1:
+            if len(self._early) >= _EARLY_MAX:
+                self._early.clear()
+                self._early_before.clear()
+            else:
+                self._early[seq] = record
+                self._early_before[seq] = last_subject_seq
+            return
+        self.applied = seq
+        yield from self._apply_live(record, last_subject_seq)
+        yield from self._apply_early()
+
+    def expect(self, seq: int) -> None:
+        """Take note that a message is stored, such as one whose ack has come."""
+        self._known = max(self._known, seq)
+
+    def deleted(self, first_seq: int, last_seq: int) -> Iterator[Edit]:
+        """Take the deletion of a range; both ends are included."""
+        if last_seq > self.applied or self._asked:
+            self._removed.add(first_seq, last_seq)
+        yield from self._remove_range(first_seq, last_seq)
+
+    def purged(self, last_seq: int) -> Iterator[Edit]:
+        """Take the deletion of all messages up to a sequence."""
+        if last_seq > self._purged:
+            self._purged = last_seq
+            yield from self._remove_range(1, last_seq)
+
+    # Answers.
+
+    def ask(self, first_seq: int, last_seq: int) -> Question:
+        """Note that a range is being read, and return the question.
+
+        `fetched` or `give_up` ends it; a reset does, too.
+        """
+        question = Question(first_seq, last_seq)
+        self._asked.append(question)
+        return question
+
+    def give_up(self, question: Question) -> None:
+        """Note that a read has failed."""
+        if question in self._asked:
+            self._asked.remove(question)
+            self._forget_removed()
+
+    def fetched(self, question: Question, records: Sequence[Record]) -> Iterator[Edit]:
+        """Take all messages that the stream has in a range, ascending.
+
+        A message of the range that is not among them is gone.
+        """
+        if question not in self._asked:
+            return  # The stream was made anew meanwhile.
+        first_seq, last_seq = question.first_seq, question.last_seq
+        self.floor = min(self.floor, max(first_seq, 1))
+        yield from self._compare(first_seq, min(last_seq, self.applied), records)
+        early = (record for seq, record in sorted(self._early.items()) if seq <= last_seq)
+        arrived = (record for record in records if record.seq > self.applied)
+        for record in merge(arrived, early, key=_seq):
+            if record.seq > self.applied:  # Else it came both ways.
+                self._unseen.add(self.applied + 1, record.seq - 1)
+                self.applied = record.seq
+                if record.seq in self._early or not self._is_gone(record.seq):
+                    yield from self._apply_read(record)
+        if last_seq > self.applied:
+            self._unseen.add(self.applied + 1, last_seq)
+            self.applied = last_seq
+            self.expect(last_seq)
+        if len(self._unseen) > _UNSEEN_RANGES_MAX:
+            self._unseen = SequenceRanges()
+        if self.doubt is Doubt.ALL and first_seq <= self.floor and last_seq >= self.applied:
+            self.doubt = Doubt.COUNT
+        self._asked.remove(question)
+        yield from self._apply_early()
+        self._forget_removed()
+
+    def fill(
+        self,
+        seqs: Sequence[int],
+        times_ns: Sequence[int],
+        key_subjects: Sequence[str],
+        headers: Sequence[bytes],
+        data: Sequence[bytes],
+    ) -> None:
+        """Take the next messages of the first load, as columns; there are no edits.
+
+        `filled` ends the load; until then messages of the live feed wait.
+        """
+        has_own_rules = any(key_subjects) or any(map(_has_own_rules, set(headers)))
+        if has_own_rules or self._removed or self._purged >= seqs[0]:
+            for record in map(Record, seqs, times_ns, key_subjects, headers, data):
+                self.applied = record.seq
+                if not self._is_gone(record.seq):
+                    for _ in self._apply(record, is_conflated=False, evicts=False):
+                        pass
+        else:
+            self.log.append_columns(seqs, times_ns, key_subjects, headers, data)
+            self.applied = seqs[-1]
+
+    def filled(self, last_seq: int) -> Iterator[Edit]:
+        """Take the end of the first load: the stream holds no more messages up to a sequence."""
+        self.applied = max(self.applied, last_seq)
+        self._known = max(self._known, self.applied)
+        yield from self._apply_early()
+        self._forget_removed()
+
+    def info(self, info: StreamInfo, now_ns: int) -> Iterator[Edit]:
+        """Compare the arrays with the stream's info, and remove what the stream lacks.
+
+        Args:
+            info: The info.
+            now_ns: When it came, in nanoseconds of any one clock.
+        """
+        state = info.state
+        if info.created_ns < (self._created_ns or 0):
+            return  # A server that was cut off describes the stream before this one.
+        is_new = self._created_ns is not None and info.created_ns > self._created_ns
+        self._created_ns = info.created_ns
+        is_shorter = state.last_seq < self.applied
+        self._shorter_since_ns = (self._shorter_since_ns or now_ns) if is_shorter else None
+        # So does a leader that was cut off, for a while.
+        if is_new or (is_shorter and now_ns - (self._shorter_since_ns or 0) > _STALE_LEADER_NS):
+            yield from self.reset()
+        elif is_shorter:
+            self.doubt = max(self.doubt, Doubt.DELETED)
+            return
+        yield from self.purged(state.first_seq - 1)
+        for each in state.deleted or ():
+            yield from self.deleted(each.first_seq, each.last_seq)
+        self.expect(state.last_seq)
+        self.doubt = self._doubt_after(info)
+
+    def interrupted(self) -> None:
+        """Note that the feed was interrupted: messages and deletions may have been missed."""
+        self.doubt = max(self.doubt, Doubt.DELETED)
+
+    def reset(self) -> Iterator[Edit]:
+        """Forget everything, and begin with the first sequence again."""
+        if self.is_whole:
+            self.floor = 1
+        applied, self._known, self._purged = self.applied, self.floor - 1, 0
+        self.applied = self.floor - 1
+        self._early.clear()
+        self._early_before.clear()
+        self._asked.clear()
+        self._removed, self._unseen = SequenceRanges(), SequenceRanges()
+        self._expiries.clear()
+        self._expired.clear()
+        self._deleted_count = 0
+        self._shorter_since_ns = None
+        self.doubt = Doubt.COUNT
+        yield from self._remove_range(0, applied)
+
+    # Time and limits.
+
+    def tick(self, now_ns: int) -> Iterator[Edit]:
+        """Remove what has expired by a moment of the server's clock, in Unix nanoseconds."""
+        while self._expired and next(iter(self._expired.values())) <= now_ns - _EXPIRED_KEPT_NS:
+            del self._expired[next(iter(self._expired))]
+        while self._expiries and self._expiries[0][0] <= now_ns:
+            yield from self._expire(heappop(self._expiries)[1], now_ns)
+        age_ns = self._limits.max_age_ns
+        while age_ns and len(self.log) and self.log.record(0).time_ns + age_ns <= now_ns:
+            yield from self._expire(self.log.seq(0), now_ns)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Take other limits; the stream's info says what they have removed."""
+        if limits != self._limits:
+            self._limits = limits
+            if len(self.log):
+                self.doubt = max(self.doubt, Doubt.DELETED)
+
+    # Internals.
+
+    def _apply_live(self, record: Record, last_subject_seq: int) -> Iterator[Edit]:
+        """Add a message of the live feed, also one that was deleted before it came."""
+        is_gone = self._is_gone(record.seq)
+        yield from self._apply(record, is_conflated=last_subject_seq in self._unseen)
+        if is_gone:
+            yield from self._remove_range(record.seq, record.seq)
+
+    def _apply(self, record: Record, *, is_conflated: bool, evicts: bool = True) -> Iterator[Edit]:
+        """Add the message of the highest sequence so far."""
+        previous_seq = self.keys.live.get(record.key_subject)
+        previous = None if previous_seq is None else self.log.find(previous_seq)
+        if evicts and self._limits.max_msgs > 0:
+            # The server counts a message before it removes the one that it replaces.
+            while len(self.log) >= self._limits.max_msgs:
+                yield from self.deleted(first := self.log.seq(0), first)
+        yield from self._roll_up(record)
+        self.log.insert(record)
+        self._index(record)
+        yield Edit(record, previous=previous, is_conflated=is_conflated)
+
+    def _roll_up(self, record: Record) -> Iterator[Edit]:
+        """Remove what the server removes for a message."""
+        match replaces(record.headers):
+            case "subject" if record.key_subject:
+                for seq in self.keys.replaced(record.key_subject, record.seq):
+                    self.log.remove(seq)
+                    self._note_removed(seq, seq)
+            case "all":
+                yield from self.purged(record.seq - 1)
+            case "subject":  # Another client's; it concerns all messages without a key.
+                self.doubt = max(self.doubt, Doubt.DELETED)
+            case _:
+                pass
+
+    def _index(self, record: Record) -> None:
+        if record.key_subject:
+            self.keys.add(record.key_subject, record.seq, is_tombstone=record.is_tombstone)
+        expires_ns = record.expires_ns
+        if expires_ns is not None:
+            heappush(self._expiries, (expires_ns, record.seq))
+
+    def _apply_early(self) -> Iterator[Edit]:
+        """Apply the live messages that no hole separates any more."""
+        while self._early:
+            seq = self.applied + 1
+            record = self._early.pop(seq, None)
+            before = self._early_before.pop(seq, 0)
+            if record is None:
+                break
+            self.applied = seq
+            yield from self._apply_live(record, before)
+        stale = [seq for seq in self._early if seq <= self.applied] if self._early else ()
+        for seq in stale:
+            del self._early[seq], self._early_before[seq]
+
+    def _compare(self, first_seq: int, last_seq: int, records: Sequence[Record]) -> Iterator[Edit]:
+        """Make the log equal to an answer in a range that was applied, or is before the floor."""
+        if first_seq > last_seq:
+            return
+        held = {record.seq for record in self.log.records(first_seq, last_seq)}
+        for record in records:
+            seq = record.seq
+            if seq > last_seq:
+                break
+            if seq in held:
+                held.remove(seq)
+            elif not self._is_gone(seq):
+                newest = self.keys.newest.get(record.key_subject, 0)
+                if newest > seq and replaces(self._headers(newest)) == "subject":
+                    continue  # It was overwritten meanwhile.
+                self.log.insert(record)
+                self._index(record)
+                yield Edit(record)
+        for seq in sorted(held):
+            yield from self._remove_range(seq, seq)
+
+    def _apply_read(self, record: Record) -> Iterator[Edit]:
+        """Add a message that was read, or came live behind a hole that was."""
+        since = self.keys.newest.get(record.key_subject, 0) + 1
+        is_keyed = bool(record.key_subject)
+        is_conflated = is_keyed and self._unseen.overlaps(since, record.seq)
+        is_gone = self._is_gone(record.seq)
+        yield from self._apply(record, is_conflated=is_conflated)
+        if is_gone:
+            yield from self._remove_range(record.seq, record.seq)
+
+    def _is_gone(self, seq: int) -> bool:
+        return seq <= self._purged or seq in self._removed or seq in self._expired
+
+    def _expire(self, seq: int, now_ns: int) -> Iterator[Edit]:
+        if self.log.find(seq) is not None:
+            self._expired[seq] = now_ns
+            yield from self._remove_range(seq, seq)
+
+    def _headers(self, seq: int) -> bytes:
+        record = self.log.find(seq)
+        return b"" if record is None else record.headers
+
+    def _remove_range(self, first_seq: int, last_seq: int) -> Iterator[Edit]:
+        """Remove the held messages of a range, one edit each."""
+        for record in list(self.log.records(first_seq, last_seq)):
+            self.log.remove(record.seq)
+            self._note_removed(record.seq, record.seq)
+            subject, previous = record.key_subject, None
+            if subject:
+                if self.keys.live.get(subject) == record.seq:
+                    previous = record
+                older = self.keys.remove(record)
+                if older is not None and (found := self.log.find(older)) is not None:
+                    self._index(found)
+            yield Edit(record, is_removal=True, previous=previous)
+
+    def _note_removed(self, first_seq: int, last_seq: int) -> None:
+        if any(each.first_seq <= last_seq and first_seq <= each.last_seq for each in self._asked):
+            self._removed.add(first_seq, last_seq)
+
+    def _forget_removed(self) -> None:
+        if not self._asked:
+            self._removed.forget(self.applied)
+
+    def _doubt_after(self, info: StreamInfo) -> Doubt:
+        """Return what is still in doubt after the stream's info."""
+        state, is_listed = info.state, info.state.deleted is not None
+        if not self.is_whole:
+            # Numbers of the whole stream say nothing of its end, but that something was deleted.
+            is_wrong = not is_listed and state.num_deleted != self._deleted_count
+        elif self.applied == state.last_seq:
+            is_wrong = not 0 <= state.messages - len(self.log) <= len(self._expired)
+        else:
+            # Messages came meanwhile, or are to be read; those before them can only be too many.
+            is_wrong = self.log.position(state.last_seq + 1) > state.messages
+        if is_listed:
+            self._deleted_count = state.num_deleted
+        if is_wrong:
+            return Doubt.ALL if is_listed else Doubt.DELETED
+        return Doubt.DELETED if self.doubt >= Doubt.DELETED and not is_listed else Doubt.NONE
+
+
+def _seq(record: Record) -> int:
+    return record.seq
+
+
+def _has_own_rules(headers: bytes) -> bool:
+    return is_tombstone(headers) or bool(replaces(headers)) or ttl_ms_of(headers) is not None

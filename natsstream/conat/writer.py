@@ -1,0 +1,241 @@
+"""Writes messages of a core stream: values, keys, ids, compare-and-set, time to live.
+
+Law: a write that returns is stored, and the arrays of this client have passed it. A retry with the
+same message id stores nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from natsstream.arguments import check_int, check_text
+from natsstream.conat.codes import conat_code
+from natsstream.conat.headers import TOMBSTONE_HEADERS, header_values
+from natsstream.conat.names import StreamNames
+from natsstream.conat.sync import StreamSync
+from natsstream.conat.undefined import UNDEFINED
+from natsstream.conat.values import Encoding, encode_value
+from natsstream.errors import ConfigError, NatsStreamError, WrongLastSequenceError
+from natsstream.publish.outgoing import Expect, PublishMessage
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.units import time_from_ns
+
+TOMBSTONE_TTL_MS = 7 * 86_400_000
+"""Milliseconds after which a tombstone expires: a week, as in the seed."""
+
+_MSG_ID = "Nats-Msg-Id"
+# Ids of own writes that are answered without a request; the server's window knows them too.
+_IDS_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A stored message.
+
+    Attributes:
+        seq: Its sequence.
+        time: When it was stored, in UTC; None if only an older copy's sequence is known.
+    """
+
+    seq: int
+    time: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOptions:
+    """Options of one write.
+
+    Attributes:
+        headers: A JSON object, nested or not.
+        msg_id: An id that stores the message once, within two minutes.
+        key: The key whose value the message is.
+        previous_seq: With a key: the sequence of the key's newest message, tombstones too; 0 for
+            a key that has none.
+        ttl: Milliseconds to live; it needs `allow_msg_ttl` in the configuration.
+        timeout: Seconds to wait for the ack; None is the connection's `request_timeout`.
+    """
+
+    headers: Mapping[str, object] | None = None
+    msg_id: str | None = None
+    key: str | None = None
+    previous_seq: int | None = None
+    ttl: int | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishItem:
+    """A message for `publish_many`.
+
+    Attributes:
+        mesg: The value.
+        options: Its options.
+    """
+
+    mesg: Any
+    options: PublishOptions = field(default_factory=PublishOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishResult:
+    """The result of one message of `publish_many`: it is stored, or has an error.
+
+    Attributes:
+        stored: Sequence and time; None after an error.
+        error: The error; None if it is stored.
+    """
+
+    stored: Stored | None
+    error: NatsStreamError | None = None
+
+    @property
+    def seq(self) -> int | None:
+        """The sequence; None after an error."""
+        return None if self.stored is None else self.stored.seq
+
+    @property
+    def code(self) -> int | str | None:
+        """Conat's code of the error; None without one."""
+        return None if self.error is None else conat_code(self.error)
+
+
+class Writer:
+    """The writes of one core stream.
+
+    Args:
+        js: The JetStream context.
+        names: The core stream's names.
+        sync: Its arrays.
+        encoding: The format of values.
+
+    Attributes:
+        msg_ids: Ids of this object's writes, the newest 100,000.
+    """
+
+    def __init__(
+        self, js: JetStreamContext, names: StreamNames, sync: StreamSync, encoding: Encoding
+    ) -> None:
+        self.msg_ids: dict[str, None] = {}
+        self._js = js
+        self._names = names
+        self._sync = sync
+        self._encoding = encoding
+
+    async def publish(self, mesg: object, options: PublishOptions) -> Stored | None:
+        """Store one message; None if this object has published its id before."""
+        if options.msg_id is not None and options.msg_id in self.msg_ids:
+            return None
+        message = self._message(mesg, options)
+        try:
+            ack = await self._js.publish(
+                message.subject,
+                message.data,
+                headers=message.headers,
+                msg_id=message.msg_id,
+                expect=message.expect,
+                ttl=message.ttl,
+                rollup=message.rollup,
+                timeout=options.timeout,
+            )
+            seq = ack.sequence
+        except WrongLastSequenceError:
+            # A server with one replica looks at the expectation before it looks at the id.
+            seq = await self._earlier_copy(message)
+            if seq is None:
+                raise
+        self._note_id(options)
+        return await self._stored(seq)
+
+    async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages, pipelined and in order; each has a result or an error of its own."""
+        results: list[PublishResult | asyncio.Future[Any]] = []
+        async with self._js.publisher(stream=self._names.stream) as publisher:
+            for item in items:
+                mesg = None if item.mesg is UNDEFINED else item.mesg
+                try:
+                    message = self._message(mesg, item.options)
+                    future = await publisher.send(
+                        message.subject,
+                        message.data,
+                        headers=message.headers,
+                        msg_id=message.msg_id,
+                        expect=message.expect,
+                        ttl=message.ttl,
+                        rollup=message.rollup,
+                    )
+                    results.append(future)
+                except NatsStreamError as error:
+                    results.append(PublishResult(None, error))
+            futures = [each for each in results if isinstance(each, asyncio.Future)]
+            acks = await asyncio.gather(*futures, return_exceptions=True)
+        answers = iter(acks)
+        found = [each if isinstance(each, PublishResult) else next(answers) for each in results]
+        return [await self._result(each) for each in found]
+
+    def tombstone(self, key: str, options: PublishOptions, ttl_ms: int | None) -> PublishOptions:
+        """Return the options of the tombstone of a key."""
+        return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl_ms)
+
+    async def _result(self, found: Any) -> PublishResult:
+        if isinstance(found, PublishResult):
+            return found
+        if isinstance(found, NatsStreamError):
+            return PublishResult(None, found)
+        if isinstance(found, BaseException):
+            raise found
+        return PublishResult(await self._stored(found.sequence))
+
+    def _message(self, mesg: object, options: PublishOptions) -> PublishMessage:
+        if options.ttl is not None:
+            check_int(options.ttl, "ttl", minimum=0)
+        if options.msg_id is not None:
+            check_text(options.msg_id, "msg_id")
+        key = options.key
+        is_limited = options.ttl is not None and self._sync.config.allow_msg_ttl
+        has_expectation = key is not None and options.previous_seq is not None
+        return PublishMessage(
+            self._names.subject_of(key),
+            encode_value(mesg, self._encoding),
+            header_values(self._encoding, headers=options.headers, key=key, ttl_ms=options.ttl),
+            options.msg_id,
+            Expect(last_subject_seq=options.previous_seq) if has_expectation else None,
+            # Servers count whole seconds; clients hide the message at the exact moment.
+            max(math.ceil((options.ttl or 0) / 1_000), 1) if is_limited else None,
+            "subject" if key is not None else None,
+        )
+
+    async def _earlier_copy(self, message: PublishMessage) -> int | None:
+        """Return the sequence of the message if its key's newest one has its id."""
+        if message.msg_id is None:
+            return None
+        held = await self._sync.stream.get(last_by_subject=message.subject)
+        is_it = held is not None and held.headers.get(_MSG_ID) == message.msg_id
+        return held.sequence if held is not None and is_it else None
+
+    async def _stored(self, seq: int) -> Stored:
+        time_ns = await self._sync.applied(seq)
+        return Stored(seq, None if time_ns is None else time_from_ns(time_ns))
+
+    def _note_id(self, options: PublishOptions) -> None:
+        if options.msg_id is not None:
+            self.msg_ids[options.msg_id] = None
+            if len(self.msg_ids) > _IDS_KEPT:
+                del self.msg_ids[next(iter(self.msg_ids))]
+
+
+def check_value(mesg: object) -> None:
+    """Refuse UNDEFINED as a value.
+
+    Raises:
+        ConfigError: The value is UNDEFINED.
+    """
+    if mesg is UNDEFINED:
+        raise ConfigError(
+            "stream non-kv publish - mesg must not be 'undefined'",
+            hint="give None for null, or a key: UNDEFINED deletes the key",
+        )

@@ -1,0 +1,176 @@
+"""Unit tests of the reconciler: one promise each; the model test has the combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from natsstream.conat.reconcile import Doubt, Edit, Limits, Reconciler
+from natsstream.conat.record import Record
+from tests.support.simulated_stream import PLAIN, ROLLUP, TOMBSTONE, SimulatedStream, fill
+
+A, B = "cn.d.x.k.a", "cn.d.x.k.b"
+MS = 1_000_000
+
+
+def record(seq: int, key: str = "", headers: bytes = PLAIN) -> Record:
+    return Record(seq, seq * MS, key, headers if key == "" or headers != PLAIN else ROLLUP, b"v")
+
+
+def opened(*keys: str, limits: Limits | None = None, start: int = 1) -> Reconciler:
+    """Return the arrays of a stream that holds a message of each of these keys."""
+    client = Reconciler(limits, start_seq=start)
+    for seq, key in enumerate(keys, start):
+        fill(client, record(seq, key))
+    assert list(client.filled(start + len(keys) - 1)) == []
+    return client
+
+
+def shown(edits: Iterable[Edit]) -> list[tuple[int, str]]:
+    """Return sequence and kind of each edit."""
+    kinds = {(False, False): "set", (False, True): "conflated", (True, False): "removed"}
+    return [(each.record.seq, kinds[each.is_removal, each.is_conflated]) for each in edits]
+
+
+def test_a_read_that_was_asked_before_a_deletion_does_not_undo_it() -> None:
+    client = opened("", "")
+    question = client.ask(1, 2)
+    assert shown(client.deleted(1, 1)) == [(1, "removed")]
+
+    assert shown(client.fetched(question, [record(1), record(2)])) == []
+    assert client.log.sequences() == [2]
+
+
+def test_a_message_of_a_hole_that_was_deleted_meanwhile_is_not_shown() -> None:
+    client = opened("")
+    assert shown(client.message(record(3))) == []
+    assert client.missing == (2, 2)
+    question = client.ask(2, 2)
+    assert shown(client.deleted(2, 2)) == []
+
+    assert shown(client.fetched(question, [record(2)])) == [(3, "set")]
+    assert client.log.sequences() == [1, 3]
+
+
+def test_a_live_message_that_was_deleted_before_it_came_is_shown_and_removed() -> None:
+    client = opened("")
+    assert shown(client.deleted(2, 2)) == []
+
+    assert shown(client.message(record(2))) == [(2, "set"), (2, "removed")]
+    assert client.log.sequences() == [1]
+
+
+def test_an_overwrite_removes_the_older_message_before_it_is_shown() -> None:
+    client = opened(A, "")
+    [edit] = client.message(record(3, A), 1)
+
+    assert edit.previous == record(1, A)
+    assert client.log.sequences() == [2, 3]
+    assert client.keys.live == {A: 3}
+
+
+def test_setting_a_key_again_removes_its_tombstone() -> None:
+    client = opened(A)
+    [deletion] = client.message(record(2, A, TOMBSTONE), 1)
+    assert deletion.previous == record(1, A)
+    assert (client.keys.live, client.log.sequences()) == ({}, [2])
+    [edit] = client.message(record(3, A), 2)
+
+    assert edit.previous is None
+    assert (client.keys.live, client.log.sequences()) == ({A: 3}, [3])
+
+
+def test_values_that_were_overwritten_unseen_become_one_change() -> None:
+    client = opened(A, B)
+    client.expect(7)
+    assert client.missing == (3, 7)
+
+    edits = list(client.fetched(client.ask(3, 7), [record(5, B), record(7, A)]))
+    assert shown(edits) == [(5, "conflated"), (7, "conflated")]
+    assert edits[1].previous == record(1, A)
+
+
+def test_a_value_is_not_conflated_if_all_between_were_seen() -> None:
+    client = opened(A)
+    client.expect(3)
+    list(client.fetched(client.ask(2, 3), [record(3, A)]))
+
+    assert shown(client.message(record(4, A), 3)) == [(4, "set")]
+
+
+def test_live_messages_behind_a_hole_are_shown_although_they_were_overwritten() -> None:
+    client = opened("")
+    list(client.message(record(3, A), 0))
+    list(client.message(record(4, A), 3))
+
+    edits = client.fetched(client.ask(2, 2), [record(2)])
+    assert shown(edits) == [(2, "set"), (3, "set"), (4, "set")]
+
+
+def test_a_purge_of_a_stream_whose_history_is_gone_leaves_no_hole() -> None:
+    server = SimulatedStream()
+    for _ in range(9):
+        server.publish("", b"x", PLAIN)
+    server.purge(9)
+    client = Reconciler()
+    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.filled(9))
+
+    assert client.missing is None
+    assert shown(client.message(server.publish("", b"y", PLAIN))) == [(10, "set")]
+
+
+def test_a_full_stream_evicts_before_it_overwrites() -> None:
+    """As nats-server and Conat do: the limit counts the message that is about to be replaced."""
+    client = opened(A, B, limits=Limits(max_msgs=2))
+
+    assert shown(client.message(record(3, B), 2)) == [(1, "removed"), (3, "set")]
+    assert client.log.sequences() == [3]
+
+
+def test_messages_expire_at_their_moment_and_not_before() -> None:
+    client = opened("", "", limits=Limits(max_age_ns=10 * MS))
+
+    assert client.next_expiry_ns == 11 * MS
+    assert shown(client.tick(11 * MS - 1)) == []
+    assert shown(client.tick(11 * MS)) == [(1, "removed")]
+
+
+def test_a_ttl_counts_only_if_the_server_deletes_the_message_too() -> None:
+    own = b"NATS/1.0\r\nCN-Enc: 0\r\nCN-TTL: 25\r\n\r\n"
+    client = opened("")
+    list(client.message(record(2, headers=own)))
+    assert client.next_expiry_ns is None
+    list(client.message(record(3, headers=own[:-2] + b"Nats-TTL: 1\r\n\r\n")))
+
+    assert client.next_expiry_ns == 28 * MS
+    assert shown(client.tick(28 * MS)) == [(3, "removed")]
+
+
+def test_an_info_of_a_leader_that_was_cut_off_removes_nothing_at_first() -> None:
+    server, client = SimulatedStream(), opened("", "")
+    server.publish("", b"x", PLAIN)
+
+    assert shown(client.info(server.info(lists_deleted=True), 0)) == []
+    assert client.doubt is Doubt.DELETED
+    assert client.log.sequences() == [1, 2]
+
+
+def test_a_deletion_that_nobody_announced_is_found_by_counting() -> None:
+    server, client = SimulatedStream(), opened("", "", "")
+    for _ in range(3):
+        server.publish("", b"x", PLAIN)
+    del server.held[2]
+    list(client.info(server.info(lists_deleted=False), 0))
+    assert client.doubt is Doubt.DELETED
+
+    assert shown(client.info(server.info(lists_deleted=True), 0)) == [(2, "removed")]
+    assert client.doubt is Doubt.NONE
+
+
+def test_older_messages_are_loaded_without_those_that_were_overwritten() -> None:
+    client = opened(A, start=5)
+    question = client.ask(1, 4)
+
+    edits = client.fetched(question, [record(2), record(3, A)])
+    assert shown(edits) == [(2, "set")]
+    assert (client.floor, client.log.sequences()) == (1, [2, 5])
