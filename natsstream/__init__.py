@@ -43,8 +43,13 @@ if TYPE_CHECKING:
     from natsstream.conat.codes import conat_code
     from natsstream.conat.configuration import Configuration
     from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
+    from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
+    from natsstream.conat.dstream import DStream, RejectedMessage
+    from natsstream.conat.layer_options import CoreStreamArguments
+    from natsstream.conat.layers import DKVs, DStreams
     from natsstream.conat.manager import CoreStreams
     from natsstream.conat.undefined import UNDEFINED, Undefined
+    from natsstream.conat.unsaved_keys import TOMBSTONE, Conflict, Tombstone
     from natsstream.conat.values import Encoding
     from natsstream.conat.views import Change, KeyedMessage, RawMessage
     from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, Stored
@@ -142,10 +147,12 @@ if TYPE_CHECKING:
     from natsstream.streams.templates.templates import StreamTemplate
 
 __all__ = [
+    "DKV",
     "JSON",
     "MSGPACK",
     "RAW",
     "TEXT",
+    "TOMBSTONE",
     "UNDEFINED",
     "AccountInfo",
     "AckKind",
@@ -175,6 +182,7 @@ __all__ = [
     "ConfigChange",
     "ConfigError",
     "Configuration",
+    "Conflict",
     "ConnectOptions",
     "Connection",
     "Consumer",
@@ -189,11 +197,15 @@ __all__ = [
     "Core",
     "CoreMessage",
     "CoreStream",
+    "CoreStreamArguments",
     "CoreStreamInventory",
     "CoreStreams",
     "CoreSubscription",
     "Counter",
     "Counters",
+    "DKVs",
+    "DStream",
+    "DStreams",
     "DeadLetter",
     "DeadLetterQueue",
     "DeadLetters",
@@ -221,6 +233,7 @@ __all__ = [
     "IngestSpan",
     "IntegrityError",
     "JetStream",
+    "KeyChange",
     "KeyCodec",
     "KeyValue",
     "KeyValueManager",
@@ -262,6 +275,8 @@ __all__ = [
     "Reconnected",
     "Recreated",
     "Reject",
+    "RejectedKey",
+    "RejectedMessage",
     "ReplicaInfo",
     "Republish",
     "RestoreProgress",
@@ -284,6 +299,7 @@ __all__ = [
     "SubjectCount",
     "SubjectTransform",
     "SweepReport",
+    "Tombstone",
     "TransportError",
     "Undefined",
     "Unpinned",
@@ -397,6 +413,17 @@ _LAZY = {
     "UNDEFINED": "conat.undefined",
     "Undefined": "conat.undefined",
     "conat_code": "conat.codes",
+    "DKV": "conat.dkv",
+    "KeyChange": "conat.dkv",
+    "RejectedKey": "conat.dkv",
+    "DStream": "conat.dstream",
+    "RejectedMessage": "conat.dstream",
+    "CoreStreamArguments": "conat.layer_options",
+    "DKVs": "conat.layers",
+    "DStreams": "conat.layers",
+    "TOMBSTONE": "conat.unsaved_keys",
+    "Conflict": "conat.unsaved_keys",
+    "Tombstone": "conat.unsaved_keys",
     "KeyValueManager": "kv.manager",
     "LeaderChanged": "consume.delivery.events",
     "LimitExceeded": "consume.delivery.events",

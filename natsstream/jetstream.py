@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from natsstream.streams.jetstream import JetStreamContext
 
 if TYPE_CHECKING:
+    from natsstream.conat.layers import DKVs, DStreams
     from natsstream.conat.manager import CoreStreams
     from natsstream.kv.manager import KeyValueManager
     from natsstream.objects.manager import ObjectStoreManager
@@ -36,3 +37,17 @@ class JetStream(JetStreamContext):
         from natsstream.conat.manager import CoreStreams  # noqa: PLC0415 - As above.
 
         return CoreStreams(self)
+
+    @cached_property
+    def dstream(self) -> DStreams:
+        """Opens logs that are written here first: `await js.dstream("chat")`."""
+        from natsstream.conat.layers import DStreams  # noqa: PLC0415 - As above.
+
+        return DStreams(self.core_stream)
+
+    @cached_property
+    def dkv(self) -> DKVs:
+        """Opens maps that are written here first: `await js.dkv("settings")`."""
+        from natsstream.conat.layers import DKVs  # noqa: PLC0415 - As above.
+
+        return DKVs(self.core_stream)

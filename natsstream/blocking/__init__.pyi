@@ -10,7 +10,7 @@ import os as os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, overload
+from typing import Any, Generic, Literal, Self, Unpack, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -49,8 +49,16 @@ from natsstream.conat.codes import conat_code as conat_code
 from natsstream.conat.configuration import Configuration as Configuration
 from natsstream.conat.core_stream import CoreStreamInventory as CoreStreamInventory
 from natsstream.conat.core_stream import StreamStats as StreamStats
+from natsstream.conat.dkv import KeyChange as KeyChange
+from natsstream.conat.dkv import RejectedKey as RejectedKey
+from natsstream.conat.dstream import RejectedMessage as RejectedMessage
+from natsstream.conat.layer_options import CoreStreamArguments as CoreStreamArguments
 from natsstream.conat.undefined import UNDEFINED as UNDEFINED
 from natsstream.conat.undefined import Undefined as Undefined
+from natsstream.conat.unsaved_keys import TOMBSTONE as TOMBSTONE
+from natsstream.conat.unsaved_keys import Conflict as Conflict
+from natsstream.conat.unsaved_keys import Merge
+from natsstream.conat.unsaved_keys import Tombstone as Tombstone
 from natsstream.conat.values import Encoding as Encoding
 from natsstream.conat.views import Change as Change
 from natsstream.conat.views import KeyedMessage as KeyedMessage
@@ -743,6 +751,10 @@ class CoreStream:
     def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages in order, many in flight; each has a result or an error of its own."""
 
+    @property
+    def encoding(self) -> Encoding:
+        """The format of the values that it writes."""
+
     def set_kv(
         self,
         key: str,
@@ -763,6 +775,12 @@ class CoreStream:
         self, key: str, *, msg_id: str | None = None, previous_seq: int | None = None
     ) -> Stored | None:
         """Delete a key by a tombstone, which other clients see; None if it has no value."""
+
+    def tombstone(self, key: str, *, msg_id: str | None = None) -> PublishItem:
+        """Return the message that deletes a key, for `publish_many`."""
+
+    def newest_seq_kv(self, key: str) -> int:
+        """Return the sequence of a key's newest message, a tombstone's too; 0 for none."""
 
     def get_kv(self, key: str, default: Any = ...) -> Any:
         """Return the value of a key, or the default."""
@@ -820,6 +838,9 @@ class CoreStream:
 
     def seq(self, n: int) -> int | None:
         """Return the sequence at a position; None for none."""
+
+    def seqs(self) -> list[int]:
+        """Return the sequences of all messages."""
 
     def headers(self, n: int) -> Mapping[str, object] | None:
         """Return the user's headers at a position; None for none."""
@@ -944,6 +965,256 @@ class Counters:
 
     def list(self, filter: str = ">") -> Iterator[Counter]:
         """Yield the counters whose subject matches."""
+
+class DKV:
+    """A map whose writes are here at once, and on the server when they are saved."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def core(self) -> CoreStream:
+        """The core stream: what the server holds."""
+
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+
+    def close(self) -> None:
+        """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def set(
+        self,
+        key: str,
+        value: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        ttl: int | None = None,
+    ) -> None:
+        """Set a value here, and save it later; UNDEFINED deletes the key."""
+
+    def set_many(self, values: Mapping[str, Any]) -> None:
+        """Set many values; errors as in `set`, before which earlier ones are set."""
+
+    def delete(self, key: str) -> None:
+        """Delete a key here, and save that later; one without a value is ignored."""
+
+    def clear(self) -> None:
+        """Delete all keys that are known here."""
+
+    @overload
+    def get(self) -> dict[str, Any]: ...
+    @overload
+    def get(self, key: str, default: Any = ...) -> Any: ...
+    def get(self, key: str | None = None, default: Any = ...) -> Any:
+        """Return the value of a key, or the default; all keys without an argument."""
+
+    def get_all(self) -> dict[str, Any]:
+        """Return all keys with their values, as a new dict."""
+
+    def has(self, key: str) -> bool:
+        """Return True if a key has a value."""
+
+    def keys(self) -> list[str]:
+        """Return all keys that have a value."""
+
+    @property
+    def length(self) -> int:
+        """Number of keys that have a value."""
+
+    @overload
+    def time(self) -> dict[str, datetime]: ...
+    @overload
+    def time(self, key: str) -> datetime | None: ...
+    def time(self, key: str | None = None) -> dict[str, datetime] | datetime | None:
+        """Return when a key's value was stored, in UTC; of all saved keys without an argument."""
+
+    def seq(self, key: str) -> int | None:
+        """Return the sequence of a key's saved value; None for none."""
+
+    def headers(self, key: str) -> Mapping[str, object] | None:
+        """Return the headers of a key's value, unsaved ones first; None for none."""
+
+    def stats(self) -> StreamStats:
+        """Return number and bytes of the saved messages."""
+
+    def inventory(self) -> CoreStreamInventory:
+        """Return the numbers of the core stream; see `CoreStream.inventory`."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, and return all of it; see `CoreStream.config`."""
+
+    def save(self) -> None:
+        """Save all changes; with `no_autosave`, by one attempt, which may leave some unsaved."""
+
+    def has_unsaved_changes(self) -> bool:
+        """Return True if something is not saved; False after the end."""
+
+    def unsaved_changes(self) -> list[str]:
+        """Return the keys whose values are not saved."""
+
+    def is_stable(self) -> bool:
+        """Return True if nothing is unsaved."""
+
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name; it must not wait."""
+
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function no more."""
+
+    def changes(self) -> Iterator[KeyChange]:
+        """Yield the changes from this call on; ends when the map is closed."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __getitem__(self, key: str) -> Any: ...
+    def __setitem__(self, key: str, value: Any) -> None: ...
+    def __delitem__(self, key: str) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class DKVs:
+    """Opens maps; `js.dkv` is the only one of a context."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        desc: object = None,
+        merge: Merge | None = None,
+        no_autosave: bool = False,
+        **options: Unpack[CoreStreamArguments],
+    ) -> DKV:
+        """Open a map; it is created if it is missing. Its messages may have a `ttl`."""
+
+class DStream:
+    """A log whose new messages are here at once, and on the server when they are saved."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def core(self) -> CoreStream:
+        """The core stream: what the server holds."""
+
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+
+    def close(self) -> None:
+        """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def publish(
+        self, mesg: Any, *, headers: Mapping[str, object] | None = None, ttl: int | None = None
+    ) -> None:
+        """Append a message here, and save it later."""
+
+    def push(self, *values: Any) -> None:
+        """Append messages here, and save them later; errors as in `publish`."""
+
+    def delete(
+        self,
+        *,
+        all: bool = False,
+        last_index: int | None = None,
+        seq: int | None = None,
+        seqs: Sequence[int] | None = None,
+        last_seq: int | None = None,
+    ) -> list[int]:
+        """Save, then delete messages; arguments, answer and errors as in `CoreStream.delete`."""
+
+    @overload
+    def get(self) -> list[Any]: ...
+    @overload
+    def get(self, n: int, default: Any = ...) -> Any: ...
+    def get(self, n: int | None = None, default: Any = ...) -> Any:
+        """Return the value at a position, or the default; all values without an argument."""
+
+    def get_all(self) -> list[Any]:
+        """Return all values, as a new list."""
+
+    def seq(self, n: int) -> int | None:
+        """Return the sequence at a position; None for none, and if it is not saved."""
+
+    def seqs(self) -> list[int]:
+        """Return the sequences of all saved messages."""
+
+    def time(self, n: int) -> datetime | None:
+        """Return when the message at a position was stored; None if it is not saved."""
+
+    def times(self) -> list[datetime | None]:
+        """Return when each message was stored; None for those that are not saved."""
+
+    def headers(self, n: int) -> Mapping[str, object] | None:
+        """Return the headers at a position; None for none, and if it is not saved."""
+
+    @property
+    def length(self) -> int:
+        """Number of messages, unsaved ones too."""
+
+    @property
+    def start_seq(self) -> int | None:
+        """The first sequence that was asked for; None for all."""
+
+    def load(self, *, start_seq: int, no_emit: bool = False) -> None:
+        """Load older messages, down to a sequence; see `CoreStream.load`."""
+
+    def stats(self) -> StreamStats:
+        """Return number and bytes of the saved messages that are loaded."""
+
+    def inventory(self) -> CoreStreamInventory:
+        """Return the numbers of the core stream; see `CoreStream.inventory`."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, and return all of it; see `CoreStream.config`."""
+
+    def save(self) -> None:
+        """Save all messages; with `no_autosave`, by one attempt, which may leave some unsaved."""
+
+    def has_unsaved_changes(self) -> bool:
+        """Return True if something is not saved; False after the end."""
+
+    def unsaved_changes(self) -> list[Any]:
+        """Return the values that are not saved."""
+
+    def is_stable(self) -> bool:
+        """Return True if nothing is unsaved."""
+
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name; it must not wait."""
+
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function no more."""
+
+    def changes(self) -> Iterator[Change]:
+        """Yield the changes from this call on; ends when the log is closed."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        """Return values by position, as a list does."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+class DStreams:
+    """Opens logs; `js.dstream` is the only one of a context."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        desc: object = None,
+        no_autosave: bool = False,
+        **options: Unpack[CoreStreamArguments],
+    ) -> DStream:
+        """Open a log; it is created if it is missing."""
 
 class DeadLetterQueue:
     """The letters of one dead-letter stream; made by `js.dead_letters`."""
@@ -1242,6 +1513,14 @@ class JetStream:
     @property
     def core_stream(self) -> CoreStreams:
         """Opens core streams: `await js.core_stream("chat")`."""
+
+    @property
+    def dstream(self) -> DStreams:
+        """Opens logs that are written here first: `await js.dstream("chat")`."""
+
+    @property
+    def dkv(self) -> DKVs:
+        """Opens maps that are written here first: `await js.dkv("settings")`."""
 
     @property
     def streams(self) -> StreamManager:

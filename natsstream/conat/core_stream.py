@@ -228,6 +228,11 @@ class CoreStream:
         self._check()
         return await self._writer.publish_many(items)
 
+    @property
+    def encoding(self) -> Encoding:
+        """The format of the values that it writes."""
+        return self._options.encoding
+
     # Keys and values.
 
     async def set_kv(
@@ -267,6 +272,19 @@ class CoreStream:
         """
         self._check()
         return await self._delete_key(key, PublishOptions(msg_id=msg_id, previous_seq=previous_seq))
+
+    def tombstone(self, key: str, *, msg_id: str | None = None) -> PublishItem:
+        """Return the message that deletes a key, for `publish_many`."""
+        options = PublishOptions(msg_id=msg_id)
+        return PublishItem(None, self._writer.tombstone(key, options, self._options.tombstone_ttl))
+
+    def newest_seq_kv(self, key: str) -> int:
+        """Return the sequence of a key's newest message, a tombstone's too; 0 for none.
+
+        It is the `previous_seq` of the next write.
+        """
+        self._check()
+        return self._sync.reconciler.keys.newest.get(self._names.subject_of(key), 0)
 
     def get_kv(self, key: str, default: Any = UNDEFINED) -> Any:
         """Return the value of a key, or the default.
@@ -367,6 +385,11 @@ class CoreStream:
         """Return the sequence at a position; None for none."""
         self._check()
         return self._sync.reconciler.log.seq(n % len(self)) if self._has(n) else None
+
+    def seqs(self) -> list[int]:
+        """Return the sequences of all messages."""
+        self._check()
+        return self._sync.reconciler.log.sequences()
 
     def headers(self, n: int) -> Mapping[str, object] | None:
         """Return the user's headers at a position; None for none."""

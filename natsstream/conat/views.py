@@ -236,6 +236,11 @@ class Change:
         return UNDEFINED if before is None else self._codec.value(before)
 
     @property
+    def is_tombstone(self) -> bool:
+        """True if the message deletes its key."""
+        return self._edit.record.is_tombstone
+
+    @property
     def is_key_removed(self) -> bool:
         """True if a key has no value any more because of this change."""
         return self._edit.previous is not None and (

@@ -1,0 +1,56 @@
+"""The events of a layer: listeners by the event's name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+from natsstream.conat.changes import Changes
+from natsstream.errors import UsageError
+
+LAYER_EVENTS = ("change", "reject", "stable", "closed")
+"""The events of the layers above a core stream."""
+
+
+class LayerEvents:
+    """The listeners and readers of one object, for each of its events.
+
+    Args:
+        names: The names of the events.
+    """
+
+    def __init__(self, names: Sequence[str] = LAYER_EVENTS) -> None:
+        self._changes: dict[str, Changes[Any]] = {name: Changes() for name in names}
+
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name; it must not wait.
+
+        Raises:
+            UsageError: The event does not exist.
+        """
+        self._of(event).on(listener)
+
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function no more."""
+        self._of(event).off(listener)
+
+    def emit(self, event: str, value: object) -> None:
+        """Tell the listeners of an event."""
+        self._changes[event].emit(value)
+
+    def read(self, event: str) -> AsyncGenerator[Any]:
+        """Yield the events of a name from this call on, until the object is closed."""
+        return self._of(event).read()
+
+    def close(self, value: object) -> None:
+        """Emit "closed" with a value, and end all iterations."""
+        self.emit("closed", value)
+        for each in self._changes.values():
+            each.close()
+
+    def _of(self, event: str) -> Changes[Any]:
+        found = self._changes.get(event)
+        if found is None:
+            names = ", ".join(self._changes)
+            raise UsageError(f"there is no event {event!r}", hint=f"the events are {names}")
+        return found

@@ -1,0 +1,67 @@
+"""The options of a core stream that its layers take too; pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypedDict
+
+from natsstream.conat.values import Encoding, json_text
+
+
+class CoreStreamArguments(TypedDict, total=False):
+    """The arguments of `js.core_stream` besides the name, with the same meaning in each layer.
+
+    Attributes:
+        account_id: UUID of the account that owns it; counts before `project_id`.
+        project_id: UUID of the project that owns it.
+        config: Fields of its configuration to set, by Conat's names.
+        start_seq: Load only messages from this sequence on.
+        ephemeral: Keep a new stream in memory.
+        replicas: Replicas of a new stream, 1 to 5; None leaves it to the server.
+        encoding: The format of values that this object writes.
+        tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
+        no_cache: Return an object of its own.
+        service: A service has streams of its own.
+        prefix: The first tokens of all subjects.
+    """
+
+    account_id: str | None
+    project_id: str | None
+    config: Mapping[str, object] | None
+    start_seq: int | None
+    ephemeral: bool
+    replicas: int | None
+    encoding: Encoding
+    tombstone_ttl: int | None
+    no_cache: bool
+    service: str
+    prefix: str
+
+
+def with_config(
+    arguments: CoreStreamArguments, fields: Mapping[str, object]
+) -> CoreStreamArguments:
+    """Return the arguments with fields of the configuration set besides."""
+    return {**arguments, "config": {**(arguments.get("config") or {}), **fields}}
+
+
+def cache_key(
+    name: str, arguments: CoreStreamArguments, *own: bool | Callable[..., object] | None
+) -> Hashable:
+    """Return a key that is equal for equal arguments, whatever their order.
+
+    Args:
+        name: The name.
+        arguments: The arguments of the core stream.
+        own: The layer's own arguments.
+
+    Raises:
+        ConfigError: JSON cannot write the configuration.
+    """
+    config = json_text(sorted((arguments.get("config") or {}).items()))
+    others = frozenset(
+        (field, value)
+        for field, value in arguments.items()
+        if field != "config" and value is not None
+    )
+    return (name, config, others, *own)
