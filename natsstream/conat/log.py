@@ -38,6 +38,16 @@ class _Block:
         self.data: list[bytes] = []
         self.values: list[object] | None = None
 
+    def append(self, record: Record) -> None:
+        seq, time_ns, key_subject, headers, data = record
+        self.seqs.append(seq)
+        self.times_ns.append(time_ns)
+        self.key_subjects.append(key_subject)
+        self.headers.append(headers)
+        self.data.append(data)
+        if self.values is not None:
+            self.values.append(_NOT_DECODED)
+
     def insert(self, at: int, record: Record) -> None:
         self.seqs.insert(at, record.seq)
         self.times_ns.insert(at, record.time_ns)
@@ -195,8 +205,7 @@ class MessageLog:
         """Add a message at its place; False if its sequence is held already."""
         last = self.last_seq
         if last is None or record.seq > last:
-            block = self._last_block(record.seq)
-            block.insert(len(block.seqs), record)
+            self._last_block(record.seq).append(record)
             self._length += 1
             return True
         number = max(bisect_right(self._firsts, record.seq) - 1, 0)

@@ -137,8 +137,16 @@ class Reconciler:
 
     @property
     def missing(self) -> tuple[int, int] | None:
-        """The first range to read from the server, both ends included; None for none."""
-        last = min(self._early) - 1 if self._early else self._known
+        """The range to read from the server next, both ends included; None for none.
+
+        It is the hole before the first live message that waits, or everything if there are more
+        holes: a feed that has dropped a little has dropped often.
+        """
+        last = self._known
+        if self._early:
+            hole_end = min(self._early) - 1
+            if hole_end - self.applied == last - self.applied - len(self._early):
+                last = hole_end
         return (self.applied + 1, last) if last > self.applied else None
 
     @property

@@ -48,7 +48,8 @@ _COPY_WAIT_S = 1.0
 _FETCH_MAX = 50_000
 # The server's list of deleted sequences has about 7 bytes for each.
 _DELETED_LISTED_MAX = 200_000
-_TURN_MESSAGES = 256
+# As many as one read of the socket may bring, or the feed falls behind a busy publisher.
+_TURN_MESSAGES = 8_192
 # Rounds of questions without an end before the sync waits between them.
 _ROUNDS_MAX = 4
 _ROUND_WAIT_S = 5.0

@@ -174,3 +174,17 @@ def test_older_messages_are_loaded_without_those_that_were_overwritten() -> None
     edits = client.fetched(question, [record(2), record(3, A)])
     assert shown(edits) == [(2, "set")]
     assert (client.floor, client.log.sequences()) == (1, [2, 5])
+
+
+def test_many_holes_are_read_in_one_go_and_a_single_one_alone() -> None:
+    """A feed that has dropped a little has dropped often, and each read costs round trips."""
+    client = opened("")
+    list(client.message(record(4)))
+    list(client.message(record(5)))
+    assert client.missing == (2, 3)
+    list(client.message(record(8)))
+
+    assert client.missing == (2, 8)
+    edits = client.fetched(client.ask(2, 8), [record(seq) for seq in range(2, 9)])
+    assert [seq for seq, _ in shown(edits)] == [2, 3, 4, 5, 6, 7, 8]
+    assert client.missing is None
