@@ -78,7 +78,7 @@ def public_classes() -> list[type]:
 
 def methods_of(kind: type) -> Iterator[tuple[str, inspect.Signature]]:
     for name, member in inspect.getmembers(kind, callable):
-        if not name.startswith("_"):
+        if not name.startswith("_") or (name == "__call__" and name in vars(kind)):
             with suppress(ValueError, TypeError):
                 yield name, inspect.signature(member)
 
@@ -134,6 +134,12 @@ BENIGN: dict[str, Any] = {
     "sequence": 1,
     "letter": None,
     "seconds": 1.0,
+    "mesg": "text",
+    "values": {"k": "text"},
+    "event": "change",
+    "items": [ns.PublishItem("text", ns.PublishOptions(key="k"))],
+    "listener": nothing,
+    "start_seq": 0,
 }
 # Arguments of one call that have other values than elsewhere.
 OWN: dict[str, dict[str, Any]] = {
@@ -207,6 +213,18 @@ class World:
                 return await stack.enter_async_context(js.publisher())
             case "ChainedPublisher":
                 return await stack.enter_async_context(stream.chained(writer="w"))
+            case "CoreStream":
+                return await stack.enter_async_context(await js.core_stream("chat", no_cache=True))
+            case "CoreStreams":
+                return js.core_stream
+            case "DKV":
+                return await stack.enter_async_context(await js.dkv("settings"))
+            case "DKVs":
+                return js.dkv
+            case "DStream":
+                return await stack.enter_async_context(await js.dstream("log"))
+            case "DStreams":
+                return js.dstream
             case "DeliveredMessage":
                 await js.publish("orders.a", b"x")
                 return await self.consumer.next(timeout=1)
