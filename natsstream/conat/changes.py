@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Generic, TypeVar
 
-from natsstream.errors import SlowReaderError
+from natsstream.errors import NatsStreamError, SlowReaderError
 
 T = TypeVar("T")
 Listener = Callable[[T], object]
@@ -48,11 +48,11 @@ class Changes(Generic[T]):
         for reader in self._readers:
             reader.put(change)
 
-    def close(self) -> None:
-        """End all iterations behind what they have."""
+    def close(self, error: NatsStreamError | None = None) -> None:
+        """End all iterations behind what they have, with an error if one ended the object."""
         self._listeners.clear()
         for reader in self._readers:
-            reader.close()
+            reader.close(error)
 
     def read(self) -> AsyncGenerator[T]:
         """Yield the changes from this call on."""
@@ -75,6 +75,7 @@ class _Reader(Generic[T]):
         self._waiting: deque[T] = deque()
         self._dropped = 0
         self._is_closed = False
+        self._error: NatsStreamError | None = None
         self._wake = asyncio.Event()
 
     def put(self, change: T) -> None:
@@ -84,8 +85,9 @@ class _Reader(Generic[T]):
             self._dropped += 1
         self._wake.set()
 
-    def close(self) -> None:
+    def close(self, error: NatsStreamError | None) -> None:
         self._is_closed = True
+        self._error = self._error or error
         self._wake.set()
 
     async def take(self) -> T | None:
@@ -98,6 +100,8 @@ class _Reader(Generic[T]):
                     dropped=dropped,
                     hint="read faster; the arrays have all of them",
                 )
+            if self._error is not None:
+                raise self._error.with_traceback(None)
             if self._is_closed:
                 return None
             self._wake.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, overload
@@ -28,7 +29,7 @@ from natsstream.conat.writer import (
     Writer,
     check_value,
 )
-from natsstream.errors import StreamNotFoundError, UsageError
+from natsstream.errors import StreamExistsError, StreamNotFoundError, UsageError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import time_from_ns
@@ -110,7 +111,12 @@ class CoreStream:
         self._codec = Codec(options.names)
         self._changes: Changes[Change] = Changes()
         self._sync = StreamSync(
-            js, options.names, self._open_stream, self._on_edit, start_seq=options.start_seq
+            js,
+            options.names,
+            self._open_stream,
+            self._on_edit,
+            self._changes.close,
+            start_seq=options.start_seq,
         )
         rules = self._sync.reconciler
         self.raw: RawMessages = RawMessages(rules, self._codec)
@@ -437,8 +443,7 @@ class CoreStream:
         """
         self._check()
         first = max(check_int(start_seq, "start_seq", minimum=0), 1)
-        if first < self._sync.reconciler.floor:
-            await self._sync.load(first, emits=not no_emit)
+        await self._sync.load(first, emits=not no_emit)
 
     # Changing.
 
@@ -543,15 +548,12 @@ class CoreStream:
             stream = await self._js.streams.get(self._names.stream)
         except StreamNotFoundError:
             wanted = Configuration().merged(self._options.config)
-            if self._options.ephemeral:
-                wanted = wanted.capped()
-            return await self._js.streams.create(
-                wanted.to_stream(
-                    self._names,
-                    ephemeral=self._options.ephemeral,
-                    replicas=self._options.replicas,
-                )
+            config = (wanted.capped() if self._options.ephemeral else wanted).to_stream(
+                self._names, ephemeral=self._options.ephemeral, replicas=self._options.replicas
             )
+            with suppress(StreamExistsError):  # Another client was faster.
+                return await self._js.streams.create(config)
+            stream = await self._js.streams.get(self._names.stream)
         check_stream(self._names, stream.cached.config)
         return await self._merged(stream, self._options.config)
 

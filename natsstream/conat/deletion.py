@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 from natsstream.arguments import check_int
 from natsstream.conat.feed import Announcement
@@ -67,20 +66,23 @@ class Deletion:
             return await self._purge(wanted[-1])  # One request for a whole beginning.
         room = asyncio.Semaphore(_IN_FLIGHT)
         deleted: list[int] = []
+        gone: list[int] = []
 
         async def delete(seq: int) -> None:
             async with room:
-                with suppress(MessageNotFoundError):
+                try:
                     await self._sync.stream.delete_message(seq)
                     deleted.append(seq)
+                except MessageNotFoundError:
+                    if seq > self._sync.reconciler.applied:
+                        return  # It may yet be stored.
+                gone.append(seq)
 
         try:
-            async with asyncio.TaskGroup() as group:
-                for each in wanted:
-                    group.create_task(delete(each))
-        except* MessageNotFoundError:
-            pass
+            answers = await asyncio.gather(*map(delete, wanted), return_exceptions=True)
         finally:
-            deleted.sort()
-            await self._sync.announce(Announcement(deleted=tuple((seq, seq) for seq in deleted)))
-        return deleted
+            await self._sync.announce(Announcement(deleted=tuple((seq, seq) for seq in gone)))
+        for error in answers:
+            if error is not None:
+                raise error
+        return sorted(deleted)

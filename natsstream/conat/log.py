@@ -115,6 +115,11 @@ class MessageLog:
         """The last sequence that is held; None for none."""
         return self._blocks[-1].seqs[-1] if self._blocks else None
 
+    @property
+    def last_record(self) -> Record | None:
+        """The last message that is held; None for none."""
+        return self._blocks[-1].record(-1) if self._blocks else None
+
     # Reading.
 
     def find(self, seq: int) -> Record | None:

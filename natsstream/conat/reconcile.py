@@ -18,7 +18,7 @@ from enum import IntEnum
 from heapq import heappop, heappush, merge
 from typing import NamedTuple
 
-from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_info import StreamInfo, StreamState
 from natsstream.conat.headers import is_tombstone, ttl_ms_of
 from natsstream.conat.key_index import KeyIndex
 from natsstream.conat.log import MessageLog
@@ -72,10 +72,12 @@ class Question:
     Attributes:
         first_seq: The first sequence.
         last_seq: The last sequence.
+        is_older: True if the messages before the floor are wanted from now on.
     """
 
     first_seq: int
     last_seq: int
+    is_older: bool = False
 
 
 class Edit(NamedTuple):
@@ -107,17 +109,21 @@ class Reconciler:
         applied: The last sequence of the law.
         floor: The first sequence that was asked for; older messages are not loaded.
         doubt: How much the arrays may differ from the stream.
+        life: Counts how often the stream was made anew: a sequence is another message then.
     """
 
     def __init__(self, limits: Limits | None = None, *, start_seq: int = 1) -> None:
         self.log: MessageLog = MessageLog()
         self.keys: KeyIndex = KeyIndex()
         self.floor: int = max(start_seq, 1)
-        self.applied: int = self.floor - 1
+        self.applied: int = 0
         self.doubt: Doubt = Doubt.NONE
+        self.life: int = 0
         self._limits = limits or Limits()
         self._created_ns: int | None = None
-        self._shorter_since_ns: int | None = None
+        self._older_since_ns: int | None = None
+        # An info of the stream that knows of later messages.
+        self._info: StreamInfo | None = None
         # The stream's deleted sequences, as counted when all were listed.
         self._deleted_count = 0
         # The last sequence that is known to exist.
@@ -150,6 +156,11 @@ class Reconciler:
         return (self.applied + 1, last) if last > self.applied else None
 
     @property
+    def is_behind(self) -> bool:
+        """True if a range is missing."""
+        return self._known > self.applied
+
+    @property
     def created_ns(self) -> int | None:
         """The stream's identity; None before its first info."""
         return self._created_ns
@@ -162,6 +173,8 @@ class Reconciler:
     @property
     def next_expiry_ns(self) -> int | None:
         """When the next message expires, in Unix nanoseconds; None for never."""
+        if not self._expiries and not self._limits.max_age_ns:
+            return None
         while self._expiries and self.log.find(self._expiries[0][1]) is None:
             heappop(self._expiries)
         moments = [self._expiries[0][0]] if self._expiries else []
@@ -179,6 +192,14 @@ class Reconciler:
             last_subject_seq: The sequence of the subject's message before it; 0 for none.
         """
         seq = record.seq
+        if seq <= self.applied:
+            # Reads are faster than the feed now and then. Otherwise the stream began anew.
+            held, last = self.log.find(seq), self.log.last_record
+            if held is not None and held.time_ns != record.time_ns:
+                self._created_ns = None
+                yield from self.reset()
+            elif seq >= self.floor and (last is None or record.time_ns > last.time_ns):
+                self.doubt = max(self.doubt, Doubt.COUNT)
         self._known = max(self._known, seq)
         if seq <= self.applied:
             return
@@ -192,7 +213,10 @@ class Reconciler:
             return
         self.applied = seq
         yield from self._apply_live(record, last_subject_seq)
-        yield from self._apply_early()
+        if self._early:
+            yield from self._apply_early()
+        if self._info is not None:
+            yield from self._compare_with_info()
 
     def expect(self, seq: int) -> None:
         """Take note that a message is stored, such as one whose ack has come."""
@@ -212,12 +236,12 @@ class Reconciler:
 
     # Answers.
 
-    def ask(self, first_seq: int, last_seq: int) -> Question:
+    def ask(self, first_seq: int, last_seq: int, *, is_older: bool = False) -> Question:
         """Note that a range is being read, and return the question.
 
         `fetched` or `give_up` ends it; a reset does, too.
         """
-        question = Question(first_seq, last_seq)
+        question = Question(first_seq, last_seq, is_older)
         self._asked.append(question)
         return question
 
@@ -235,8 +259,10 @@ class Reconciler:
         if question not in self._asked:
             return  # The stream was made anew meanwhile.
         first_seq, last_seq = question.first_seq, question.last_seq
-        self.floor = min(self.floor, max(first_seq, 1))
-        yield from self._compare(first_seq, min(last_seq, self.applied), records)
+        if question.is_older:
+            self.floor = min(self.floor, max(first_seq, 1))
+        known_to = min(last_seq, self.applied)
+        yield from self._compare(max(first_seq, self.floor), known_to, records)
         early = (record for seq, record in sorted(self._early.items()) if seq <= last_seq)
         arrived = (record for record in records if record.seq > self.applied)
         for record in merge(arrived, early, key=_seq):
@@ -256,6 +282,7 @@ class Reconciler:
         self._asked.remove(question)
         yield from self._apply_early()
         self._forget_removed()
+        yield from self._compare_with_info()
 
     def fill(
         self,
@@ -286,6 +313,7 @@ class Reconciler:
         self._known = max(self._known, self.applied)
         yield from self._apply_early()
         self._forget_removed()
+        yield from self._compare_with_info()
 
     def info(self, info: StreamInfo, now_ns: int) -> Iterator[Edit]:
         """Compare the arrays with the stream's info, and remove what the stream lacks.
@@ -294,35 +322,31 @@ class Reconciler:
             info: The info.
             now_ns: When it came, in nanoseconds of any one clock.
         """
-        state = info.state
-        if info.created_ns < (self._created_ns or 0):
-            return  # A server that was cut off describes the stream before this one.
-        is_new = self._created_ns is not None and info.created_ns > self._created_ns
-        self._created_ns = info.created_ns
-        is_shorter = state.last_seq < self.applied
-        self._shorter_since_ns = (self._shorter_since_ns or now_ns) if is_shorter else None
-        # So does a leader that was cut off, for a while.
-        if is_new or (is_shorter and now_ns - (self._shorter_since_ns or 0) > _STALE_LEADER_NS):
-            yield from self.reset()
-        elif is_shorter:
+        state, created_ns = info.state, self._created_ns or info.created_ns
+        is_newer, is_shorter = info.created_ns > created_ns, state.last_seq < self.applied
+        # So does a server that was cut off describe the stream, for a while.
+        is_older = info.created_ns < created_ns or (is_shorter and not is_newer)
+        self._older_since_ns = (self._older_since_ns or now_ns) if is_older else None
+        if is_older and now_ns - (self._older_since_ns or 0) <= _STALE_LEADER_NS:
             self.doubt = max(self.doubt, Doubt.DELETED)
             return
-        yield from self.purged(state.first_seq - 1)
-        for each in state.deleted or ():
-            yield from self.deleted(each.first_seq, each.last_seq)
+        self._created_ns = info.created_ns
+        if is_older or is_newer or self._is_another(state):
+            yield from self.reset()
         self.expect(state.last_seq)
-        self.doubt = self._doubt_after(info)
+        self._info = info
+        yield from self._compare_with_info()
 
-    def interrupted(self) -> None:
-        """Note that the feed was interrupted: messages and deletions may have been missed."""
-        self.doubt = max(self.doubt, Doubt.DELETED)
+    def suspect(self, doubt: Doubt) -> None:
+        """Note a doubt; infos that were asked for before do not settle it."""
+        self._info = None
+        self.doubt = max(self.doubt, doubt)
 
     def reset(self) -> Iterator[Edit]:
         """Forget everything, and begin with the first sequence again."""
         if self.is_whole:
             self.floor = 1
-        applied, self._known, self._purged = self.applied, self.floor - 1, 0
-        self.applied = self.floor - 1
+        applied, self.applied, self._known, self._purged = self.applied, 0, 0, 0
         self._early.clear()
         self._early_before.clear()
         self._asked.clear()
@@ -330,7 +354,8 @@ class Reconciler:
         self._expiries.clear()
         self._expired.clear()
         self._deleted_count = 0
-        self._shorter_since_ns = None
+        self._older_since_ns, self._info = None, None
+        self.life += 1
         self.doubt = Doubt.COUNT
         yield from self._remove_range(0, applied)
 
@@ -363,7 +388,9 @@ class Reconciler:
             yield from self._remove_range(record.seq, record.seq)
 
     def _apply(self, record: Record, *, is_conflated: bool, evicts: bool = True) -> Iterator[Edit]:
-        """Add the message of the highest sequence so far."""
+        """Add the message of the highest sequence so far, unless it is before the floor."""
+        if record.seq < self.floor:
+            return
         previous_seq = self.keys.live.get(record.key_subject)
         previous = None if previous_seq is None else self.log.find(previous_seq)
         if evicts and self._limits.max_msgs > 0:
@@ -419,6 +446,8 @@ class Reconciler:
             seq = record.seq
             if seq > last_seq:
                 break
+            if seq < first_seq:
+                continue
             if seq in held:
                 held.remove(seq)
             elif not self._is_gone(seq):
@@ -475,6 +504,26 @@ class Reconciler:
         if not self._asked:
             self._removed.forget(self.applied)
 
+    def _compare_with_info(self) -> Iterator[Edit]:
+        """Remove what the stream lacks, once all is applied that the info knows of.
+
+        Sooner, a value that was overwritten would be removed and come back as another one.
+        """
+        info = self._info
+        if info is not None and self.applied >= info.state.last_seq:
+            self._info = None
+            yield from self.purged(info.state.first_seq - 1)
+            for each in info.state.deleted or ():
+                yield from self.deleted(each.first_seq, each.last_seq)
+            self.doubt = self._doubt_after(info)
+
+    def _is_another(self, state: StreamState) -> bool:
+        """Return True if the stream's last message was stored at another time than ours."""
+        last = self.log.last_record
+        return (
+            last is not None and last.seq == state.last_seq and last.time_ns != state.last_time_ns
+        )
+
     def _doubt_after(self, info: StreamInfo) -> Doubt:
         """Return what is still in doubt after the stream's info."""
         state, is_listed = info.state, info.state.deleted is not None
@@ -483,6 +532,8 @@ class Reconciler:
             is_wrong = not is_listed and state.num_deleted != self._deleted_count
         elif self.applied == state.last_seq:
             is_wrong = not 0 <= state.messages - len(self.log) <= len(self._expired)
+            first_seq = self.log.first_seq or state.first_seq
+            is_wrong |= not self._expired and first_seq != state.first_seq
         else:
             # Messages came meanwhile, or are to be read; those before them can only be too many.
             is_wrong = self.log.position(state.last_seq + 1) > state.messages

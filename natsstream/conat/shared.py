@@ -36,7 +36,8 @@ class SharedObjects(Generic[T]):
             try:
                 return await asyncio.shield(found)
             except asyncio.CancelledError:
-                if not found.cancelled():
+                task = asyncio.current_task()
+                if not found.cancelled() or (task is not None and task.cancelling()):
                     self._release(key)
                     raise
                 # The first user left: another one takes its place.

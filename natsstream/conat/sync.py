@@ -7,6 +7,7 @@ retry mends ends the sync; calls raise it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -19,13 +20,15 @@ from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement, stored_copy
 from natsstream.conat.names import StreamNames
-from natsstream.conat.reconcile import Doubt, Edit, Limits, Reconciler
+from natsstream.conat.reconcile import Doubt, Edit, Limits, Question, Reconciler
 from natsstream.conat.record import Record
 from natsstream.core.message import CoreMessage
 from natsstream.core.subscription import CoreSubscription
 from natsstream.errors import (
+    ConnectionClosedError,
     NatsStreamError,
     ProtocolError,
+    RequestTimeoutError,
     SlowReaderError,
     StreamNotFoundError,
     StreamRecreatedError,
@@ -50,13 +53,21 @@ _FETCH_MAX = 50_000
 _DELETED_LISTED_MAX = 200_000
 # As many as one read of the socket may bring, or the feed falls behind a busy publisher.
 _TURN_MESSAGES = 8_192
-# Rounds of questions without an end before the sync waits between them.
+# Rounds of questions without progress before the sync waits between them.
 _ROUNDS_MAX = 4
-_ROUND_WAIT_S = 5.0
+_ROUND_WAIT_S = 1.0
+# A call waits this long for what the server has confirmed, as Conat's requests do.
+_CALL_WAIT_S = 30.0
 _TIMES_KEPT = 4_096
+
+_log = logging.getLogger(__name__)
 
 OpenStream = Callable[[], Awaitable[Stream]]
 OnEdit = Callable[[Edit], None]
+OnFailure = Callable[[NatsStreamError], None]
+
+# A stream that was deleted is created again by the next attempt.
+_PASSING = (TransportError, StreamNotFoundError, StreamRecreatedError)
 
 
 class StreamSync:
@@ -67,6 +78,7 @@ class StreamSync:
         names: The core stream's names.
         open_stream: Returns the stream, and creates it if it is missing.
         on_edit: Called with each edit after the first load; must not wait and must not raise.
+        on_failure: Called with the error that ends it.
         start_seq: The first sequence to load; None is the first.
 
     Attributes:
@@ -85,6 +97,7 @@ class StreamSync:
         names: StreamNames,
         open_stream: OpenStream,
         on_edit: OnEdit,
+        on_failure: OnFailure,
         *,
         start_seq: int | None = None,
     ) -> None:
@@ -94,13 +107,20 @@ class StreamSync:
         self._names = names
         self._open_stream = open_stream
         self._on_edit = on_edit
+        self._on_failure = on_failure
         self._is_loaded = False
+        self._is_closed = False
         self._subscription: CoreSubscription | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
         self._clock_offset_ns = 0
         self._num_deleted = 0
-        self._waiters: dict[asyncio.Future[None], int] = {}
+        # The worst that came up since the stream's info was asked for, which cannot settle it.
+        self._suspected = Doubt.NONE
+        self._expiry: asyncio.TimerHandle | None = None
+        # Calls that wait for a sequence, each with the stream's life in which it is stored.
+        self._waiters: dict[asyncio.Future[None], tuple[int, int]] = {}
+        self._settling: list[asyncio.Future[None]] = []
         # When the newest messages were stored, by sequence: acks do not tell.
         self._times_ns: dict[int, int] = {}
 
@@ -113,19 +133,18 @@ class StreamSync:
         self._subscription = await retried(self._subscribe)
         self._start(self._follow(self._subscription))
         await retried(self._load)
+        self.check()
         self._is_loaded = True
         self._start(self._repair())
         self._start(self._notice_breaks())
 
     async def close(self) -> None:
         """End everything; closing twice is fine."""
-        for task in self._tasks:
-            task.cancel()
+        self._end()
         if self._subscription is not None:
             await self._subscription.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self._release_waiters()
 
     async def _subscribe(self) -> CoreSubscription:
         return await self._js.core.subscribe(self._names.feed_filter).open()
@@ -141,31 +160,38 @@ class StreamSync:
         if self.error is not None:
             raise self.error.with_traceback(None)
 
-    async def applied(self, seq: int) -> int | None:
-        """Wait until the arrays have passed a sequence; return when it was stored, if known.
+    async def reach(self, seq: int) -> None:
+        """Wait until the arrays have passed a stored message.
 
-        Returns:
-            Unix nanoseconds, or None if the message was not seen, as an older one.
+        Raises:
+            RequestTimeoutError: They have not, because the server no longer answers.
         """
-        if seq > self.reconciler.applied:
-            await self._wait_for(seq, _COPY_WAIT_S)
-        if seq > self.reconciler.applied:
-            self.reconciler.expect(seq)
+        rules = self.reconciler
+        life = rules.life
+        if seq > rules.applied:
+            await self._wait_for(seq, life, _COPY_WAIT_S)
+        if seq > rules.applied and life == rules.life and not self._is_closed:
+            rules.expect(seq)
             self._wake.set()
-            await self._wait_for(seq, None)
+            await self._wait_for(seq, life, _CALL_WAIT_S)
         self.check()
+        if seq > rules.applied and life == rules.life and not self._is_closed:
+            raise RequestTimeoutError(
+                f"message {seq} is stored, and was not received in {_CALL_WAIT_S:.0f} s",
+                hint="the arrays get it when the server answers again",
+            )
+
+    def time_ns(self, seq: int) -> int | None:
+        """Return when a message was stored, in Unix nanoseconds; None if it was never seen."""
         held = self.reconciler.log.find(seq)
         return self._times_ns.get(seq) if held is None else held.time_ns
 
     async def load(self, first_seq: int, *, emits: bool) -> None:
-        """Load older messages down to a sequence."""
-        question = self.reconciler.ask(first_seq, self.reconciler.floor - 1)
-        try:
-            records = await self._read(question.first_seq, question.last_seq)
-        except BaseException:
-            self.reconciler.give_up(question)
-            raise
-        self._take(self.reconciler.fetched(question, records), is_told=emits)
+        """Load older messages down to a sequence, again if the stream is made anew meanwhile."""
+        rules = self.reconciler
+        while first_seq < rules.floor and not self._is_closed:
+            question = rules.ask(first_seq, min(rules.floor - 1, rules.applied), is_older=True)
+            await self._fetch(question, is_told=emits)
 
     async def announce(self, note: Announcement) -> None:
         """Apply a deletion or change that the server has confirmed, and tell the others."""
@@ -174,11 +200,26 @@ class StreamSync:
             await self._js.core.publish(self._names.control, note.to_json())
 
     async def settle(self) -> None:
-        """Compare the arrays with the stream now, until nothing is in doubt."""
-        self.reconciler.doubt = max(self.reconciler.doubt, Doubt.DELETED)
-        while self.reconciler.doubt or self.reconciler.missing:
-            await retried(self._step)
-            self._arrive()
+        """Compare the arrays with the stream now; returns when nothing is in doubt.
+
+        Raises:
+            RequestTimeoutError: The server does not answer.
+        """
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._settling.append(settled)
+        self._suspect(Doubt.DELETED)
+        try:
+            async with asyncio.timeout(_CALL_WAIT_S):
+                await settled
+        except TimeoutError:
+            raise RequestTimeoutError(
+                f"the arrays were not compared with the stream in {_CALL_WAIT_S:.0f} s",
+                hint="call again when the server answers",
+            ) from None
+        finally:
+            if settled in self._settling:
+                self._settling.remove(settled)
+        self.check()
 
     # Loading.
 
@@ -187,7 +228,7 @@ class StreamSync:
         await self._look()
         last_seq = self.stream.cached.state.last_seq
         rules = self.reconciler
-        first = max(rules.applied + 1, self.stream.cached.state.first_seq)
+        first = max(rules.applied + 1, rules.floor, self.stream.cached.state.first_seq)
         if first <= last_seq:
             found = self.stream.read(first_seq=first, last_seq=last_seq, on_loss="report")
             async for run in found.runs():
@@ -217,10 +258,10 @@ class StreamSync:
                     turn += 1
                     if turn % _TURN_MESSAGES == 0:
                         await asyncio.sleep(0)
-                return
             except SlowReaderError:
-                self.reconciler.interrupted()
-                self._wake.set()
+                self._suspect(Doubt.DELETED)
+            else:
+                raise ConnectionClosedError("the feed has ended", hint="connect again")
 
     def _take_message(self, message: CoreMessage) -> None:
         try:
@@ -231,15 +272,12 @@ class StreamSync:
             copy = stored_copy(self._names, message.subject, block, message.data)
         except ProtocolError:
             # Another client wrote to the feed; the stream itself says what is true.
-            self.reconciler.doubt = max(self.reconciler.doubt, Doubt.COUNT)
-            self._wake.set()
+            self._suspect(Doubt.COUNT)
             return
         if copy is None:
             return
         self._note_time(copy.record)
         self._take(self.reconciler.message(copy.record, copy.last_subject_seq))
-        if self.reconciler.missing:
-            self._wake.set()
 
     def _take_note(self, note: Announcement) -> None:
         for first_seq, last_seq in note.deleted:
@@ -247,77 +285,69 @@ class StreamSync:
         if note.purged:
             self._take(self.reconciler.purged(note.purged))
         if note.is_config_changed:
-            self.reconciler.interrupted()
-            self._wake.set()
+            self._suspect(Doubt.DELETED)
 
     async def _notice_breaks(self) -> None:
         async with self._js.events() as events:
             async for event in events:
                 if isinstance(event, Connected) and event.is_reconnect:
-                    self.reconciler.interrupted()
-                    self._wake.set()
+                    self._suspect(Doubt.DELETED)
                     loop = asyncio.get_running_loop()
-                    loop.call_later(_LOOK_AGAIN_S, self._look_later)
+                    loop.call_later(_LOOK_AGAIN_S, self._suspect, Doubt.COUNT)
 
-    def _look_later(self) -> None:
-        self.reconciler.doubt = max(self.reconciler.doubt, Doubt.COUNT)
+    def _suspect(self, doubt: Doubt) -> None:
+        """Compare with the stream, by an answer that is asked for from now on."""
+        self._suspected = max(self._suspected, doubt)
+        self.reconciler.suspect(doubt)
         self._wake.set()
 
     # Questions.
 
     async def _repair(self) -> None:
-        """Ask the server whatever the arrays lack, and let messages expire."""
-        loop = asyncio.get_running_loop()
-        rules, next_look = self.reconciler, loop.time() + LOOK_EVERY_S
+        """Ask the server whatever the arrays lack."""
+        rules = self.reconciler
         while True:
             try:
-                async with asyncio.timeout(self._pause_s(next_look - loop.time())):
+                async with asyncio.timeout(LOOK_EVERY_S):
                     await self._wake.wait()
             except TimeoutError:
-                pass
+                self._suspect(Doubt.COUNT)
             self._wake.clear()
-            if loop.time() >= next_look:
-                rules.doubt = max(rules.doubt, Doubt.COUNT)
-            self._take(rules.tick(self.now_ns()))
             rounds = 0
-            while rules.doubt or rules.missing:
+            while rules.doubt or rules.is_behind:
+                before = rules.applied
                 await retried(self._step)
-                next_look = loop.time() + LOOK_EVERY_S
-                rounds += 1
+                rounds = 0 if rules.applied > before else rounds + 1
                 if rounds > _ROUNDS_MAX:
                     await asyncio.sleep(_ROUND_WAIT_S)
-            self._arrive()
-
-    def _pause_s(self, look_s: float) -> float:
-        expiry_ns = self.reconciler.next_expiry_ns
-        if expiry_ns is None:
-            return max(look_s, 0)
-        return max(min(look_s, (expiry_ns - self.now_ns()) / NS_PER_SECOND), 0)
+            _release(self._settling)
+            self._settling.clear()
 
     async def _step(self) -> None:
         """Ask the next question."""
         rules = self.reconciler
         span = rules.missing
         try:
-            if rules.doubt is Doubt.ALL and span is None:
-                await self._fetch(rules.floor, rules.applied)
-            elif rules.doubt not in (Doubt.NONE, Doubt.ALL):
+            if span is not None:
+                await self._fetch(rules.ask(span[0], min(span[1], span[0] + _FETCH_MAX - 1)))
+            elif rules.doubt is Doubt.ALL:
+                await self._fetch(rules.ask(rules.floor, rules.applied))
+            else:
                 await self._look()
-            elif span is not None:
-                await self._fetch(span[0], min(span[1], span[0] + _FETCH_MAX - 1))
         except (StreamNotFoundError, StreamRecreatedError):
             self.stream = await self._open_stream()
-            rules.interrupted()
-        self._arrive()
+            self._suspect(Doubt.DELETED)
 
     async def _look(self) -> None:
         lists = self.reconciler.doubt >= Doubt.DELETED
         if lists and self._num_deleted > _DELETED_LISTED_MAX:
             self.reconciler.doubt = Doubt.ALL
             return
-        began = time.time_ns()
+        began, self._suspected = time.time_ns(), Doubt.NONE
         info = await self.stream.info(deleted_details=lists)
         self._learn(info, (began + time.time_ns()) // 2)
+        if self._suspected:
+            self.reconciler.suspect(self._suspected)
 
     def _learn(self, info: StreamInfo, middle_ns: int) -> None:
         if info.time_ns:
@@ -330,14 +360,13 @@ class StreamSync:
         self.reconciler.set_limits(Limits(config.max_msgs if evicts else -1, max_age_ns))
         self._take(self.reconciler.info(info, time.monotonic_ns()))
 
-    async def _fetch(self, first_seq: int, last_seq: int) -> None:
-        question = self.reconciler.ask(first_seq, last_seq)
+    async def _fetch(self, question: Question, *, is_told: bool = True) -> None:
         try:
-            records = await self._read(first_seq, last_seq)
+            records = await self._read(question.first_seq, question.last_seq)
         except BaseException:
             self.reconciler.give_up(question)
             raise
-        self._take(self.reconciler.fetched(question, records))
+        self._take(self.reconciler.fetched(question, records), is_told=is_told)
 
     async def _read(self, first_seq: int, last_seq: int) -> list[Record]:
         """Return what the stream holds of a range; its leader is asked for what is missing."""
@@ -365,19 +394,45 @@ class StreamSync:
     # Edits and waiters.
 
     def _take(self, edits: Iterable[Edit], *, is_told: bool = True) -> None:
+        rules, life = self.reconciler, self.reconciler.life
         for edit in edits:
             if is_told and self._is_loaded:
                 self._on_edit(edit)
+        if life != rules.life:
+            self._times_ns.clear()
+        if rules.doubt or rules.is_behind:
+            self._wake.set()
+        self._plan_expiry()
         self._arrive()
+
+    def _plan_expiry(self) -> None:
+        """Let the next message expire at its moment, whether or not the server answers."""
+        expiry_ns = self.reconciler.next_expiry_ns
+        if expiry_ns is None or not self._is_loaded or self._is_closed:
+            return
+        loop = asyncio.get_running_loop()
+        at = loop.time() + (expiry_ns - self.now_ns()) / NS_PER_SECOND
+        if self._expiry is None or at < self._expiry.when():
+            self._cancel_expiry()
+            self._expiry = loop.call_at(at, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        self._take(self.reconciler.tick(self.now_ns()))
+
+    def _cancel_expiry(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
 
     def _note_time(self, record: Record) -> None:
         self._times_ns[record.seq] = record.time_ns
         if len(self._times_ns) > _TIMES_KEPT:
             del self._times_ns[next(iter(self._times_ns))]
 
-    async def _wait_for(self, seq: int, seconds: float | None) -> None:
+    async def _wait_for(self, seq: int, life: int, seconds: float) -> None:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = seq
+        self._waiters[waiter] = seq, life
         try:
             async with asyncio.timeout(seconds):
                 await waiter
@@ -388,44 +443,60 @@ class StreamSync:
 
     def _arrive(self) -> None:
         if self._waiters:
-            for waiter, seq in self._waiters.items():
-                if seq <= self.reconciler.applied and not waiter.done():
-                    waiter.set_result(None)
-
-    def _release_waiters(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            applied, now = self.reconciler.applied, self.reconciler.life
+            waiting = self._waiters.items()
+            _release([each for each, (seq, life) in waiting if seq <= applied or life != now])
 
     # Tasks.
 
     def _start(self, job: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(job)
-        task.add_done_callback(self._on_end)
+        task.add_done_callback(self._on_task_end)
         self._tasks.append(task)
 
-    def _on_end(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
-        if isinstance(error, NatsStreamError):
-            self.error = self.error or error
-        elif error is not None:
-            raise error
-        self._release_waiters()
+        if error is None or self._is_closed:
+            return
+        if not isinstance(error, NatsStreamError):
+            _log.error("the sync of core stream %s failed", self._names.path, exc_info=error)
+            error = NatsStreamError("the sync of the core stream failed", detail=repr(error))
+        self.error = error
+        self._end()
+        self._on_failure(error)
+
+    def _end(self) -> None:
+        """End the tasks and all waits."""
+        self._is_closed = True
+        self._cancel_expiry()
+        for task in self._tasks:
+            task.cancel()
+        _release(self._waiters)
+        _release(self._settling)
+
+
+def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
 
 
 async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
     """Return the result of an attempt, repeated while its error may pass.
 
     Raises:
-        NatsStreamError: The error cannot pass: code 403, 429, or a wrong argument.
+        NatsStreamError: The error cannot pass: code 403, 429, a closed connection, or a wrong
+            argument.
     """
     recovery = Recovery[str](math.inf)
     while True:
         try:
             return await attempt()
         except NatsStreamError as error:
-            may_pass = error.retryable or isinstance(error, TransportError)
-            if not may_pass or conat_code(error) in (403, 429):
+            may_pass = error.retryable or isinstance(error, _PASSING)
+            if not may_pass or isinstance(error, ConnectionClosedError):
+                raise
+            if conat_code(error) in (403, 429):
                 raise
             now = asyncio.get_running_loop().time()
             await asyncio.sleep(recovery.next_wait(now) or 0.0)

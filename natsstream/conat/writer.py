@@ -20,7 +20,12 @@ from natsstream.conat.names import StreamNames
 from natsstream.conat.sync import StreamSync
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding, encode_value
-from natsstream.errors import ConfigError, NatsStreamError, WrongLastSequenceError
+from natsstream.errors import (
+    ConfigError,
+    ConflictError,
+    NatsStreamError,
+    WrongLastSequenceError,
+)
 from natsstream.publish.outgoing import Expect, PublishMessage
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.units import time_from_ns
@@ -31,6 +36,9 @@ TOMBSTONE_TTL_MS = 7 * 86_400_000
 _MSG_ID = "Nats-Msg-Id"
 # Ids of own writes that are answered without a request; the server's window knows them too.
 _IDS_KEPT = 100_000
+# For a message whose first copy is in flight.
+_ATTEMPTS = 20
+_ATTEMPT_WAIT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,30 +138,14 @@ class Writer:
         """Store one message; None if this object has published its id before."""
         if options.msg_id is not None and options.msg_id in self.msg_ids:
             return None
-        message = self._message(mesg, options)
-        try:
-            ack = await self._js.publish(
-                message.subject,
-                message.data,
-                headers=message.headers,
-                msg_id=message.msg_id,
-                expect=message.expect,
-                ttl=message.ttl,
-                rollup=message.rollup,
-                timeout=options.timeout,
-            )
-            seq = ack.sequence
-        except WrongLastSequenceError:
-            # A server with one replica looks at the expectation before it looks at the id.
-            seq = await self._earlier_copy(message)
-            if seq is None:
-                raise
+        seq = await self._send(self._message(mesg, options), options.timeout)
         self._note_id(options)
         return await self._stored(seq)
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
         results: list[PublishResult | asyncio.Future[Any]] = []
+        sent: list[PublishMessage] = []
         async with self._js.publisher(stream=self._names.stream) as publisher:
             for item in items:
                 mesg = None if item.mesg is UNDEFINED else item.mesg
@@ -169,26 +161,56 @@ class Writer:
                         rollup=message.rollup,
                     )
                     results.append(future)
+                    sent.append(message)
                 except NatsStreamError as error:
                     results.append(PublishResult(None, error))
             futures = [each for each in results if isinstance(each, asyncio.Future)]
             acks = await asyncio.gather(*futures, return_exceptions=True)
-        answers = iter(acks)
-        found = [each if isinstance(each, PublishResult) else next(answers) for each in results]
-        return [await self._result(each) for each in found]
+        answers = iter([await self._result(*each) for each in zip(sent, acks, strict=True)])
+        return [each if isinstance(each, PublishResult) else next(answers) for each in results]
 
     def tombstone(self, key: str, options: PublishOptions, ttl_ms: int | None) -> PublishOptions:
         """Return the options of the tombstone of a key."""
         return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl_ms)
 
-    async def _result(self, found: Any) -> PublishResult:
-        if isinstance(found, PublishResult):
-            return found
-        if isinstance(found, NatsStreamError):
-            return PublishResult(None, found)
-        if isinstance(found, BaseException):
-            raise found
-        return PublishResult(await self._stored(found.sequence))
+    async def _result(self, message: PublishMessage, found: Any) -> PublishResult:
+        try:
+            if isinstance(found, WrongLastSequenceError):
+                seq = await self._earlier_copy(message, found)
+            elif isinstance(found, ConflictError) and found.retryable:
+                seq = await self._send(message)
+            elif isinstance(found, BaseException):
+                raise found
+            else:
+                seq = found.sequence
+            return PublishResult(await self._stored(seq))
+        except NatsStreamError as error:
+            return PublishResult(None, error)
+
+    async def _send(self, message: PublishMessage, timeout: float | None = None) -> int:
+        """Publish a message alone, and return its sequence."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                ack = await self._js.publish(
+                    message.subject,
+                    message.data,
+                    headers=message.headers,
+                    msg_id=message.msg_id,
+                    expect=message.expect,
+                    ttl=message.ttl,
+                    rollup=message.rollup,
+                    timeout=timeout,
+                )
+            except WrongLastSequenceError as error:
+                return await self._earlier_copy(message, error)
+            except ConflictError as error:
+                # A cluster is about to store a message with this id.
+                if not error.retryable or attempt == _ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(_ATTEMPT_WAIT_S)
+            else:
+                return ack.sequence
+        raise AssertionError
 
     def _message(self, mesg: object, options: PublishOptions) -> PublishMessage:
         if options.ttl is not None:
@@ -209,16 +231,23 @@ class Writer:
             "subject" if key is not None else None,
         )
 
-    async def _earlier_copy(self, message: PublishMessage) -> int | None:
-        """Return the sequence of the message if its key's newest one has its id."""
-        if message.msg_id is None:
-            return None
-        held = await self._sync.stream.get(last_by_subject=message.subject)
-        is_it = held is not None and held.headers.get(_MSG_ID) == message.msg_id
-        return held.sequence if held is not None and is_it else None
+    async def _earlier_copy(self, message: PublishMessage, error: WrongLastSequenceError) -> int:
+        """Return the sequence of the message if its key's newest one has its id.
+
+        A server with one replica looks at the expectation before it looks at the id.
+
+        Raises:
+            WrongLastSequenceError: It has not; the given error.
+        """
+        if message.msg_id is not None:
+            held = await self._sync.stream.get(last_by_subject=message.subject)
+            if held is not None and held.headers.get(_MSG_ID) == message.msg_id:
+                return held.sequence
+        raise error
 
     async def _stored(self, seq: int) -> Stored:
-        time_ns = await self._sync.applied(seq)
+        await self._sync.reach(seq)
+        time_ns = self._sync.time_ns(seq)
         return Stored(seq, None if time_ns is None else time_from_ns(time_ns))
 
     def _note_id(self, options: PublishOptions) -> None:

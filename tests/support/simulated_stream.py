@@ -42,7 +42,7 @@ class SimulatedStream:
     def publish(self, key: str, data: bytes, headers: bytes) -> Record:
         """Store a message as nats-server does: first the limit, then the rollup."""
         self.last_seq += 1
-        record = Record(self.last_seq, self.last_seq * 1_000, key, headers, data)
+        record = Record(self.last_seq, self.time_ns(self.last_seq), key, headers, data)
         same = [seq for seq, each in self.held.items() if each.key_subject == key]
         while self.max_msgs > 0 and len(self.held) >= self.max_msgs:
             del self.held[min(self.held)]
@@ -52,6 +52,10 @@ class SimulatedStream:
         self.held[record.seq] = record
         self.on_stored(record, max(same, default=0))
         return record
+
+    def time_ns(self, seq: int) -> int:
+        """Return when a message was stored; it tells the lives of a stream apart."""
+        return (self.created_ns - 1) * 1_000_000_000_000 + seq * 1_000_000
 
     def purge(self, last_seq: int) -> None:
         """Remove the messages up to a sequence."""
@@ -74,7 +78,7 @@ class SimulatedStream:
             first_seq=self.first_seq,
             last_seq=self.last_seq,
             first_time_ns=0,
-            last_time_ns=0,
+            last_time_ns=self.time_ns(self.last_seq),
             num_subjects=0,
             num_deleted=len(holes),
             consumer_count=0,

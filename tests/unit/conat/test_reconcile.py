@@ -169,7 +169,7 @@ def test_a_deletion_that_nobody_announced_is_found_by_counting() -> None:
 
 def test_older_messages_are_loaded_without_those_that_were_overwritten() -> None:
     client = opened(A, start=5)
-    question = client.ask(1, 4)
+    question = client.ask(1, 4, is_older=True)
 
     edits = client.fetched(question, [record(2), record(3, A)])
     assert shown(edits) == [(2, "set")]
@@ -188,3 +188,115 @@ def test_many_holes_are_read_in_one_go_and_a_single_one_alone() -> None:
     edits = client.fetched(client.ask(2, 8), [record(seq) for seq in range(2, 9)])
     assert [seq for seq, _ in shown(edits)] == [2, 3, 4, 5, 6, 7, 8]
     assert client.missing is None
+
+
+def anew(server: SimulatedStream, *, created_ns: int = 1) -> SimulatedStream:
+    """Return the stream that follows another one: its messages have other times."""
+    fresh = SimulatedStream(created_ns=created_ns)
+    fresh.time_ns = lambda seq: server.time_ns(server.last_seq + seq)
+    return fresh
+
+
+def test_a_value_that_was_overwritten_unseen_is_not_removed_first() -> None:
+    """The stream's info lists the old value as deleted before the new one was read."""
+    server = SimulatedStream()
+    client = opened(A)
+    for _ in range(3):
+        server.publish(A, b"v", ROLLUP)
+    client.suspect(Doubt.DELETED)
+
+    assert shown(client.info(server.info(lists_deleted=True), 0)) == []
+    assert client.missing == (2, 3)
+    [edit] = client.fetched(client.ask(2, 3), server.records(2, 3))
+    assert (edit.record.seq, edit.is_conflated, edit.previous) == (3, True, record(1, A))
+    assert client.doubt is Doubt.NONE
+
+
+def test_a_doubt_outlives_the_answer_to_an_earlier_question() -> None:
+    server, client = SimulatedStream(), opened("", "")
+    for _ in range(3):
+        server.publish("", b"x", PLAIN)
+    early = server.info(lists_deleted=True)
+    assert shown(client.info(early, 0)) == []
+    client.suspect(Doubt.DELETED)
+    list(client.fetched(client.ask(3, 3), server.records(3, 3)))
+
+    assert client.doubt is Doubt.DELETED
+
+
+def test_a_restarted_memory_stream_is_another_one() -> None:
+    """Its identity is the old one, its sequences begin again, and the counts may be equal."""
+    old = SimulatedStream()
+    client = opened(*[""] * 2)
+    for _ in range(2):
+        old.publish("", b"x", PLAIN)
+    list(client.info(old.info(lists_deleted=False), 0))
+    fresh = anew(old)
+    records = [fresh.publish("", b"y", PLAIN) for _ in range(2)]
+
+    assert shown(client.message(records[0])) == [(1, "removed"), (2, "removed"), (1, "set")]
+    assert shown(client.message(records[1])) == [(2, "set")]
+    assert client.life == 1
+
+
+def test_a_restarted_memory_stream_is_noticed_by_its_last_time() -> None:
+    old = SimulatedStream()
+    client = opened("", "")
+    for _ in range(2):
+        old.publish("", b"x", PLAIN)
+    list(client.info(old.info(lists_deleted=False), 0))
+    fresh = anew(old)
+    for _ in range(2):
+        fresh.publish("", b"y", PLAIN)
+
+    assert shown(client.info(fresh.info(lists_deleted=False), 1)) == [
+        (1, "removed"),
+        (2, "removed"),
+    ]
+    assert client.missing == (1, 2)
+
+
+def test_a_stream_that_was_restored_from_an_older_one_is_believed_in_time() -> None:
+    server = SimulatedStream(created_ns=5)
+    client = opened("")
+    server.publish("", b"x", PLAIN)
+    client.set_limits(Limits())
+    list(client.info(server.info(lists_deleted=False), 0))
+    assert client.life == 1
+    list(client.fetched(client.ask(1, 1), server.records(1, 1)))
+    restored = SimulatedStream(created_ns=3)
+    restored.publish("", b"y", PLAIN)
+
+    info = restored.info(lists_deleted=False)
+    assert shown(client.info(info, 1)) == []
+    assert client.doubt is Doubt.DELETED
+    assert shown(client.info(info, 13_000_000_000)) == [(1, "removed")]
+    assert client.missing == (1, 1)
+
+
+def test_an_eviction_that_did_not_happen_is_found_by_the_first_sequence() -> None:
+    server = SimulatedStream(3)
+    client = opened("", "", "", limits=Limits(max_msgs=3))
+    for _ in range(3):
+        server.publish("", b"x", PLAIN)
+    del server.held[2]
+    list(client.message(server.publish("", b"x", PLAIN)))
+    assert client.log.sequences() == [2, 3, 4]
+    list(client.info(server.info(lists_deleted=False), 0))
+
+    assert client.doubt is Doubt.DELETED
+
+
+def test_a_start_behind_the_end_is_no_shorter_stream() -> None:
+    server = SimulatedStream()
+    server.publish("", b"x", PLAIN)
+    client = Reconciler(start_seq=4)
+    list(client.info(server.info(lists_deleted=False), 0))
+    assert list(client.filled(1)) == []
+    assert (client.doubt, client.missing) == (Doubt.NONE, None)
+
+    assert shown(client.message(server.publish("", b"x", PLAIN))) == []
+    server.publish("", b"x", PLAIN)
+    assert shown(client.message(server.publish("", b"x", PLAIN))) == []
+    assert client.missing == (3, 3)
+    assert shown(client.fetched(client.ask(3, 3), server.records(3, 3))) == [(4, "set")]

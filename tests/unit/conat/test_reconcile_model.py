@@ -48,7 +48,7 @@ class FeedFaults(RuleBasedStateMachine):
         self.told_gone: set[int] = set()
         self.came_live: set[int] = set()
         self.take(self.client.info(self.server.info(lists_deleted=False), self.now_ns))
-        for record in self.server.records(start, self.server.last_seq):
+        for record in self.server.records(self.client.floor, self.server.last_seq):
             fill(self.client, record)
         self.take(self.client.filled(self.server.last_seq))
         self.shown = self.client.log.sequences()
@@ -138,7 +138,7 @@ class FeedFaults(RuleBasedStateMachine):
         if is_older:
             span = (max(1, self.client.floor - 2), self.client.applied)
         if span is not None and span[0] <= span[1]:
-            self.questions.append((self.client.ask(*span), None))
+            self.questions.append((self.client.ask(*span, is_older=is_older), None))
 
     @precondition(lambda self: self.questions)
     @rule(at=st.integers(0, 5))
@@ -180,15 +180,15 @@ class FeedFaults(RuleBasedStateMachine):
     def converge(self) -> None:
         """The faults end: whatever the state, some requests make the arrays the server's."""
         self.feed.clear()
-        self.client.interrupted()
+        self.client.suspect(Doubt.DELETED)
         for _ in range(8):
             self.now_ns += STALE_NS
-            if self.client.doubt is not Doubt.NONE:
-                lists = self.client.doubt >= Doubt.DELETED
-                self.take(self.client.info(self.server.info(lists_deleted=lists), self.now_ns))
             span = self.client.missing
             if span is None and self.client.doubt is Doubt.ALL:
                 span = (self.client.floor, self.client.applied)
+            if span is None and self.client.doubt is not Doubt.NONE:
+                lists = self.client.doubt >= Doubt.DELETED
+                self.take(self.client.info(self.server.info(lists_deleted=lists), self.now_ns))
             if span is not None:
                 question = self.client.ask(*span)
                 self.forget_shown_below(question.first_seq)
@@ -216,4 +216,4 @@ class FeedFaults(RuleBasedStateMachine):
 
 
 TestFeedFaults = FeedFaults.TestCase
-TestFeedFaults.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestFeedFaults.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
