@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from scripts.benchmarks import buckets, objects, tools
+from scripts.benchmarks import buckets, core_streams, objects, tools
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
 from scripts.benchmarks.streams import checksum_of, fill, make_empty
@@ -176,6 +176,7 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "memory": memory,
     "kv": buckets.kv,
     "objects": objects.objects,
+    "core-streams": core_streams.core_streams,
 }
 
 
