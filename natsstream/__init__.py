@@ -40,13 +40,19 @@ if TYPE_CHECKING:
     from natsstream.api.settings.source import ExternalStream, SourceConsumer, StreamSource
     from natsstream.api.stream_config import StreamConfig
     from natsstream.api.stream_info import DeletedRange, StreamInfo, StreamState
+    from natsstream.conat.akv import AKV
+    from natsstream.conat.astream import AStream
+    from natsstream.conat.change_feed import ChangeFeed, FeedChange
     from natsstream.conat.codes import conat_code
     from natsstream.conat.configuration import Configuration
     from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
+    from natsstream.conat.dko import DKO, ObjectChange
     from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
     from natsstream.conat.dstream import DStream, RejectedMessage
+    from natsstream.conat.inventory import Inventory, InventoryItem
     from natsstream.conat.layer_options import CoreStreamArguments
-    from natsstream.conat.layers import DKVs, DStreams
+    from natsstream.conat.layers import AKVs, AStreams, DKOs, DKVs, DStreams, Inventories
+    from natsstream.conat.leader import StoredMessage
     from natsstream.conat.manager import CoreStreams
     from natsstream.conat.undefined import UNDEFINED, Undefined
     from natsstream.conat.unsaved_keys import TOMBSTONE, Conflict, Tombstone
@@ -147,6 +153,8 @@ if TYPE_CHECKING:
     from natsstream.streams.templates.templates import StreamTemplate
 
 __all__ = [
+    "AKV",
+    "DKO",
     "DKV",
     "JSON",
     "MSGPACK",
@@ -154,6 +162,9 @@ __all__ = [
     "TEXT",
     "TOMBSTONE",
     "UNDEFINED",
+    "AKVs",
+    "AStream",
+    "AStreams",
     "AccountInfo",
     "AckKind",
     "Advisories",
@@ -175,6 +186,7 @@ __all__ = [
     "ChainedPublisher",
     "ChainedValues",
     "Change",
+    "ChangeFeed",
     "ChunkReader",
     "ChunkedValue",
     "Chunks",
@@ -203,6 +215,7 @@ __all__ = [
     "CoreSubscription",
     "Counter",
     "Counters",
+    "DKOs",
     "DKVs",
     "DStream",
     "DStreams",
@@ -222,6 +235,7 @@ __all__ = [
     "Expect",
     "ExternalStream",
     "FastIngest",
+    "FeedChange",
     "FetchedMessages",
     "FieldChange",
     "FilterKeyCodec",
@@ -232,6 +246,9 @@ __all__ = [
     "IngestReport",
     "IngestSpan",
     "IntegrityError",
+    "Inventories",
+    "Inventory",
+    "InventoryItem",
     "JetStream",
     "KeyChange",
     "KeyCodec",
@@ -247,6 +264,7 @@ __all__ = [
     "Message",
     "NatsStreamError",
     "ObjectBucketConfig",
+    "ObjectChange",
     "ObjectInfo",
     "ObjectLink",
     "ObjectListing",
@@ -287,6 +305,7 @@ __all__ = [
     "SourceConsumer",
     "SourceInfo",
     "Stored",
+    "StoredMessage",
     "Stream",
     "StreamConfig",
     "StreamInfo",
@@ -413,6 +432,19 @@ _LAZY = {
     "UNDEFINED": "conat.undefined",
     "Undefined": "conat.undefined",
     "conat_code": "conat.codes",
+    "AKV": "conat.akv",
+    "AKVs": "conat.layers",
+    "AStream": "conat.astream",
+    "AStreams": "conat.layers",
+    "ChangeFeed": "conat.change_feed",
+    "FeedChange": "conat.change_feed",
+    "DKO": "conat.dko",
+    "DKOs": "conat.layers",
+    "ObjectChange": "conat.dko",
+    "Inventory": "conat.inventory",
+    "Inventories": "conat.layers",
+    "InventoryItem": "conat.inventory",
+    "StoredMessage": "conat.leader",
     "DKV": "conat.dkv",
     "KeyChange": "conat.dkv",
     "RejectedKey": "conat.dkv",

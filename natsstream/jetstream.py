@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from natsstream.streams.jetstream import JetStreamContext
 
 if TYPE_CHECKING:
-    from natsstream.conat.layers import DKVs, DStreams
+    from natsstream.conat.layers import AKVs, AStreams, DKOs, DKVs, DStreams, Inventories
     from natsstream.conat.manager import CoreStreams
     from natsstream.kv.manager import KeyValueManager
     from natsstream.objects.manager import ObjectStoreManager
@@ -51,3 +51,31 @@ class JetStream(JetStreamContext):
         from natsstream.conat.layers import DKVs  # noqa: PLC0415 - As above.
 
         return DKVs(self.core_stream)
+
+    @cached_property
+    def dko(self) -> DKOs:
+        """Opens maps of objects that are saved field by field: `await js.dko("users")`."""
+        from natsstream.conat.layers import DKOs  # noqa: PLC0415 - As above.
+
+        return DKOs(self.dkv)
+
+    @cached_property
+    def akv(self) -> AKVs:
+        """Opens maps of which nothing is loaded: `await js.akv("settings")`."""
+        from natsstream.conat.layers import AKVs  # noqa: PLC0415 - As above.
+
+        return AKVs(self)
+
+    @cached_property
+    def astream(self) -> AStreams:
+        """Opens logs of which nothing is loaded: `await js.astream("chat")`."""
+        from natsstream.conat.layers import AStreams  # noqa: PLC0415 - As above.
+
+        return AStreams(self)
+
+    @cached_property
+    def inventory(self) -> Inventories:
+        """Opens lists of maps and logs with their sizes: `await js.inventory()`."""
+        from natsstream.conat.layers import Inventories  # noqa: PLC0415 - As above.
+
+        return Inventories(self.dkv, self.dko, self.dstream)

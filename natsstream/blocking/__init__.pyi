@@ -45,14 +45,19 @@ from natsstream.api.stream_config import StreamConfig as StreamConfig
 from natsstream.api.stream_info import DeletedRange as DeletedRange
 from natsstream.api.stream_info import StreamInfo as StreamInfo
 from natsstream.api.stream_info import StreamState as StreamState
+from natsstream.conat.change_feed import FeedChange as FeedChange
 from natsstream.conat.codes import conat_code as conat_code
 from natsstream.conat.configuration import Configuration as Configuration
 from natsstream.conat.core_stream import CoreStreamInventory as CoreStreamInventory
 from natsstream.conat.core_stream import StreamStats as StreamStats
+from natsstream.conat.dko import ObjectChange as ObjectChange
 from natsstream.conat.dkv import KeyChange as KeyChange
 from natsstream.conat.dkv import RejectedKey as RejectedKey
 from natsstream.conat.dstream import RejectedMessage as RejectedMessage
+from natsstream.conat.inventory import InventoryItem as InventoryItem
+from natsstream.conat.inventory import StoreType
 from natsstream.conat.layer_options import CoreStreamArguments as CoreStreamArguments
+from natsstream.conat.leader import StoredMessage as StoredMessage
 from natsstream.conat.undefined import UNDEFINED as UNDEFINED
 from natsstream.conat.undefined import Undefined as Undefined
 from natsstream.conat.unsaved_keys import TOMBSTONE as TOMBSTONE
@@ -183,6 +188,120 @@ def connect(
     max_missed_pings: int | None = None,
 ) -> Connection:
     """Describe a connection; `with` opens it."""
+
+class AKV:
+    """A map on a core stream; each call asks the server, and sees every acknowledged write."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def close(self) -> None:
+        """End the object; nothing is left on the server."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def get(self, key: str, default: Any = ...) -> Any:
+        """Return the value of a key, or the default."""
+
+    def get_message(self, key: str) -> StoredMessage | None:
+        """Return the message of a key; None for none. Cost as for `get`."""
+
+    def headers(self, key: str) -> Mapping[str, object] | None:
+        """Return the headers of a key's message, with seq, time and key; None for none."""
+
+    def time(self, key: str) -> datetime | None:
+        """Return when a key's value was stored, in UTC; None for none."""
+
+    def seq(self, key: str) -> int | None:
+        """Return the sequence of a key's value; None for none."""
+
+    def keys(self) -> list[str]:
+        """Return the keys that have a value, by the sequences of their values."""
+
+    def set(
+        self,
+        key: str,
+        value: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        previous_seq: int | None = None,
+        msg_id: str | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Set the value of a key; UNDEFINED deletes it."""
+
+    def delete(self, key: str, *, timeout: float | None = None) -> Stored | None:
+        """Delete a key by a tombstone, whether or not it has a value."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, and return all of it; see `CoreStream.config`."""
+
+class AKVs:
+    """Opens maps of which nothing is loaded; `js.akv` is the only one of a context."""
+
+    def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AKV:
+        """Open a map; it is created if it is missing. Each call returns an object of its own."""
+
+class AStream:
+    """A log on a core stream; each call asks the server, and sees every acknowledged write."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    def close(self) -> None:
+        """End the object and its changefeeds; nothing is left on the server."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def get(self, seq_or_key: int | str, default: Any = ...) -> Any:
+        """Return the value at a sequence (a number) or of a key (a text), or the default."""
+
+    def get_message(self, seq_or_key: int | str) -> StoredMessage | None:
+        """Return the message at a sequence or of a key; None for none. Cost as for `get`."""
+
+    def headers(self, seq_or_key: int | str) -> Mapping[str, object] | None:
+        """Return the headers of a message, with seq, time and key; None for no message."""
+
+    def get_all(
+        self, *, start_seq: int | None = None, end_seq: int | None = None
+    ) -> Iterator[StoredMessage]:
+        """Yield all messages in order, those between two sequences, both inclusive."""
+
+    def publish(
+        self,
+        mesg: Any,
+        *,
+        headers: Mapping[str, object] | None = None,
+        msg_id: str | None = None,
+        key: str | None = None,
+        previous_seq: int | None = None,
+        ttl: int | None = None,
+        timeout: float | None = None,
+    ) -> Stored | None:
+        """Store a message; UNDEFINED with a key deletes the key."""
+
+    def push(self, *values: Any) -> list[PublishResult]:
+        """Store messages in order, many in flight; each has a result or an error of its own."""
+
+    def changefeed(self) -> ChangeFeed:
+        """Return a feed of all changes from now on, one of its own for each call."""
+
+    def delete(
+        self, *, all: bool = False, seq: int | None = None, last_seq: int | None = None
+    ) -> int:
+        """Delete messages, and return how many; the first argument of this order counts."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, and return all of it; see `CoreStream.config`."""
+
+class AStreams:
+    """Opens logs of which nothing is loaded; `js.astream` is the only one of a context."""
+
+    def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AStream:
+        """Open a log; it is created if it is missing. Each call returns an object of its own."""
 
 class Advisories:
     """Advisories from now on; made by `JetStream.advisories`."""
@@ -354,6 +473,23 @@ class ChainedPublisher:
         timeout: float | None = None,
     ) -> PubAck:
         """Publish the next link and wait for its ack; it is sent again without one."""
+
+class ChangeFeed:
+    """The changes of a core stream, for one `for`; made by `AStream.changefeed`."""
+
+    @property
+    def is_closed(self) -> bool: ...
+    def open(self) -> Self:
+        """Follow the stream; what is stored from now on comes."""
+
+    def close(self) -> None:
+        """End the feed; closing twice is fine."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> FeedChange:
+        """Return the next change; ends when the feed is closed."""
 
 class ChunkReader:
     """Reads one value, or a part of it; made by `Chunks.open`, used with `with`."""
@@ -966,6 +1102,92 @@ class Counters:
     def list(self, filter: str = ">") -> Iterator[Counter]:
         """Yield the counters whose subject matches."""
 
+class DKO:
+    """A map of dictionaries whose fields are saved each for itself."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def dkv(self) -> DKV:
+        """The map below: lists of fields, and values of fields."""
+
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+
+    def close(self) -> None:
+        """Leave, as `DKV.close`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def set(self, key: str, value: Any) -> None:
+        """Set an object here, and save the fields that differ; None and UNDEFINED delete it."""
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is ignored."""
+
+    def clear(self) -> None:
+        """Delete all objects that are known here."""
+
+    def get(self, key: str, default: Any = ...) -> Any:
+        """Return an object as a new dictionary, or the default."""
+
+    def get_all(self) -> dict[str, dict[str, Any]]:
+        """Return all objects."""
+
+    def has(self, key: str) -> bool:
+        """Return True if an object is there."""
+
+    def keys(self) -> list[str]:
+        """Return the keys of all objects."""
+
+    @property
+    def length(self) -> int:
+        """Number of objects."""
+
+    def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
+        """Set some fields of the configuration, and return all of it; see `CoreStream.config`."""
+
+    def save(self) -> None:
+        """Save all changes; errors and cost as for `DKV.save`."""
+
+    def has_unsaved_changes(self) -> bool:
+        """Return True if something is not saved; False after the end."""
+
+    def unsaved_changes(self) -> list[tuple[str, str]]:
+        """Return key and field of the values that are not saved."""
+
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name; it must not wait."""
+
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function no more."""
+
+    def changes(self) -> Iterator[ObjectChange]:
+        """Yield the changes from this call on; ends when the map is closed."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __getitem__(self, key: str) -> dict[str, Any]: ...
+    def __setitem__(self, key: str, value: Mapping[str, Any]) -> None: ...
+    def __delitem__(self, key: str) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class DKOs:
+    """Opens maps of objects; `js.dko` is the only one of a context."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        desc: object = None,
+        no_autosave: bool = False,
+        **options: Unpack[CoreStreamArguments],
+    ) -> DKO:
+        """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
+
 class DKV:
     """A map whose writes are here at once, and on the server when they are saved."""
 
@@ -1499,6 +1721,52 @@ class FetchedMessages(list[DeliveredMessage]):
     def complete(self) -> bool:
         """True if `n` messages came, or `max_bytes` are used up."""
 
+class Inventories:
+    """Opens inventories; `js.inventory` is the only one of a context."""
+
+    def __call__(
+        self,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        service: str = "persist",
+    ) -> Inventory:
+        """Open the inventory of an owner; calls with equal arguments share one object."""
+
+class Inventory:
+    """The maps and logs that programs have listed; made by `js.inventory()`."""
+
+    def share(self, release: Callable[[], bool]) -> None:
+        """Let several users hold this object; the function counts one less, True at the last."""
+
+    def close(self) -> None:
+        """Save and leave, as `DKV.close`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def set(
+        self, name: str, kind: StoreType, numbers: CoreStreamInventory, *, desc: Any = None
+    ) -> None:
+        """List a map ("kv") or a log ("stream"); None keeps its description."""
+
+    def get(self, name: str, kind: StoreType | None = None) -> InventoryItem | None:
+        """Return what is listed of a name; without a kind the map, or else the log."""
+
+    def get_all(self, *, filter: str = "") -> list[InventoryItem]:
+        """Return all items, the last listed first."""
+
+    def get_stores(self, *, filter: str = "") -> list[DKV | DStream | DKO]:
+        """Open all items; each is to be closed."""
+
+    def delete(self, name: str, kind: StoreType) -> None:
+        """Take a map or a log from the list; it is not touched itself."""
+
+    def save(self) -> None:
+        """Save all changes; errors and cost as for `DKV.save`."""
+
+    def ls(self, *, filter: str = "") -> str:
+        """Return a table of all items, a line each."""
+
 class JetStream:
     """JetStream over one connection; made by `natsstream.connect`."""
 
@@ -1521,6 +1789,22 @@ class JetStream:
     @property
     def dkv(self) -> DKVs:
         """Opens maps that are written here first: `await js.dkv("settings")`."""
+
+    @property
+    def dko(self) -> DKOs:
+        """Opens maps of objects that are saved field by field: `await js.dko("users")`."""
+
+    @property
+    def akv(self) -> AKVs:
+        """Opens maps of which nothing is loaded: `await js.akv("settings")`."""
+
+    @property
+    def astream(self) -> AStreams:
+        """Opens logs of which nothing is loaded: `await js.astream("chat")`."""
+
+    @property
+    def inventory(self) -> Inventories:
+        """Opens lists of maps and logs with their sizes: `await js.inventory()`."""
 
     @property
     def streams(self) -> StreamManager:

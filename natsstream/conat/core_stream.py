@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, overload
 
 from natsstream.arguments import check_int
 from natsstream.conat.changes import Changes
-from natsstream.conat.configuration import Configuration, check_stream
+from natsstream.conat.configuration import Configuration
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
-from natsstream.conat.names import StreamNames
+from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
 from natsstream.conat.sizes import logical_size
 from natsstream.conat.sync import StreamSync
@@ -21,7 +20,6 @@ from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding
 from natsstream.conat.views import Change, Codec, KeyValues, Messages, RawMessages
 from natsstream.conat.writer import (
-    TOMBSTONE_TTL_MS,
     PublishItem,
     PublishOptions,
     PublishResult,
@@ -29,33 +27,9 @@ from natsstream.conat.writer import (
     Writer,
     check_value,
 )
-from natsstream.errors import StreamExistsError, StreamNotFoundError, UsageError
+from natsstream.errors import UsageError
 from natsstream.streams.jetstream import JetStreamContext
-from natsstream.streams.stream import Stream
 from natsstream.units import time_from_ns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreStreamOptions:
-    """How a core stream is opened; `JetStream.core_stream` has the arguments.
-
-    Attributes:
-        names: Its names.
-        config: Fields of its configuration to set.
-        start_seq: The first sequence to load; None is the first.
-        ephemeral: True keeps a new stream in memory.
-        replicas: Replicas of a new stream; None leaves it to the server.
-        encoding: The format of values.
-        tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
-    """
-
-    names: StreamNames
-    config: Mapping[str, object]
-    start_seq: int | None = None
-    ephemeral: bool = False
-    replicas: int | None = None
-    encoding: Encoding = Encoding.MSGPACK
-    tombstone_ttl: int | None = TOMBSTONE_TTL_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +82,13 @@ class CoreStream:
         self._js = js
         self._options = options
         self._names = options.names
+        self._opener = StreamOpener(js, options)
         self._codec = Codec(options.names)
         self._changes: Changes[Change] = Changes()
         self._sync = StreamSync(
             js,
             options.names,
-            self._open_stream,
+            self._opener.open,
             self._on_edit,
             self._changes.close,
             start_seq=options.start_seq,
@@ -498,7 +473,7 @@ class CoreStream:
         """
         self._check()
         if changes:
-            await self._set_config(changes)
+            self._sync.stream = await self._opener.set_config(changes)
             await self._sync.announce(Announcement(is_config_changed=True))
         await self._sync.settle()
         return self._sync.config
@@ -542,42 +517,6 @@ class CoreStream:
         return f"<CoreStream {self.name}: {state}>"
 
     # Internals.
-
-    async def _open_stream(self) -> Stream:
-        try:
-            stream = await self._js.streams.get(self._names.stream)
-        except StreamNotFoundError:
-            wanted = Configuration().merged(self._options.config)
-            config = (wanted.capped() if self._options.ephemeral else wanted).to_stream(
-                self._names, ephemeral=self._options.ephemeral, replicas=self._options.replicas
-            )
-            with suppress(StreamExistsError):  # Another client was faster.
-                return await self._js.streams.create(config)
-            stream = await self._js.streams.get(self._names.stream)
-        check_stream(self._names, stream.cached.config)
-        return await self._merged(stream, self._options.config)
-
-    async def _set_config(self, changes: Mapping[str, object]) -> None:
-        self._sync.stream = await self._merged(
-            await self._js.streams.get(self._names.stream), changes
-        )
-
-    async def _merged(self, stream: Stream, changes: Mapping[str, object]) -> Stream:
-        held = stream.cached.config
-        before = Configuration.from_stream(held)
-        wanted = before.merged(changes)
-        is_ephemeral = held.storage == "memory"
-        if is_ephemeral:
-            wanted = wanted.capped()
-        if wanted == before:
-            return stream
-        config = wanted.to_stream(
-            self._names,
-            ephemeral=is_ephemeral,
-            replicas=held.replicas,
-            metadata=held.metadata,
-        )
-        return await self._js.streams.update(config)
 
     async def _delete_key(self, key: str, options: PublishOptions) -> Stored | None:
         if key not in self.kv:

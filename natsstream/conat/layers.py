@@ -1,20 +1,34 @@
-"""Opens the layers above core streams: `js.dstream`, `js.dkv`.
+"""Opens the layers above core streams: `js.dstream`, `js.dkv`, `js.dko`, `js.akv` and others.
 
 Law: calls with equal arguments share one object; a difference in any argument makes two.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
+from natsstream.conat.akv import AKV
+from natsstream.conat.astream import AStream
+from natsstream.conat.change_feed import ChangeFeed
+from natsstream.conat.core_stream import CoreStream
+from natsstream.conat.dko import DKO, DKO_PREFIX
 from natsstream.conat.dkv import DKV
 from natsstream.conat.dstream import DStream
+from natsstream.conat.inventory import INVENTORY_NAME, Inventory, InventoryItem
 from natsstream.conat.layer_options import CoreStreamArguments, cache_key, with_config
+from natsstream.conat.leader import LeaderStream
+from natsstream.conat.manager import CoreStreams, options_of
+from natsstream.conat.names import SERVICE
 from natsstream.conat.shared import SharedObjects
+from natsstream.streams.jetstream import JetStreamContext
 
 if TYPE_CHECKING:
-    from natsstream.conat.manager import CoreStreams
     from natsstream.conat.unsaved_keys import Merge
+
+# The tombstones of a map expire.
+_WITH_TTL: Mapping[str, object] = {"allow_msg_ttl": True}
 
 
 class DStreams:
@@ -99,7 +113,7 @@ class DKVs:
 
         Cost: as for `js.core_stream`.
         """
-        arguments = with_config(options, {"desc": desc, "allow_msg_ttl": True})
+        arguments = with_config(options, {"desc": desc, **_WITH_TTL})
 
         async def make() -> DKV:
             core = await self._core_streams(name, **arguments)
@@ -108,3 +122,147 @@ class DKVs:
         if options.get("no_cache"):
             return await make()
         return await self._shared.get(cache_key(name, arguments, merge, no_autosave), make)
+
+
+class DKOs:
+    """Opens maps of objects; `js.dko` is the only one of a context.
+
+    Args:
+        dkvs: Opens maps.
+    """
+
+    def __init__(self, dkvs: DKVs) -> None:
+        self._dkvs = dkvs
+        self._shared: SharedObjects[DKO] = SharedObjects()
+
+    async def __call__(
+        self,
+        name: str,
+        *,
+        desc: object = None,
+        no_autosave: bool = False,
+        **options: Unpack[CoreStreamArguments],
+    ) -> DKO:
+        """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
+
+        async def make() -> DKO:
+            below = DKO_PREFIX + name
+            dkv = await self._dkvs(below, desc=desc, no_autosave=no_autosave, **options)
+            return DKO(name, dkv)
+
+        if options.get("no_cache"):
+            return await make()
+        key = cache_key(name, with_config(options, {"desc": desc}), no_autosave)
+        return await self._shared.get(key, make)
+
+
+class AKVs:
+    """Opens maps of which nothing is loaded; `js.akv` is the only one of a context.
+
+    Args:
+        js: The JetStream context.
+    """
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AKV:
+        """Open a map; it is created if it is missing. Each call returns an object of its own.
+
+        Args:
+            name: Any text; with `/` for folders.
+            options: See `CoreStreamArguments`; nothing is loaded, so `start_seq` has no effect.
+
+        Raises:
+            NatsStreamError: As for `js.core_stream`.
+
+        Cost: two round trips.
+        """
+        leader = LeaderStream(self._js, options_of(name, with_config(options, _WITH_TTL)))
+        await leader.open()
+        return AKV(name, leader)
+
+
+class AStreams:
+    """Opens logs of which nothing is loaded; `js.astream` is the only one of a context.
+
+    Args:
+        js: The JetStream context.
+    """
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AStream:
+        """Open a log; it is created if it is missing. Each call returns an object of its own.
+
+        Args:
+            name: Any text; with `/` for folders.
+            options: See `CoreStreamArguments`; nothing is loaded, so `start_seq` has no effect.
+
+        Raises:
+            NatsStreamError: As for `js.core_stream`.
+
+        Cost: two round trips.
+        """
+        leader = LeaderStream(self._js, options_of(name, options))
+        await leader.open()
+
+        async def follow() -> CoreStream:
+            present = replace(leader.options, config={}, start_seq=await leader.last_seq() + 1)
+            return await CoreStream(self._js, name, present).open()
+
+        return AStream(name, leader, lambda: ChangeFeed(self._js, leader.options.names, follow))
+
+
+class Inventories:
+    """Opens inventories; `js.inventory` is the only one of a context.
+
+    Args:
+        dkvs: Opens maps.
+        dkos: Opens maps of objects.
+        dstreams: Opens logs.
+    """
+
+    def __init__(self, dkvs: DKVs, dkos: DKOs, dstreams: DStreams) -> None:
+        self._dkvs = dkvs
+        self._dkos = dkos
+        self._dstreams = dstreams
+        self._shared: SharedObjects[Inventory] = SharedObjects()
+
+    async def __call__(
+        self,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        service: str = SERVICE,
+    ) -> Inventory:
+        """Open the inventory of an owner; calls with equal arguments share one object.
+
+        Args:
+            account_id: UUID of the account; counts before `project_id`.
+            project_id: UUID of the project.
+            service: The service.
+
+        Raises:
+            NatsStreamError: As for `js.core_stream`.
+
+        Cost: as for `js.core_stream`.
+        """
+        owner: CoreStreamArguments = {
+            "account_id": account_id,
+            "project_id": project_id,
+            "service": service,
+        }
+
+        async def open_store(item: InventoryItem) -> DKV | DStream | DKO:
+            if item.type == "stream":
+                return await self._dstreams(item.name, **owner)
+            if item.name.startswith(DKO_PREFIX):
+                return await self._dkos(item.name.removeprefix(DKO_PREFIX), **owner)
+            return await self._dkvs(item.name, **owner)
+
+        async def make() -> Inventory:
+            return Inventory(await self._dkvs(INVENTORY_NAME, **owner), open_store)
+
+        return await self._shared.get(cache_key(INVENTORY_NAME, owner), make)

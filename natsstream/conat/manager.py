@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from natsstream.conat.core_stream import CoreStream, CoreStreamOptions
+from natsstream.conat.core_stream import CoreStream
+from natsstream.conat.layer_options import CoreStreamArguments
 from natsstream.conat.names import PREFIX, SERVICE, StreamNames, storage_path
+from natsstream.conat.opening import CoreStreamOptions
 from natsstream.conat.shared import SharedObjects
 from natsstream.conat.values import Encoding, json_text
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
@@ -68,15 +70,20 @@ class CoreStreams:
 
         Cost: two round trips and the bytes of the messages; one subscription.
         """
-        path = storage_path(name, account_id=account_id, project_id=project_id)
-        options = CoreStreamOptions(
-            names=StreamNames(path, service, prefix),
-            config=dict(config or {}),
-            start_seq=start_seq,
-            ephemeral=ephemeral,
-            replicas=replicas,
-            encoding=encoding,
-            tombstone_ttl=tombstone_ttl,
+        options = options_of(
+            name,
+            {
+                "account_id": account_id,
+                "project_id": project_id,
+                "config": config,
+                "start_seq": start_seq,
+                "ephemeral": ephemeral,
+                "replicas": replicas,
+                "encoding": encoding,
+                "tombstone_ttl": tombstone_ttl,
+                "service": service,
+                "prefix": prefix,
+            },
         )
 
         async def make() -> CoreStream:
@@ -90,3 +97,24 @@ class CoreStreams:
 
     def __repr__(self) -> str:
         return f"<CoreStreams {self._js.url}>"
+
+
+def options_of(name: str, arguments: CoreStreamArguments) -> CoreStreamOptions:
+    """Return the options of a core stream for the arguments of `js.core_stream`.
+
+    Raises:
+        StoragePathError: The name or the owner is not legal (403).
+        ConfigError: The service or the prefix is not legal.
+    """
+    path = storage_path(
+        name, account_id=arguments.get("account_id"), project_id=arguments.get("project_id")
+    )
+    return CoreStreamOptions(
+        names=StreamNames(path, arguments.get("service", SERVICE), arguments.get("prefix", PREFIX)),
+        config=dict(arguments.get("config") or {}),
+        start_seq=arguments.get("start_seq"),
+        ephemeral=arguments.get("ephemeral", False),
+        replicas=arguments.get("replicas"),
+        encoding=arguments.get("encoding", Encoding.MSGPACK),
+        tombstone_ttl=arguments.get("tombstone_ttl", TOMBSTONE_TTL_MS),
+    )

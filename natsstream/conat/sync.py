@@ -181,8 +181,12 @@ class StreamSync:
                 hint="the arrays get it when the server answers again",
             )
 
-    def time_ns(self, seq: int) -> int | None:
-        """Return when a message was stored, in Unix nanoseconds; None if it was never seen."""
+    async def stored_ns(self, seq: int) -> int | None:
+        """Wait as `reach` does; return when the message was stored, in Unix nanoseconds.
+
+        None is for a message that was never seen.
+        """
+        await self.reach(seq)
         held = self.reconciler.log.find(seq)
         return self._times_ns.get(seq) if held is None else held.time_ns
 

@@ -230,6 +230,11 @@ class Change:
         return self._codec.key(self._edit.record)
 
     @property
+    def time(self) -> datetime:
+        """When the message was stored, in UTC."""
+        return time_from_ns(self._edit.record.time_ns)
+
+    @property
     def prev(self) -> Any:
         """The value before: of the key, or of the message that is gone; UNDEFINED for none."""
         before = self._edit.record if self.is_removal else self._edit.previous

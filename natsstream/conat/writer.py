@@ -11,13 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from natsstream.arguments import check_int, check_text
 from natsstream.conat.codes import conat_code
+from natsstream.conat.configuration import Configuration
 from natsstream.conat.headers import TOMBSTONE_HEADERS, header_values
 from natsstream.conat.names import StreamNames
-from natsstream.conat.sync import StreamSync
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding, encode_value
 from natsstream.errors import (
@@ -28,6 +28,7 @@ from natsstream.errors import (
 )
 from natsstream.publish.outgoing import Expect, PublishMessage
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
 from natsstream.units import time_from_ns
 
 TOMBSTONE_TTL_MS = 7 * 86_400_000
@@ -112,13 +113,29 @@ class PublishResult:
         return None if self.error is None else conat_code(self.error)
 
 
+class WrittenStream(Protocol):
+    """The stream that is written, with its messages loaded or not.
+
+    Attributes:
+        stream: The stream.
+        config: Its configuration.
+    """
+
+    stream: Stream
+    config: Configuration
+
+    async def stored_ns(self, seq: int) -> int | None:
+        """Wait until reads see a message; return when it was stored, if known."""
+        ...
+
+
 class Writer:
     """The writes of one core stream.
 
     Args:
         js: The JetStream context.
         names: The core stream's names.
-        sync: Its arrays.
+        sync: Its stream.
         encoding: The format of values.
 
     Attributes:
@@ -126,7 +143,7 @@ class Writer:
     """
 
     def __init__(
-        self, js: JetStreamContext, names: StreamNames, sync: StreamSync, encoding: Encoding
+        self, js: JetStreamContext, names: StreamNames, sync: WrittenStream, encoding: Encoding
     ) -> None:
         self.msg_ids: dict[str, None] = {}
         self._js = js
@@ -246,8 +263,7 @@ class Writer:
         raise error
 
     async def _stored(self, seq: int) -> Stored:
-        await self._sync.reach(seq)
-        time_ns = self._sync.time_ns(seq)
+        time_ns = await self._sync.stored_ns(seq)
         return Stored(seq, None if time_ns is None else time_from_ns(time_ns))
 
     def _note_id(self, options: PublishOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from natsstream import connect
@@ -37,6 +38,13 @@ async def opened(
         yield objects
 
 
+async def settled(js: JetStream, layer: str) -> None:
+    """Open and close an object, so that the connection has the subscriptions that it keeps."""
+    async with await getattr(js, layer)(new_name()):
+        pass
+    await js.core.rtt()
+
+
 async def remove(js: JetStream, name: str) -> None:
     """Delete the stream of a core stream, if there is one."""
     with suppress(StreamNotFoundError):
@@ -62,3 +70,8 @@ def heard(layer: Any, event: str = "change") -> list[Any]:
     events: list[Any] = []
     layer.on(event, events.append)
     return events
+
+
+def milliseconds(time: datetime) -> int:
+    """Return a time in whole Unix milliseconds."""
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -16,7 +16,7 @@ from natsstream import connect
 from natsstream.conat.dkv import KeyChange
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.errors import ConfigError, UsageError
-from tests.support.conat_layers import heard, new_name, opened, until
+from tests.support.conat_layers import heard, new_name, opened, settled, until
 from tests.support.streams import server_subscriptions
 
 if TYPE_CHECKING:
@@ -218,11 +218,11 @@ async def test_KV29_the_empty_key_works(server: NatsNode) -> None:
 async def test_KV30_KV31_maps_that_are_closed_leave_nothing_behind(
     server: NatsNode, *, with_set: bool
 ) -> None:
-    client = new_name()
+    client, name = new_name(), new_name()
     async with connect(server.url, name=client) as js:
+        await settled(js, "dkv")
         tasks = len(asyncio.all_tasks())
         before = server_subscriptions(server, client)
-        name = new_name()
         for number in range(20):
             async with await js.dkv(name, no_cache=True) as kv:
                 if with_set:
@@ -235,6 +235,7 @@ async def test_KV30_KV31_maps_that_are_closed_leave_nothing_behind(
 async def test_KV32_KV33_an_open_map_has_one_subscription(server: NatsNode) -> None:
     client = new_name()
     async with connect(server.url, name=client) as js:
+        await settled(js, "dkv")
         before = server_subscriptions(server, client)
         async with await js.dkv(new_name()):
             await js.core.rtt()
@@ -388,3 +389,11 @@ async def test_changes_are_iterated_until_the_map_is_closed(server: NatsNode) ->
         assert await anext(changes) == KeyChange("a", 1, UNDEFINED)
         await two.close()
         assert [change async for change in changes] == []
+
+
+async def test_a_value_expires_by_its_ttl(server: NatsNode) -> None:
+    async with opened("dkv", server) as [kv]:
+        kv.set("a", 1, ttl=50)
+        kv.set("b", 2)
+        await kv.save()
+        await until(lambda: kv.get_all() == {"b": 2})

@@ -16,7 +16,7 @@ import pytest
 from natsstream import connect
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.errors import ConfigError, UsageError
-from tests.support.conat_layers import heard, new_name, opened, until
+from tests.support.conat_layers import heard, new_name, opened, settled, until
 from tests.support.streams import server_subscriptions
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ async def test_DS23_DS24_DE20_DE21_logs_that_are_closed_leave_nothing_behind(
 ) -> None:
     client, name = new_name(), new_name()
     async with connect(server.url, name=client) as js:
+        await settled(js, "dstream")
         tasks = len(asyncio.all_tasks())
         before = server_subscriptions(server, client)
         for number in range(20):

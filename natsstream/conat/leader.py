@@ -1,0 +1,222 @@
+"""A core stream of which nothing is loaded: each read asks the stream's leader.
+
+Law: a message is hidden from its exact moment of expiry on, by the server's clock, also if the
+server still holds it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from natsstream.api.message import Message
+from natsstream.api.stream_info import StreamInfo
+from natsstream.arguments import check_utf8
+from natsstream.conat.configuration import Configuration
+from natsstream.conat.feed import Announcement
+from natsstream.conat.opening import CoreStreamOptions, StreamOpener
+from natsstream.conat.record import Record
+from natsstream.conat.sync import retried
+from natsstream.conat.views import Codec
+from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, Stored, Writer
+from natsstream.errors import MessageNotFoundError, TransportError, UsageError
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+from natsstream.units import NS_PER_MS, time_from_ns
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as the leader holds it.
+
+    Attributes:
+        mesg: The value.
+        seq: Its sequence.
+        time: When it was stored, in UTC.
+        key: Its key; None for none.
+        headers: The user's headers, and as in Conat `seq`, `time` (Unix milliseconds) and `key`.
+    """
+
+    mesg: Any
+    seq: int
+    time: datetime
+    key: str | None
+    headers: Mapping[str, object]
+
+
+class LeaderStream:
+    """Reads and writes one core stream, and keeps nothing.
+
+    Args:
+        js: The JetStream context.
+        options: How it is opened.
+
+    Attributes:
+        stream: The stream.
+        config: Its configuration, when it was last asked for.
+    """
+
+    stream: Stream
+    config: Configuration
+
+    def __init__(self, js: JetStreamContext, options: CoreStreamOptions) -> None:
+        self.options = options
+        self._js = js
+        self._names = options.names
+        self._codec = Codec(options.names)
+        self._opener = StreamOpener(js, options)
+        self._writer = Writer(js, options.names, self, options.encoding)
+        self._clock_offset_ns = 0
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Create the stream if it is missing; waits while no server answers.
+
+        Raises:
+            NatsStreamError: No retry mends it, such as missing permission (403).
+        """
+        self.stream = await retried(self._opener.open)
+        await self._look()
+
+    def close(self) -> None:
+        """End the object: every call raises `UsageError` from now on."""
+        self._is_closed = True
+
+    def check(self) -> None:
+        """Raise an error after the end."""
+        if self._is_closed:
+            raise UsageError(f"{self._names.path} is closed", hint="open it again")
+
+    # Reading.
+
+    async def get(self, place: int | str) -> StoredMessage | None:
+        """Return the message at a sequence, or the newest one of a key; None for none.
+
+        A tombstone is no message.
+        """
+        self.check()
+        if isinstance(place, int):
+            found = await self.stream.get(place)
+        else:
+            found = await self.stream.get(
+                last_by_subject=self._names.subject_of(check_utf8(place, "a key"))
+            )
+        return None if found is None else self._stored(found)
+
+    async def read(
+        self, first_seq: int | None, last_seq: int | None, filters: Sequence[str] = ()
+    ) -> AsyncGenerator[StoredMessage]:
+        """Yield a range of messages in order, without tombstones."""
+        self.check()
+        span = self.stream.read(first_seq=first_seq, last_seq=last_seq, filters=filters)
+        async for message in span:
+            stored = self._stored(message)
+            if stored is not None:
+                yield stored
+
+    async def keys(self) -> list[str]:
+        """Return the keys that have a value, by the sequences of their values."""
+        self.check()
+        newest: dict[str, str | None] = {}
+        async for message in self.stream.read(filters=[self._names.keys_filter]):
+            stored = self._stored(message)
+            newest.pop(message.subject, None)
+            newest[message.subject] = None if stored is None else stored.key
+        return [key for key in newest.values() if key is not None]
+
+    async def last_seq(self) -> int:
+        """Return the sequence of the newest message that was ever stored; 0 for none."""
+        self.check()
+        return (await self._look()).state.last_seq
+
+    async def stored_ns(self, seq: int) -> int | None:
+        """Return when a message was stored, in Unix nanoseconds; None if it is gone."""
+        found = await self.stream.get(seq)
+        return None if found is None else found.time_ns
+
+    # Writing.
+
+    async def publish(self, mesg: Any, options: PublishOptions) -> Stored | None:
+        """Store one message; None if this object has published its id before."""
+        self.check()
+        return await self._writer.publish(mesg, options)
+
+    async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages, pipelined and in order; each has a result or an error of its own."""
+        self.check()
+        return await self._writer.publish_many(items)
+
+    async def delete_key(self, key: str, options: PublishOptions) -> Stored | None:
+        """Store a tombstone, which expires."""
+        self.check()
+        marked = self._writer.tombstone(key, options, self.options.tombstone_ttl)
+        return await self._writer.publish(None, marked)
+
+    async def delete(self, seq: int) -> int:
+        """Delete one message; returns how many there were."""
+        self.check()
+        try:
+            await self.stream.delete_message(seq)
+        except MessageNotFoundError:
+            return 0
+        await self._announce(Announcement(deleted=((seq, seq),)))
+        return 1
+
+    async def purge(self, last_seq: int | None) -> int:
+        """Delete all messages up to a sequence, or those that there are; returns how many."""
+        self.check()
+        held = (await self._look()).state.last_seq
+        last = held if last_seq is None else min(last_seq, held)
+        if last < 1:
+            return 0
+        count = await self.stream.purge(last_seq=last)
+        await self._announce(Announcement(purged=last))
+        return count
+
+    async def set_config(self, changes: Mapping[str, object] | None) -> Configuration:
+        """Set some fields of the configuration, and return all of it."""
+        self.check()
+        if changes:
+            self.stream = await self._opener.set_config(changes)
+            await self._announce(Announcement(is_config_changed=True))
+        await self._look()
+        return self.config
+
+    # Internals.
+
+    async def _look(self) -> StreamInfo:
+        began = time.time_ns()
+        info = await self.stream.info()
+        if info.time_ns:
+            self._clock_offset_ns = info.time_ns - (began + time.time_ns()) // 2
+        self.config = Configuration.from_stream(info.config)
+        return info
+
+    async def _announce(self, note: Announcement) -> None:
+        with suppress(TransportError):  # The others find out by comparing with the stream.
+            await self._js.core.publish(self._names.control, note.to_json())
+
+    def _stored(self, message: Message) -> StoredMessage | None:
+        subject = message.subject
+        key_subject = subject if self._names.is_keyed(subject) else ""
+        block = message.headers.source
+        record = Record(message.sequence, message.time_ns, key_subject, block, message.data)
+        if record.is_tombstone or self._is_expired(record):
+            return None
+        key = self._codec.key(record)
+        headers: dict[str, object] = {**(self._codec.headers(record).user or {})}
+        headers |= {"seq": record.seq, "time": record.time_ns // NS_PER_MS}
+        if key is not None:
+            headers["key"] = key
+        value = self._codec.value(record)
+        return StoredMessage(value, record.seq, time_from_ns(record.time_ns), key, headers)
+
+    def _is_expired(self, record: Record) -> bool:
+        now_ns = time.time_ns() + self._clock_offset_ns
+        max_age_ns = self.config.max_age * NS_PER_MS
+        is_old = max_age_ns > 0 and record.time_ns + max_age_ns <= now_ns
+        return is_old or (record.expires_ns is not None and record.expires_ns <= now_ns)

@@ -1,0 +1,92 @@
+"""Opens the JetStream stream of a core stream: creates it, or merges the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from natsstream.conat.configuration import Configuration, check_stream
+from natsstream.conat.names import StreamNames
+from natsstream.conat.values import Encoding
+from natsstream.conat.writer import TOMBSTONE_TTL_MS
+from natsstream.errors import StreamExistsError, StreamNotFoundError
+from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreStreamOptions:
+    """How a core stream is opened; `JetStream.core_stream` has the arguments.
+
+    Attributes:
+        names: Its names.
+        config: Fields of its configuration to set.
+        start_seq: The first sequence to load; None is the first.
+        ephemeral: True keeps a new stream in memory.
+        replicas: Replicas of a new stream; None leaves it to the server.
+        encoding: The format of values.
+        tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
+    """
+
+    names: StreamNames
+    config: Mapping[str, object]
+    start_seq: int | None = None
+    ephemeral: bool = False
+    replicas: int | None = None
+    encoding: Encoding = Encoding.MSGPACK
+    tombstone_ttl: int | None = TOMBSTONE_TTL_MS
+
+
+class StreamOpener:
+    """Opens the stream of one core stream.
+
+    Args:
+        js: The JetStream context.
+        options: How the core stream is opened.
+    """
+
+    def __init__(self, js: JetStreamContext, options: CoreStreamOptions) -> None:
+        self._js = js
+        self._options = options
+
+    async def open(self) -> Stream:
+        """Return the stream with the options' configuration; it is created if it is missing.
+
+        Raises:
+            StreamExistsError: A stream of this name belongs to something else.
+        """
+        options = self._options
+        try:
+            stream = await self._js.streams.get(options.names.stream)
+        except StreamNotFoundError:
+            wanted = Configuration().merged(options.config)
+            config = (wanted.capped() if options.ephemeral else wanted).to_stream(
+                options.names, ephemeral=options.ephemeral, replicas=options.replicas
+            )
+            with suppress(StreamExistsError):  # Another client was faster.
+                return await self._js.streams.create(config)
+            stream = await self._js.streams.get(options.names.stream)
+        check_stream(options.names, stream.cached.config)
+        return await self._merged(stream, options.config)
+
+    async def set_config(self, changes: Mapping[str, object]) -> Stream:
+        """Set some fields of the configuration."""
+        return await self._merged(await self._js.streams.get(self._options.names.stream), changes)
+
+    async def _merged(self, stream: Stream, changes: Mapping[str, object]) -> Stream:
+        held = stream.cached.config
+        before = Configuration.from_stream(held)
+        wanted = before.merged(changes)
+        is_ephemeral = held.storage == "memory"
+        if is_ephemeral:
+            wanted = wanted.capped()
+        if wanted == before:
+            return stream
+        config = wanted.to_stream(
+            self._options.names,
+            ephemeral=is_ephemeral,
+            replicas=held.replicas,
+            metadata=held.metadata,
+        )
+        return await self._js.streams.update(config)
