@@ -33,7 +33,7 @@ ROWS = 20_000
 # because this process got no CPU, hits one all the same.
 BATCH_ROWS = 250
 MANY_ROWS = 80_000
-END_WAIT_S = 30.0
+END_WAIT_S = 150.0
 # Three starts of Spark, each 10 s on a quiet machine; only a hang may reach it.
 RUNS_TIMEOUT_S = 600
 

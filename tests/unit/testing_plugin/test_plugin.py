@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["pytester"]
 
-RUN_TIMEOUT_S = 50
+RUN_TIMEOUT_S = 200
 
 USES_EACH_FIXTURE = """
 import natsstream.blocking as ns
