@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import connect
+from natsstream import blocking, connect
 from natsstream.conat.dkv import KeyChange
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.errors import ConfigError, UsageError
@@ -397,3 +397,29 @@ async def test_a_value_expires_by_its_ttl(server: NatsNode) -> None:
         kv.set("b", 2)
         await kv.save()
         await until(lambda: kv.get_all() == {"b": 2})
+
+
+async def test_maps_and_logs_work_without_async(server: NatsNode) -> None:
+    def use() -> None:
+        with (
+            blocking.connect(server.url) as js,
+            js.dkv(new_name()) as kv,
+            js.dstream(new_name()) as log,
+            js.akv(kv.name) as akv,
+            js.dko(new_name()) as objects,
+        ):
+            kv["a"] = {"b": 1}
+            assert (kv.a, list(kv), "a" in kv, len(kv)) == ({"b": 1}, ["a"], True, 1)
+            kv.save()
+            assert akv.get("a") == {"b": 1}
+            del kv["a"]
+            assert kv.get_all() == {}
+            log.push(1, 2)
+            assert (log[-1], log[:], len(log)) == (2, [1, 2], 2)
+            log.save()
+            assert log.seqs() == [1, 2]
+            objects["x"] = {"y": 1}
+            objects.save()
+            assert objects.get_all() == {"x": {"y": 1}}
+
+    await asyncio.to_thread(use)
