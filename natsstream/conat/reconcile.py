@@ -301,8 +301,10 @@ class Reconciler:
             for record in map(Record, seqs, times_ns, key_subjects, headers, data):
                 self.applied = record.seq
                 if not self._is_gone(record.seq):
-                    for _ in self._apply(record, is_conflated=False, evicts=False):
+                    for _ in self._roll_up(record):
                         pass
+                    self.log.insert(record)
+                    self._index(record)
         else:
             self.log.append_columns(seqs, times_ns, key_subjects, headers, data)
             self.applied = seqs[-1]
@@ -387,13 +389,13 @@ class Reconciler:
         if is_gone:
             yield from self._remove_range(record.seq, record.seq)
 
-    def _apply(self, record: Record, *, is_conflated: bool, evicts: bool = True) -> Iterator[Edit]:
+    def _apply(self, record: Record, *, is_conflated: bool) -> Iterator[Edit]:
         """Add the message of the highest sequence so far, unless it is before the floor."""
         if record.seq < self.floor:
             return
         previous_seq = self.keys.live.get(record.key_subject)
         previous = None if previous_seq is None else self.log.find(previous_seq)
-        if evicts and self._limits.max_msgs > 0:
+        if self._limits.max_msgs > 0:
             # The server counts a message before it removes the one that it replaces.
             while len(self.log) >= self._limits.max_msgs:
                 yield from self.deleted(first := self.log.seq(0), first)
