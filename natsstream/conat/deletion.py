@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from natsstream.arguments import check_int
+from natsstream.conat.blobs import Blobs
 from natsstream.conat.feed import Announcement
 from natsstream.conat.sync import StreamSync
 from natsstream.errors import ConfigError, MessageNotFoundError
@@ -18,10 +19,16 @@ _IN_FLIGHT = 64
 
 
 class Deletion:
-    """The deletions of one core stream."""
+    """The deletions of one core stream.
 
-    def __init__(self, sync: StreamSync) -> None:
+    Args:
+        sync: Its arrays.
+        blobs: Its big values.
+    """
+
+    def __init__(self, sync: StreamSync, blobs: Blobs) -> None:
         self._sync = sync
+        self._blobs = blobs
 
     async def of(
         self,
@@ -51,10 +58,13 @@ class Deletion:
         )
 
     async def _purge(self, last_seq: int) -> list[int]:
-        gone = [each.seq for each in self._sync.reconciler.log.records(0, last_seq)]
+        log = self._sync.reconciler.log
+        gone = [each.seq for each in log.records(0, last_seq)]
+        big = self._blobs.of(log.records(0, last_seq))
         if last_seq:
             await self._sync.stream.purge(last_seq=last_seq)
             await self._sync.announce(Announcement(purged=last_seq))
+            await self._blobs.remove(big)
         return gone
 
     async def _delete(self, seqs: Sequence[int]) -> list[int]:
@@ -67,6 +77,7 @@ class Deletion:
         room = asyncio.Semaphore(_IN_FLIGHT)
         deleted: list[int] = []
         gone: list[int] = []
+        held = {seq: record for seq in wanted if (record := log.find(seq)) is not None}
 
         async def delete(seq: int) -> None:
             async with room:
@@ -82,6 +93,7 @@ class Deletion:
             answers = await asyncio.gather(*map(delete, wanted), return_exceptions=True)
         finally:
             await self._sync.announce(Announcement(deleted=tuple((seq, seq) for seq in gone)))
+            await self._blobs.remove(self._blobs.of(held[seq] for seq in gone if seq in held))
         for error in answers:
             if error is not None:
                 raise error

@@ -39,6 +39,7 @@ HEADER_BYTES_MAX = 65_535 - 1_024
 
 _ENCODING, _USER, _KEY, _TTL, _BLOB = "CN-Enc", "CN-Hdr", "CN-Key", "CN-TTL", "CN-Blob"
 _TOMBSTONE_LINE = f"\r\n{TOMBSTONE}:".encode()
+_BLOB_LINE = f"\r\n{_BLOB}:".encode()
 _TTL_LINE = f"\r\n{HeaderName.TTL}:".encode()
 _LINE_OVERHEAD, _BLOCK_OVERHEAD = len(": \r\n"), len("NATS/1.0\r\n\r\n")
 # Milliseconds of 3,000 years; a longer number is no time to live.
@@ -118,6 +119,11 @@ def is_tombstone(block: bytes) -> bool:
     Markers of servers and of buckets' clients count too.
     """
     return _TOMBSTONE_LINE in block or deletion_of(block) is not None
+
+
+def is_big(block: bytes) -> bool:
+    """Return True if the value of a message with this header block is in another stream."""
+    return _BLOB_LINE in block
 
 
 def ttl_ms_of(block: bytes) -> int | None:

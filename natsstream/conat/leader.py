@@ -16,6 +16,7 @@ from typing import Any
 from natsstream.api.message import Message
 from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_utf8
+from natsstream.conat.blobs import Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
@@ -69,7 +70,8 @@ class LeaderStream:
         self._names = options.names
         self._codec = Codec(options.names)
         self._opener = StreamOpener(js, options)
-        self._writer = Writer(js, options.names, self, options.encoding)
+        self._blobs = Blobs(js, options.names, lambda: self.stream)
+        self._writer = Writer(js, options.names, self, self._blobs, options.encoding)
         self._clock_offset_ns = 0
         self._is_closed = False
 
@@ -99,13 +101,18 @@ class LeaderStream:
         A tombstone is no message.
         """
         self.check()
-        if isinstance(place, int):
-            found = await self.stream.get(place)
-        else:
-            found = await self.stream.get(
-                last_by_subject=self._names.subject_of(check_utf8(place, "a key"))
-            )
-        return None if found is None else self._stored(found)
+        subject = "" if isinstance(place, int) else self._subject_of(place)
+        while True:
+            if isinstance(place, int):
+                found = await self.stream.get(place)
+            else:
+                found = await self.stream.get(last_by_subject=subject)
+            record = None if found is None else self._live(found)
+            if record is None:
+                return None
+            for whole in await self._blobs.whole([record]):
+                return self._stored(whole)
+            # Its chunks are gone because it was overwritten or deleted meanwhile.
 
     async def read(
         self, first_seq: int | None, last_seq: int | None, filters: Sequence[str] = ()
@@ -114,18 +121,18 @@ class LeaderStream:
         self.check()
         span = self.stream.read(first_seq=first_seq, last_seq=last_seq, filters=filters)
         async for message in span:
-            stored = self._stored(message)
-            if stored is not None:
-                yield stored
+            record = self._live(message)
+            for whole in await self._blobs.whole([] if record is None else [record]):
+                yield self._stored(whole)
 
     async def keys(self) -> list[str]:
         """Return the keys that have a value, by the sequences of their values."""
         self.check()
         newest: dict[str, str | None] = {}
         async for message in self.stream.read(filters=[self._names.keys_filter]):
-            stored = self._stored(message)
+            record = self._live(message)
             newest.pop(message.subject, None)
-            newest[message.subject] = None if stored is None else stored.key
+            newest[message.subject] = None if record is None else self._codec.key(record)
         return [key for key in newest.values() if key is not None]
 
     async def last_seq(self) -> int:
@@ -143,7 +150,11 @@ class LeaderStream:
     async def publish(self, mesg: Any, options: PublishOptions) -> Stored | None:
         """Store one message; None if this object has published its id before."""
         self.check()
-        return await self._writer.publish(mesg, options)
+        before = await self._big_value(options.key)
+        stored = await self._writer.publish(mesg, options)
+        if before is not None and stored is not None and stored.seq > before.seq:
+            await self._blobs.remove(self._blobs.of([before]))
+        return stored
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
@@ -152,18 +163,21 @@ class LeaderStream:
 
     async def delete_key(self, key: str, options: PublishOptions) -> Stored | None:
         """Store a tombstone, which expires."""
-        self.check()
-        marked = self._writer.tombstone(key, options, self.options.tombstone_ttl)
-        return await self._writer.publish(None, marked)
+        return await self.publish(
+            None, self._writer.tombstone(key, options, self.options.tombstone_ttl)
+        )
 
     async def delete(self, seq: int) -> int:
         """Delete one message; returns how many there were."""
         self.check()
+        before = await self.stream.get(seq) if await self._blobs.may_exist() else None
         try:
             await self.stream.delete_message(seq)
         except MessageNotFoundError:
             return 0
         await self._announce(Announcement(deleted=((seq, seq),)))
+        if before is not None:
+            await self._blobs.remove(self._blobs.of([self._record(before)]))
         return 1
 
     async def purge(self, last_seq: int | None) -> int:
@@ -200,13 +214,27 @@ class LeaderStream:
         with suppress(TransportError):  # The others find out by comparing with the stream.
             await self._js.core.publish(self._names.control, note.to_json())
 
-    def _stored(self, message: Message) -> StoredMessage | None:
+    def _subject_of(self, key: str) -> str:
+        return self._names.subject_of(check_utf8(key, "a key"))
+
+    async def _big_value(self, key: str | None) -> Record | None:
+        """Return the newest message of a key if its value is big; None for others."""
+        if key is None or not await self._blobs.may_exist():
+            return None
+        found = await self.stream.get(last_by_subject=self._subject_of(key))
+        return None if found is None else self._record(found)
+
+    def _record(self, message: Message) -> Record:
         subject = message.subject
         key_subject = subject if self._names.is_keyed(subject) else ""
         block = message.headers.source
-        record = Record(message.sequence, message.time_ns, key_subject, block, message.data)
-        if record.is_tombstone or self._is_expired(record):
-            return None
+        return Record(message.sequence, message.time_ns, key_subject, block, message.data)
+
+    def _live(self, message: Message) -> Record | None:
+        record = self._record(message)
+        return None if record.is_tombstone or self._is_expired(record) else record
+
+    def _stored(self, record: Record) -> StoredMessage:
         key = self._codec.key(record)
         headers: dict[str, object] = {**(self._codec.headers(record).user or {})}
         headers |= {"seq": record.seq, "time": record.time_ns // NS_PER_MS}

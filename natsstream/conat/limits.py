@@ -44,8 +44,8 @@ def refusal(config: Configuration, size: int, usage: Usage) -> RejectedError | N
         size: The message's logical size.
         usage: The content of the stream, without the message.
     """
-    if 0 <= config.max_msg_size < size:
-        return _rejected("max_msg_size", f"max_msg_size of {config.max_msg_size} bytes exceeded")
+    if (too_large := oversize(config, size)) is not None:
+        return too_large
     if config.max_msgs_per_second > 0 or config.max_bytes_per_second > 0:
         recent = zip(("max_msgs_per_second", "max_bytes_per_second"), usage.recent(), strict=True)
         for limit, used in recent:
@@ -56,6 +56,13 @@ def refusal(config: Configuration, size: int, usage: Usage) -> RejectedError | N
             return _rejected("max_msgs", "max_msgs limit reached")
         if config.max_bytes >= 0 and usage.size + size > config.max_bytes:
             return _rejected("max_bytes", "max_bytes limit reached")
+    return None
+
+
+def oversize(config: Configuration, size: int) -> RejectedError | None:
+    """Return why a message of a logical size is always refused; None if it is not."""
+    if 0 <= config.max_msg_size < size:
+        return _rejected("max_msg_size", f"max_msg_size of {config.max_msg_size} bytes exceeded")
     return None
 
 

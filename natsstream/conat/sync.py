@@ -16,9 +16,11 @@ from typing import TypeVar
 
 from natsstream.api.message import Message
 from natsstream.api.stream_info import StreamInfo
+from natsstream.conat.blobs import Blobs
 from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
-from natsstream.conat.feed import Announcement, stored_copy
+from natsstream.conat.feed import Announcement, FeedMessage, stored_copy
+from natsstream.conat.headers import Blob, is_big
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Doubt, Edit, Limits, Question, Reconciler
 from natsstream.conat.record import Record
@@ -59,6 +61,8 @@ _ROUND_WAIT_S = 1.0
 # A call waits this long for what the server has confirmed, as Conat's requests do.
 _CALL_WAIT_S = 30.0
 _TIMES_KEPT = 4_096
+# Messages that the server evicts or expires leave the chunks of big values behind.
+_SWEEP_EVERY_S = 3_600.0
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +80,7 @@ class StreamSync:
     Args:
         js: The JetStream context.
         names: The core stream's names.
+        blobs: Its big values.
         open_stream: Returns the stream, and creates it if it is missing.
         on_edit: Called with each edit after the first load; must not wait and must not raise.
         on_failure: Called with the error that ends it.
@@ -95,6 +100,7 @@ class StreamSync:
         self,
         js: JetStreamContext,
         names: StreamNames,
+        blobs: Blobs,
         open_stream: OpenStream,
         on_edit: OnEdit,
         on_failure: OnFailure,
@@ -105,6 +111,7 @@ class StreamSync:
         self.error: NatsStreamError | None = None
         self._js = js
         self._names = names
+        self._blobs = blobs
         self._open_stream = open_stream
         self._on_edit = on_edit
         self._on_failure = on_failure
@@ -137,6 +144,7 @@ class StreamSync:
         self._is_loaded = True
         self._start(self._repair())
         self._start(self._notice_breaks())
+        self._start(self._sweep())
 
     async def close(self) -> None:
         """End everything; closing twice is fine."""
@@ -236,11 +244,17 @@ class StreamSync:
         if first <= last_seq:
             found = self.stream.read(first_seq=first, last_seq=last_seq, on_loss="report")
             async for run in found.runs():
-                self._fill(run)
+                await self._fill(run)
         self._take(rules.filled(last_seq), is_told=False)
         self._take(rules.tick(self.now_ns()), is_told=False)
 
-    def _fill(self, run: list[Message]) -> None:
+    async def _fill(self, run: list[Message]) -> None:
+        if any(is_big(message.headers.source) for message in run):
+            records = await self._blobs.whole([self._record(message) for message in run])
+            if records:
+                seqs, times_ns, subjects, headers, data = zip(*records, strict=True)
+                self.reconciler.fill(seqs, times_ns, subjects, headers, data)
+            return
         subjects = [message.subject for message in run]
         is_keyed = self._names.is_keyed
         self.reconciler.fill(
@@ -258,7 +272,9 @@ class StreamSync:
             try:
                 turn = 0
                 async for message in subscription:
-                    self._take_message(message)
+                    big = self._take_message(message)
+                    if big is not None:
+                        await self._take_big(big)
                     turn += 1
                     if turn % _TURN_MESSAGES == 0:
                         await asyncio.sleep(0)
@@ -267,21 +283,38 @@ class StreamSync:
             else:
                 raise ConnectionClosedError("the feed has ended", hint="connect again")
 
-    def _take_message(self, message: CoreMessage) -> None:
+    def _take_message(self, message: CoreMessage) -> FeedMessage | None:
+        """Apply a message of the feed; one with a big value is returned, as it must wait."""
         try:
             if message.subject == self._names.control:
                 self._take_note(Announcement.from_json(message.data))
-                return
+                return None
             block = message.headers.source
             copy = stored_copy(self._names, message.subject, block, message.data)
         except ProtocolError:
             # Another client wrote to the feed; the stream itself says what is true.
             self._suspect(Doubt.COUNT)
-            return
+            return None
         if copy is None:
-            return
+            return None
         self._note_time(copy.record)
+        if is_big(copy.record.headers):
+            return copy
         self._take(self.reconciler.message(copy.record, copy.last_subject_seq))
+        return None
+
+    async def _take_big(self, copy: FeedMessage) -> None:
+        """Fetch a big value before its message is applied; later messages wait for it."""
+        rules, life = self.reconciler, self.reconciler.life
+        found = await retried(lambda: self._blobs.whole([copy.record]))
+        if life != rules.life:
+            self._suspect(Doubt.COUNT)
+        elif found:
+            self._take(rules.message(found[0], copy.last_subject_seq))
+        else:
+            # It was overwritten or deleted meanwhile: a read certifies that.
+            rules.expect(copy.record.seq)
+            self._wake.set()
 
     def _take_note(self, note: Announcement) -> None:
         for first_seq, last_seq in note.deleted:
@@ -380,14 +413,14 @@ class StreamSync:
         if found is None or found.sequence > last_seq:
             return []  # One question certifies that the whole range is gone.
         if first_seq == last_seq:
-            return [self._record(found)]
+            return await self._blobs.whole([self._record(found)])
         span = self.stream.read(
             first_seq=found.sequence,
             last_seq=last_seq,
             created_ns=self.reconciler.created_ns,
             on_loss="report",
         )
-        return [self._record(message) async for message in span]
+        return await self._blobs.whole([self._record(message) async for message in span])
 
     def _record(self, message: Message) -> Record:
         subject = message.subject
@@ -395,11 +428,26 @@ class StreamSync:
         block = message.headers.source
         return Record(message.sequence, message.time_ns, key_subject, block, message.data)
 
+    # Big values.
+
+    async def _sweep(self) -> None:
+        """Remove big values that no message names, now and then."""
+        while True:
+            if self.reconciler.is_whole:
+                await self._blobs.sweep(self._used_blobs)
+            await asyncio.sleep(_SWEEP_EVERY_S)
+
+    async def _used_blobs(self) -> list[Blob]:
+        await self.settle()
+        return self._blobs.of(self.reconciler.log.records())
+
     # Edits and waiters.
 
     def _take(self, edits: Iterable[Edit], *, is_told: bool = True) -> None:
         rules, life = self.reconciler, self.reconciler.life
         for edit in edits:
+            if edit.previous is not None:
+                self._blobs.note(edit)
             if is_told and self._is_loaded:
                 self._on_edit(edit)
         if life != rules.life:

@@ -14,10 +14,13 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from natsstream.arguments import check_int, check_text
+from natsstream.conat.blobs import Blobs
 from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
-from natsstream.conat.headers import TOMBSTONE_HEADERS, header_values
+from natsstream.conat.headers import TOMBSTONE_HEADERS, Blob, header_values
+from natsstream.conat.limits import oversize
 from natsstream.conat.names import StreamNames
+from natsstream.conat.sizes import logical_size
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding, encode_value
 from natsstream.errors import (
@@ -27,6 +30,8 @@ from natsstream.errors import (
     WrongLastSequenceError,
 )
 from natsstream.publish.outgoing import Expect, PublishMessage
+from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.publisher import Publisher
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import time_from_ns
@@ -136,6 +141,7 @@ class Writer:
         js: The JetStream context.
         names: The core stream's names.
         sync: Its stream.
+        blobs: Its big values.
         encoding: The format of values.
 
     Attributes:
@@ -143,66 +149,127 @@ class Writer:
     """
 
     def __init__(
-        self, js: JetStreamContext, names: StreamNames, sync: WrittenStream, encoding: Encoding
+        self,
+        js: JetStreamContext,
+        names: StreamNames,
+        sync: WrittenStream,
+        blobs: Blobs,
+        encoding: Encoding,
     ) -> None:
         self.msg_ids: dict[str, None] = {}
         self._js = js
         self._names = names
         self._sync = sync
+        self._blobs = blobs
         self._encoding = encoding
 
     async def publish(self, mesg: object, options: PublishOptions) -> Stored | None:
         """Store one message; None if this object has published its id before."""
         if options.msg_id is not None and options.msg_id in self.msg_ids:
             return None
-        seq = await self._send(self._message(mesg, options), options.timeout)
-        self._note_id(options)
-        return await self._stored(seq)
+        data = encode_value(mesg, self._encoding)
+        blob = await self._put(data, options)
+        try:
+            head = self._publish(data, options, blob)
+            if blob is None:
+                seq = await head
+            else:
+                seq = await self._blobs.publish(blob, head, has_id=options.msg_id is not None)
+            self._note_id(options)
+            return await self._stored(seq)
+        finally:
+            self._blobs.forget(blob)
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
-        results: list[PublishResult | asyncio.Future[Any]] = []
-        sent: list[PublishMessage] = []
-        async with self._js.publisher(stream=self._names.stream) as publisher:
-            for item in items:
-                mesg = None if item.mesg is UNDEFINED else item.mesg
-                try:
-                    message = self._message(mesg, item.options)
-                    future = await publisher.send(
-                        message.subject,
-                        message.data,
-                        headers=message.headers,
-                        msg_id=message.msg_id,
-                        expect=message.expect,
-                        ttl=message.ttl,
-                        rollup=message.rollup,
-                    )
-                    results.append(future)
-                    sent.append(message)
-                except NatsStreamError as error:
-                    results.append(PublishResult(None, error))
-            futures = [each for each in results if isinstance(each, asyncio.Future)]
-            acks = await asyncio.gather(*futures, return_exceptions=True)
-        answers = iter([await self._result(*each) for each in zip(sent, acks, strict=True)])
+        results: list[PublishResult | asyncio.Future[PubAck]] = []
+        sent: list[tuple[PublishMessage, Blob | None]] = []
+        try:
+            async with self._js.publisher(stream=self._names.stream) as publisher:
+                for item in items:
+                    try:
+                        message, blob, future = await self._begin(publisher, item)
+                    except NatsStreamError as error:
+                        results.append(PublishResult(None, error))
+                    else:
+                        sent.append((message, blob))
+                        results.append(future)
+                futures = [each for each in results if isinstance(each, asyncio.Future)]
+                acks = await asyncio.gather(*futures, return_exceptions=True)
+            pairs = zip(sent, acks, strict=True)
+            answers = iter([await self._result(*each, found) for each, found in pairs])
+        finally:
+            for _, blob in sent:
+                self._blobs.forget(blob)
         return [each if isinstance(each, PublishResult) else next(answers) for each in results]
 
     def tombstone(self, key: str, options: PublishOptions, ttl_ms: int | None) -> PublishOptions:
         """Return the options of the tombstone of a key."""
         return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl_ms)
 
-    async def _result(self, message: PublishMessage, found: Any) -> PublishResult:
+    async def _begin(
+        self, publisher: Publisher, item: PublishItem
+    ) -> tuple[PublishMessage, Blob | None, asyncio.Future[PubAck]]:
+        """Send a message behind the earlier ones, its big value first."""
+        data = encode_value(None if item.mesg is UNDEFINED else item.mesg, self._encoding)
+        blob = await self._put(data, item.options)
         try:
-            if isinstance(found, WrongLastSequenceError):
-                seq = await self._earlier_copy(message, found)
-            elif isinstance(found, ConflictError) and found.retryable:
-                seq = await self._send(message)
-            elif isinstance(found, BaseException):
-                raise found
-            else:
-                seq = found.sequence
-            return PublishResult(await self._stored(seq))
+            message = self._message(data, item.options, blob)
+            future = await publisher.send(
+                message.subject,
+                message.data,
+                headers=message.headers,
+                msg_id=message.msg_id,
+                expect=message.expect,
+                ttl=message.ttl,
+                rollup=message.rollup,
+            )
+        except BaseException:  # It was not sent.
+            if blob is not None:
+                self._blobs.forget(blob)
+                await self._blobs.remove([blob])
+            raise
+        return message, blob, future
+
+    async def _result(
+        self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
+    ) -> PublishResult:
+        try:
+            return PublishResult(await self._stored(await self._in_use(message, blob, found)))
         except NatsStreamError as error:
             return PublishResult(None, error)
+
+    async def _in_use(
+        self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
+    ) -> int:
+        head = self._seq(message, found)
+        if blob is None:
+            return await head
+        return await self._blobs.publish(blob, head, has_id=message.msg_id is not None)
+
+    async def _seq(self, message: PublishMessage, found: PubAck | BaseException) -> int:
+        """Return the sequence of a message that was sent with others."""
+        if isinstance(found, WrongLastSequenceError):
+            return await self._earlier_copy(message, found)
+        if isinstance(found, ConflictError) and found.retryable:
+            return await self._send(message)
+        if isinstance(found, BaseException):
+            raise found
+        return found.sequence
+
+    async def _put(self, data: bytes, options: PublishOptions) -> Blob | None:
+        """Store a value that does not fit into its message; None for one that does."""
+        if not self._blobs.is_big(data):
+            return None
+        self._message(b"", options)  # A wrong option is refused before chunks are sent.
+        size = logical_size(options.headers, len(data), options.key)
+        refused = oversize(self._sync.config, size)
+        if refused is not None:
+            raise refused
+        return await self._blobs.put(data)
+
+    async def _publish(self, data: bytes, options: PublishOptions, blob: Blob | None) -> int:
+        return await self._send(self._message(data, options, blob), options.timeout)
 
     async def _send(self, message: PublishMessage, timeout: float | None = None) -> int:
         """Publish a message alone, and return its sequence."""
@@ -229,7 +296,9 @@ class Writer:
                 return ack.sequence
         raise AssertionError
 
-    def _message(self, mesg: object, options: PublishOptions) -> PublishMessage:
+    def _message(
+        self, data: bytes, options: PublishOptions, blob: Blob | None = None
+    ) -> PublishMessage:
         if options.ttl is not None:
             check_int(options.ttl, "ttl", minimum=0)
         if options.msg_id is not None:
@@ -239,8 +308,10 @@ class Writer:
         has_expectation = key is not None and options.previous_seq is not None
         return PublishMessage(
             self._names.subject_of(key),
-            encode_value(mesg, self._encoding),
-            header_values(self._encoding, headers=options.headers, key=key, ttl_ms=options.ttl),
+            data if blob is None else b"",
+            header_values(
+                self._encoding, headers=options.headers, key=key, ttl_ms=options.ttl, blob=blob
+            ),
             options.msg_id,
             Expect(last_subject_seq=options.previous_seq) if has_expectation else None,
             # Servers count whole seconds; clients hide the message at the exact moment.
@@ -264,6 +335,7 @@ class Writer:
 
     async def _stored(self, seq: int) -> Stored:
         time_ns = await self._sync.stored_ns(seq)
+        await self._blobs.remove_replaced(seq)
         return Stored(seq, None if time_ns is None else time_from_ns(time_ns))
 
     def _note_id(self, options: PublishOptions) -> None:

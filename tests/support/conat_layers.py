@@ -46,9 +46,11 @@ async def settled(js: JetStream, layer: str) -> None:
 
 
 async def remove(js: JetStream, name: str) -> None:
-    """Delete the stream of a core stream, if there is one."""
-    with suppress(StreamNotFoundError):
-        await js.streams.delete(StreamNames(f"hub/{name}").stream)
+    """Delete the streams of a core stream, if there are any."""
+    names = StreamNames(f"hub/{name}")
+    for stream in (names.stream, names.blob_stream):
+        with suppress(StreamNotFoundError):
+            await js.streams.delete(stream)
 
 
 def new_name() -> str:

@@ -57,9 +57,11 @@ async def clients_by(
 
 
 async def remove(js: JetStream, name: str) -> None:
-    """Delete the stream of a core stream, if there is one."""
-    with suppress(StreamNotFoundError):
-        await js.streams.delete(StreamNames(f"hub/{name}").stream)
+    """Delete the streams of a core stream, if there are any."""
+    names = StreamNames(f"hub/{name}")
+    for stream in (names.stream, names.blob_stream):
+        with suppress(StreamNotFoundError):
+            await js.streams.delete(stream)
 
 
 def context_of(stream: CoreStream) -> JetStream:
