@@ -42,7 +42,7 @@ NatsStreamError
 │   ├── NotABucketError                  a stream with a bucket's name that is no bucket
 │   ├── JetStreamNotEnabledError
 │   ├── LimitExceededError
-│   │   ├── RejectedError                 a limit of a core stream, which its writers enforce
+│   │   ├── RejectedError                 a limit of a core stream
 │   │   ├── PullLimitError                a pull exceeds the consumer's limits
 │   │   ├── StreamFullError
 │   │   ├── MessageTooLargeError
@@ -375,13 +375,13 @@ class LimitExceededError(ServerError):
 
 
 class RejectedError(LimitExceededError):
-    """A limit of a core stream refuses the message; nothing was sent.
+    """A limit of a core stream refuses the message; nothing was stored.
 
-    Its writers enforce these limits, which servers do not have. At a limit of a rate `retryable` is
+    Its writers enforce the limits that servers do not have. At a limit of a rate `retryable` is
     True.
 
     Attributes:
-        limit: The field of the configuration, such as "max_msg_size".
+        limit: The field of the configuration, such as "max_msg_size"; empty if the server refused.
     """
 
     limit: str = ""

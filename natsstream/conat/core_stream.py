@@ -13,6 +13,7 @@ from natsstream.conat.changes import Changes
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
+from natsstream.conat.limiter import Limiter
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
 from natsstream.conat.sizes import logical_size
@@ -100,8 +101,11 @@ class CoreStream:
         self.raw: RawMessages = RawMessages(rules, self._codec)
         self.messages: Messages = Messages(rules, self._codec)
         self.kv: KeyValues = KeyValues(rules, self._codec, options.names)
-        self._writer = Writer(js, options.names, self._sync, self._blobs, options.encoding)
         self._deletion = Deletion(self._sync, self._blobs)
+        self._limiter = Limiter(self._sync, self._codec, self._deletion)
+        self._writer = Writer(
+            js, options.names, self._sync, self._blobs, options.encoding, self._limiter
+        )
         self._is_open = False
         self._is_closed = False
         self._release: Callable[[], bool] = lambda: True
@@ -124,6 +128,8 @@ class CoreStream:
         self._is_open = True
         try:
             await self._sync.open()
+            if self._options.config:
+                await self._limiter.evict()
         except BaseException:
             await self.close()
             raise
@@ -481,6 +487,7 @@ class CoreStream:
             self._sync.stream = await self._opener.set_config(changes)
             await self._sync.announce(Announcement(is_config_changed=True))
         await self._sync.settle()
+        await self._limiter.evict()
         return self._sync.config
 
     # Changes.

@@ -91,9 +91,13 @@ class MessageLog:
 
     Args:
         block: Messages of a full block.
+
+    Attributes:
+        observer: Called with each message that is added (1) or removed (-1).
     """
 
     def __init__(self, block: int = _BLOCK) -> None:
+        self.observer: Callable[[Record, int], None] | None = None
         self._block = block
         self._blocks: list[_Block] = []
         # A lower bound of each block's sequences.
@@ -193,6 +197,9 @@ class MessageLog:
     ) -> None:
         """Add messages behind the last one; the columns have one length and ascend."""
         done, count = 0, len(seqs)
+        if self.observer is not None:
+            for record in map(Record, seqs, times_ns, key_subjects, headers, data):
+                self.observer(record, 1)
         while done < count:
             block = self._last_block(seqs[done])
             stop = done + min(count - done, self._block - len(block.seqs))
@@ -212,6 +219,8 @@ class MessageLog:
         if last is None or record.seq > last:
             self._last_block(record.seq).append(record)
             self._length += 1
+            if self.observer is not None:
+                self.observer(record, 1)
             return True
         number = max(bisect_right(self._firsts, record.seq) - 1, 0)
         block = self._blocks[number]
@@ -226,6 +235,8 @@ class MessageLog:
             self._firsts.insert(number + 1, later.seqs[0])
         self._length += 1
         self._starts = None
+        if self.observer is not None:
+            self.observer(record, 1)
         return True
 
     def remove(self, seq: int) -> Record | None:
@@ -236,6 +247,8 @@ class MessageLog:
         block, at = found
         record = block.record(at)
         self._remove(self._block_of(seq), at, at + 1)
+        if self.observer is not None:
+            self.observer(record, -1)
         return record
 
     # Internals.

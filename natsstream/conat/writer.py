@@ -18,7 +18,8 @@ from natsstream.conat.blobs import Blobs
 from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.headers import TOMBSTONE_HEADERS, Blob, header_values
-from natsstream.conat.limits import oversize
+from natsstream.conat.limiter import InFlight, Limiter
+from natsstream.conat.limits import refusal, rejected_by_server
 from natsstream.conat.names import StreamNames
 from natsstream.conat.sizes import logical_size
 from natsstream.conat.undefined import UNDEFINED
@@ -26,7 +27,9 @@ from natsstream.conat.values import Encoding, encode_value
 from natsstream.errors import (
     ConfigError,
     ConflictError,
+    MessageTooLargeError,
     NatsStreamError,
+    StreamFullError,
     WrongLastSequenceError,
 )
 from natsstream.publish.outgoing import Expect, PublishMessage
@@ -143,6 +146,7 @@ class Writer:
         sync: Its stream.
         blobs: Its big values.
         encoding: The format of values.
+        limiter: Enforces its limits; None if nothing is loaded, then only the largest size is.
 
     Attributes:
         msg_ids: Ids of this object's writes, the newest 100,000.
@@ -155,6 +159,7 @@ class Writer:
         sync: WrittenStream,
         blobs: Blobs,
         encoding: Encoding,
+        limiter: Limiter | None = None,
     ) -> None:
         self.msg_ids: dict[str, None] = {}
         self._js = js
@@ -162,33 +167,41 @@ class Writer:
         self._sync = sync
         self._blobs = blobs
         self._encoding = encoding
+        self._limiter = limiter
 
     async def publish(self, mesg: object, options: PublishOptions) -> Stored | None:
         """Store one message; None if this object has published its id before."""
         if options.msg_id is not None and options.msg_id in self.msg_ids:
             return None
         data = encode_value(mesg, self._encoding)
-        blob = await self._put(data, options)
+        in_flight = self._admit(data, options)
+        blob = None
         try:
+            blob = await self._put(data, options)
             head = self._publish(data, options, blob)
             if blob is None:
                 seq = await head
             else:
                 seq = await self._blobs.publish(blob, head, has_id=options.msg_id is not None)
             self._note_id(options)
-            return await self._stored(seq)
+            stored = await self._stored(seq)
         finally:
             self._blobs.forget(blob)
+            self._forget(in_flight)
+        if self._limiter is not None:
+            await self._limiter.evict_after_write()
+        return stored
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
         results: list[PublishResult | asyncio.Future[PubAck]] = []
         sent: list[tuple[PublishMessage, Blob | None]] = []
+        in_flight: list[InFlight] = []
         try:
             async with self._js.publisher(stream=self._names.stream) as publisher:
                 for item in items:
                     try:
-                        message, blob, future = await self._begin(publisher, item)
+                        message, blob, future = await self._begin(publisher, item, in_flight)
                     except NatsStreamError as error:
                         results.append(PublishResult(None, error))
                     else:
@@ -201,6 +214,9 @@ class Writer:
         finally:
             for _, blob in sent:
                 self._blobs.forget(blob)
+            self._forget(*in_flight)
+        if self._limiter is not None:
+            await self._limiter.evict_after_write()
         return [each if isinstance(each, PublishResult) else next(answers) for each in results]
 
     def tombstone(self, key: str, options: PublishOptions, ttl_ms: int | None) -> PublishOptions:
@@ -208,12 +224,13 @@ class Writer:
         return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl_ms)
 
     async def _begin(
-        self, publisher: Publisher, item: PublishItem
+        self, publisher: Publisher, item: PublishItem, in_flight: list[InFlight]
     ) -> tuple[PublishMessage, Blob | None, asyncio.Future[PubAck]]:
         """Send a message behind the earlier ones, its big value first."""
         data = encode_value(None if item.mesg is UNDEFINED else item.mesg, self._encoding)
-        blob = await self._put(data, item.options)
+        admitted, blob = self._admit(data, item.options), None
         try:
+            blob = await self._put(data, item.options)
             message = self._message(data, item.options, blob)
             future = await publisher.send(
                 message.subject,
@@ -225,17 +242,40 @@ class Writer:
                 rollup=message.rollup,
             )
         except BaseException:  # It was not sent.
+            self._forget(admitted)
             if blob is not None:
                 self._blobs.forget(blob)
                 await self._blobs.remove([blob])
             raise
+        in_flight.append(admitted)
+        future.add_done_callback(admitted.on_ack)
         return message, blob, future
+
+    def _admit(self, data: bytes, options: PublishOptions) -> InFlight:
+        """Refuse a message that exceeds a limit, before anything of it is sent.
+
+        Raises:
+            RejectedError: It does.
+        """
+        size = logical_size(options.headers, len(data), options.key)
+        if self._limiter is not None:
+            return self._limiter.admit(size)
+        error = refusal(self._sync.config, size, None)
+        if error is not None:
+            raise error
+        return InFlight(size)
+
+    def _forget(self, *messages: InFlight) -> None:
+        if self._limiter is not None:
+            self._limiter.forget(*messages)
 
     async def _result(
         self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
     ) -> PublishResult:
         try:
             return PublishResult(await self._stored(await self._in_use(message, blob, found)))
+        except (StreamFullError, MessageTooLargeError) as error:
+            return PublishResult(None, rejected_by_server(error))
         except NatsStreamError as error:
             return PublishResult(None, error)
 
@@ -262,10 +302,6 @@ class Writer:
         if not self._blobs.is_big(data):
             return None
         self._message(b"", options)  # A wrong option is refused before chunks are sent.
-        size = logical_size(options.headers, len(data), options.key)
-        refused = oversize(self._sync.config, size)
-        if refused is not None:
-            raise refused
         return await self._blobs.put(data)
 
     async def _publish(self, data: bytes, options: PublishOptions, blob: Blob | None) -> int:
@@ -287,6 +323,8 @@ class Writer:
                 )
             except WrongLastSequenceError as error:
                 return await self._earlier_copy(message, error)
+            except (StreamFullError, MessageTooLargeError) as error:
+                raise rejected_by_server(error) from error
             except ConflictError as error:
                 # A cluster is about to store a message with this id.
                 if not error.retryable or attempt == _ATTEMPTS - 1:

@@ -21,18 +21,11 @@ class Held:
     fresh: int = 0
 
     @property
-    def count(self) -> int:
-        return len(self.all)
-
-    @property
     def size(self) -> int:
         return sum(self.all)
 
     def recent(self) -> tuple[int, int]:
         return self.fresh, sum(self.all[len(self.all) - self.fresh :])
-
-    def sizes(self) -> Sequence[int]:
-        return self.all
 
 
 def _refusal(config: Configuration, size: int, held: Held) -> str | None:
@@ -44,7 +37,7 @@ def test_nothing_is_limited_by_default() -> None:
     held = Held([10**9] * 100, fresh=100)
 
     assert refusal(Configuration(), 10**9, held) is None
-    assert surplus(Configuration(), held, 10**9) == 0
+    assert _surplus(Configuration(), held.all) == 0
 
 
 @pytest.mark.parametrize(
@@ -83,8 +76,7 @@ def test_a_refusal_by_a_rate_is_worth_a_retry_and_others_are_not() -> None:
 
 def test_refusals_come_in_order() -> None:
     fields = {
-        "max_msg_size": 1, "max_msgs_per_second": 1, "max_bytes_per_second": 1, "max_msgs": 1,
-        "max_bytes": 1,
+        "max_msg_size": 1, "max_msgs_per_second": 1, "max_bytes_per_second": 1, "max_bytes": 1,
     }  # fmt: skip
     order: list[str] = []
     while fields:
@@ -94,53 +86,51 @@ def test_refusals_come_in_order() -> None:
         order.append(error.limit)
         del fields[error.limit]
 
-    assert order == [
-        "max_msg_size", "max_msgs_per_second", "max_bytes_per_second", "max_msgs", "max_bytes",
-    ]  # fmt: skip
+    assert order == ["max_msg_size", "max_msgs_per_second", "max_bytes_per_second", "max_bytes"]
+
+
+def test_only_the_size_is_refused_if_nobody_knows_the_content() -> None:
+    fields = {"max_msgs_per_second": 1, "max_bytes_per_second": 1, "max_bytes": 1}
+    config = Configuration(discard_policy="new").merged(fields)
+
+    assert refusal(config, 2, None) is None
+    assert refusal(config.merged({"max_msg_size": 1}), 2, None) is not None
 
 
 def test_discard_new_refuses_what_discard_old_makes_room_for() -> None:
     held = Held([10, 10])
-    for fields in ({"max_msgs": 2}, {"max_bytes": 25}):
-        old = Configuration().merged(fields)
-        new = old.merged({"discard_policy": "new"})
-        assert refusal(old, 10, held) is None
-        assert surplus(old, held, 10) == 1
-        assert refusal(new, 10, held) is not None
-        assert surplus(new, held, 10) == 0
+    old = Configuration(max_bytes=25)
+    new = old.merged({"discard_policy": "new"})
+
+    assert refusal(old, 10, held) is None
+    assert _surplus(old, [10, 10, 10]) == 1
+    assert refusal(new, 10, held) is not None
+    assert _surplus(new, [10, 10, 10]) == 0
 
 
-def test_a_message_larger_than_max_bytes_removes_all_others_and_then_itself() -> None:
-    config = Configuration(max_bytes=100)
+def test_the_server_counts_max_msgs() -> None:
+    config = Configuration(max_msgs=1, discard_policy="new")
 
-    assert surplus(config, Held([1, 2, 3]), 1_000) == 3
-    assert surplus(config, Held([1_000])) == 1
-
-
-def test_a_lower_limit_removes_the_oldest_without_a_new_message() -> None:
-    held = Held([40, 45, 1])
-
-    assert surplus(Configuration(max_bytes=60), held) == 1
-    assert surplus(Configuration(max_msgs=2), held) == 1
-    assert surplus(Configuration(max_msgs=2, discard_policy="new"), held) == 0
+    assert refusal(config, 1, Held([1, 1])) is None
+    assert _surplus(config.merged({"discard_policy": "old"}), [1, 1]) == 0
 
 
-@given(
-    st.lists(st.integers(0, 9), max_size=9),
-    st.none() | st.integers(0, 12),
-    st.sampled_from([-1, 1, 2, 5]),
-    st.integers(-1, 30),
-)
-def test_as_few_of_the_oldest_go_as_the_limits_need(
-    sizes: list[int], size: int | None, max_msgs: int, max_bytes: int
-) -> None:
-    def fits(rest: list[int]) -> bool:
-        messages = [*rest, *([] if size is None else [size])]
-        return (max_msgs < 0 or len(messages) <= max_msgs) and (
-            max_bytes < 0 or sum(messages) <= max_bytes
-        )
+def test_a_message_larger_than_max_bytes_removes_all_others_and_itself() -> None:
+    assert _surplus(Configuration(max_bytes=100), [1, 2, 3, 1_000]) == 4
 
-    few = (gone for gone in range(len(sizes)) if fits(sizes[gone:]))
-    config = Configuration(max_msgs=max_msgs, max_bytes=max_bytes)
 
-    assert surplus(config, Held(sizes), size) == next(few, len(sizes) if sizes else 0)
+def test_a_lower_limit_removes_the_oldest() -> None:
+    assert _surplus(Configuration(max_bytes=60), [40, 45, 1]) == 1
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(-1, 30))
+def test_as_few_of_the_oldest_go_as_the_limit_needs(sizes: list[int], max_bytes: int) -> None:
+    few = (
+        gone for gone in range(len(sizes) + 1) if max_bytes < 0 or sum(sizes[gone:]) <= max_bytes
+    )
+
+    assert _surplus(Configuration(max_bytes=max_bytes), sizes) == next(few)
+
+
+def _surplus(config: Configuration, sizes: Sequence[int]) -> int:
+    return surplus(config, sum(sizes), sizes)
