@@ -147,7 +147,7 @@ class AStream:
             ConfigError: No argument is given.
             TransportError: No answer. The call may be repeated.
 
-        Cost: one or two round trips.
+        Cost: one or two round trips. If there were big values, one more or a read of all headers.
         """
         if all:
             return await self._leader.purge(None)

@@ -190,13 +190,13 @@ class Blobs:
     async def whole(self, records: Sequence[Record]) -> list[Record]:
         """Return records with the bytes of their big values.
 
-        A record whose message is gone meanwhile is left out. One whose chunks alone are gone stays
-        as it is, and its value cannot be decoded.
+        A record that has them stays as it is. One whose message is gone meanwhile is left out. One
+        whose chunks alone are gone stays without them, and its value cannot be decoded.
 
         Raises:
             NatsStreamError: A read failed.
         """
-        big = [each for each in records if is_big(each.headers)]
+        big = [each for each in records if is_big(each.headers) and not each.data]
         if not big:
             return list(records)
         room = asyncio.Semaphore(_IN_FLIGHT)

@@ -19,6 +19,7 @@ from natsstream.arguments import check_utf8
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
+from natsstream.conat.headers import Blob
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.record import Record
 from natsstream.conat.sync import retried
@@ -187,8 +188,10 @@ class LeaderStream:
         last = held if last_seq is None else min(last_seq, held)
         if last < 1:
             return 0
+        big = await self._big_values(last) if await self._blobs.may_exist() else []
         count = await self.stream.purge(last_seq=last)
         await self._announce(Announcement(purged=last))
+        await self._blobs.remove(big)
         return count
 
     async def set_config(self, changes: Mapping[str, object] | None) -> Configuration:
@@ -223,6 +226,15 @@ class LeaderStream:
             return None
         found = await self.stream.get(last_by_subject=self._subject_of(key))
         return None if found is None else self._record(found)
+
+    async def _big_values(self, last_seq: int) -> list[Blob]:
+        big: list[Blob] = []
+        async with self.stream.ordered(headers_only=True) as heads:
+            async for message in heads.initial():
+                if message.sequence > last_seq:
+                    break
+                big += self._blobs.of([self._record(message)])
+        return big
 
     def _record(self, message: Message) -> Record:
         subject = message.subject

@@ -426,6 +426,10 @@ class StreamSync:
         subject = message.subject
         key_subject = subject if self._names.is_keyed(subject) else ""
         block = message.headers.source
+        if is_big(block):
+            held = self.reconciler.log.find(message.sequence)
+            if held is not None and held.time_ns == message.time_ns:
+                return held  # Its bytes need not be read again.
         return Record(message.sequence, message.time_ns, key_subject, block, message.data)
 
     # Big values.
