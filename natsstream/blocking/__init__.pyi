@@ -868,9 +868,6 @@ class CoreStream:
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
-
     def publish(
         self,
         mesg: Any,
@@ -1113,9 +1110,6 @@ class DKO:
     def dkv(self) -> DKV:
         """The map below: lists of fields, and values of fields."""
 
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
-
     def close(self) -> None:
         """Leave, as `DKV.close`."""
 
@@ -1198,9 +1192,6 @@ class DKV:
     @property
     def core(self) -> CoreStream:
         """The core stream: what the server holds."""
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
 
     def close(self) -> None:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
@@ -1321,9 +1312,6 @@ class DStream:
     @property
     def core(self) -> CoreStream:
         """The core stream: what the server holds."""
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
 
     def close(self) -> None:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
@@ -1735,9 +1723,6 @@ class Inventories:
 
 class Inventory:
     """The maps and logs that programs have listed; made by `js.inventory()`."""
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
 
     def close(self) -> None:
         """Save and leave, as `DKV.close`."""

@@ -16,6 +16,7 @@ from natsstream.conat.feed import Announcement
 from natsstream.conat.limiter import Limiter
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
+from natsstream.conat.shared import Release, is_last
 from natsstream.conat.sizes import logical_size
 from natsstream.conat.sync import StreamSync
 from natsstream.conat.undefined import UNDEFINED
@@ -72,6 +73,12 @@ class CoreStream:
     Made by `js.core_stream(name)`; use it with `async with`, or call `close`. Every method raises
     `UsageError` after the end, and the error that ended the sync, such as missing permission.
 
+    Args:
+        js: The JetStream context.
+        name: Its name.
+        options: How it is opened.
+        release: Counts one user less, and returns True for the last one.
+
     Attributes:
         name: Its name.
         raw: The messages, not decoded, ascending by sequence.
@@ -79,7 +86,13 @@ class CoreStream:
         kv: The current message of each key.
     """
 
-    def __init__(self, js: JetStreamContext, name: str, options: CoreStreamOptions) -> None:
+    def __init__(
+        self,
+        js: JetStreamContext,
+        name: str,
+        options: CoreStreamOptions,
+        release: Release = is_last,
+    ) -> None:
         self.name: str = name
         self._js = js
         self._options = options
@@ -108,7 +121,7 @@ class CoreStream:
         )
         self._is_open = False
         self._is_closed = False
-        self._release: Callable[[], bool] = lambda: True
+        self._release = release
 
     async def open(self) -> Self:
         """Create the stream if it is missing, load its messages and follow it.
@@ -131,27 +144,20 @@ class CoreStream:
             if self._options.config:
                 await self._limiter.evict()
         except BaseException:
-            await self.close()
+            await self._end()
             raise
         return self
 
     async def close(self) -> None:
         """Leave the stream; a shared one ends when all that opened it have closed it."""
         if not self._is_closed and self._release():
-            self._is_closed = True
-            self._changes.close()
-            await self._sync.close()
-            await self._blobs.close()
+            await self._end()
 
     async def __aenter__(self) -> Self:
         return self if self._is_open else await self.open()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
-        self._release = release
 
     # Publishing.
 
@@ -529,6 +535,12 @@ class CoreStream:
         return f"<CoreStream {self.name}: {state}>"
 
     # Internals.
+
+    async def _end(self) -> None:
+        self._is_closed = True
+        self._changes.close()
+        await self._sync.close()
+        await self._blobs.close()
 
     async def _delete_key(self, key: str, options: PublishOptions) -> Stored | None:
         if key not in self.kv:

@@ -14,6 +14,7 @@ from natsstream.arguments import check_utf8
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
 from natsstream.conat.layer_events import LayerEvents
+from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import json_text
 from natsstream.errors import ConfigError, UsageError
@@ -50,14 +51,15 @@ class DKO:
     Args:
         name: Its name.
         dkv: The map below, open; it is closed with this object.
+        release: Counts one user less, and returns True for the last one.
     """
 
-    def __init__(self, name: str, dkv: DKV) -> None:
+    def __init__(self, name: str, dkv: DKV, release: Release = is_last) -> None:
         self._name = name
         self._dkv = dkv
         self._events = LayerEvents()
         self._is_closed = False
-        self._release: Callable[[], bool] = lambda: True
+        self._release = release
         dkv.on("change", self._on_change)
         dkv.on("reject", self._on_reject)
         dkv.on("stable", self._on_stable)
@@ -71,10 +73,6 @@ class DKO:
     def dkv(self) -> DKV:
         """The map below: lists of fields, and values of fields."""
         return self._dkv
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
-        self._release = release
 
     async def close(self) -> None:
         """Leave, as `DKV.close`."""

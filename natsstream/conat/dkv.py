@@ -13,6 +13,7 @@ from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, Stream
 from natsstream.conat.headers import header_values
 from natsstream.conat.layer_events import LayerEvents
 from natsstream.conat.saver import Saver
+from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.unsaved_keys import Merge, Outcome, Unsaved, UnsavedKeys
 from natsstream.conat.values import encode_value
@@ -66,10 +67,16 @@ class DKV:
         core: The core stream, open; it is closed with this object.
         merge: Resolves conflicts of unsaved values with remote ones; None keeps the unsaved one.
         no_autosave: Save only when `save` is called.
+        release: Counts one user less, and returns True for the last one.
     """
 
     def __init__(
-        self, core: CoreStream, *, merge: Merge | None = None, no_autosave: bool = False
+        self,
+        core: CoreStream,
+        *,
+        merge: Merge | None = None,
+        no_autosave: bool = False,
+        release: Release = is_last,
     ) -> None:
         self._core = core
         self._has_merge = merge is not None
@@ -83,7 +90,7 @@ class DKV:
         )
         self._is_uncertain = False
         self._is_closed = False
-        self._release: Callable[[], bool] = lambda: True
+        self._release = release
         core.on("change", self._on_change)
 
     @property
@@ -95,10 +102,6 @@ class DKV:
     def core(self) -> CoreStream:
         """The core stream: what the server holds."""
         return self._core
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
-        self._release = release
 
     async def close(self) -> None:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user.

@@ -13,6 +13,7 @@ from natsstream.conat.core_stream import CoreStreamInventory
 from natsstream.conat.dko import DKO
 from natsstream.conat.dkv import DKV
 from natsstream.conat.dstream import DStream
+from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import json_text
 from natsstream.errors import UsageError
@@ -64,16 +65,13 @@ class Inventory:
     Args:
         dkv: The map that holds it, open; it is closed with this object.
         open_store: Opens a map or a log that is listed.
+        release: Counts one user less, and returns True for the last one.
     """
 
-    def __init__(self, dkv: DKV, open_store: OpenStore) -> None:
+    def __init__(self, dkv: DKV, open_store: OpenStore, release: Release = is_last) -> None:
         self._dkv = dkv
         self._open_store = open_store
         self._is_closed = False
-        self._release: Callable[[], bool] = lambda: True
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Let several users hold this object; the function counts one less, True at the last."""
         self._release = release
 
     async def close(self) -> None:

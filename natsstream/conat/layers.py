@@ -21,7 +21,7 @@ from natsstream.conat.layer_options import CoreStreamArguments, cache_key, with_
 from natsstream.conat.leader import LeaderStream
 from natsstream.conat.manager import CoreStreams, options_of
 from natsstream.conat.names import SERVICE
-from natsstream.conat.shared import SharedObjects
+from natsstream.conat.shared import Release, SharedObjects, is_last
 from natsstream.streams.jetstream import JetStreamContext
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class DStreams:
         """
         arguments = with_config(options, {"desc": desc})
 
-        async def make() -> DStream:
+        async def make(release: Release) -> DStream:
             core = await self._core_streams(name, **arguments)
-            return DStream(core, no_autosave=no_autosave)
+            return DStream(core, no_autosave=no_autosave, release=release)
 
         if options.get("no_cache"):
-            return await make()
+            return await make(is_last)
         return await self._shared.get(cache_key(name, arguments, no_autosave), make)
 
 
@@ -115,12 +115,12 @@ class DKVs:
         """
         arguments = with_config(options, {"desc": desc, **_WITH_TTL})
 
-        async def make() -> DKV:
+        async def make(release: Release) -> DKV:
             core = await self._core_streams(name, **arguments)
-            return DKV(core, merge=merge, no_autosave=no_autosave)
+            return DKV(core, merge=merge, no_autosave=no_autosave, release=release)
 
         if options.get("no_cache"):
-            return await make()
+            return await make(is_last)
         return await self._shared.get(cache_key(name, arguments, merge, no_autosave), make)
 
 
@@ -145,13 +145,13 @@ class DKOs:
     ) -> DKO:
         """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
 
-        async def make() -> DKO:
+        async def make(release: Release) -> DKO:
             below = DKO_PREFIX + name
             dkv = await self._dkvs(below, desc=desc, no_autosave=no_autosave, **options)
-            return DKO(name, dkv)
+            return DKO(name, dkv, release)
 
         if options.get("no_cache"):
-            return await make()
+            return await make(is_last)
         key = cache_key(name, with_config(options, {"desc": desc}), no_autosave)
         return await self._shared.get(key, make)
 
@@ -262,7 +262,7 @@ class Inventories:
                 return await self._dkos(item.name.removeprefix(DKO_PREFIX), **owner)
             return await self._dkvs(item.name, **owner)
 
-        async def make() -> Inventory:
-            return Inventory(await self._dkvs(INVENTORY_NAME, **owner), open_store)
+        async def make(release: Release) -> Inventory:
+            return Inventory(await self._dkvs(INVENTORY_NAME, **owner), open_store, release)
 
         return await self._shared.get(cache_key(INVENTORY_NAME, owner), make)

@@ -8,7 +8,7 @@ from natsstream.conat.core_stream import CoreStream
 from natsstream.conat.layer_options import CoreStreamArguments
 from natsstream.conat.names import PREFIX, SERVICE, StreamNames, storage_path
 from natsstream.conat.opening import CoreStreamOptions
-from natsstream.conat.shared import SharedObjects
+from natsstream.conat.shared import Release, SharedObjects, is_last
 from natsstream.conat.values import Encoding, json_text
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
 from natsstream.streams.jetstream import JetStreamContext
@@ -86,11 +86,11 @@ class CoreStreams:
             },
         )
 
-        async def make() -> CoreStream:
-            return await CoreStream(self._js, name, options).open()
+        async def make(release: Release) -> CoreStream:
+            return await CoreStream(self._js, name, options, release).open()
 
         if no_cache:
-            return await make()
+            return await make(is_last)
         fields = json_text(sorted((config or {}).items()))
         key = (options.names, fields, start_seq, ephemeral, replicas, encoding, tombstone_ttl)
         return await self._shared.get(key, make)

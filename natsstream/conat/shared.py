@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+Release = Callable[[], bool]
+"""Counts one user of an object less, and returns True for the last one."""
 
 
-class Shareable(Protocol):
-    """An object whose `close` asks first whether it is the last one."""
-
-    def share(self, release: Callable[[], bool]) -> None:
-        """Take the function that counts one user less, and returns True for the last one."""
-        ...
-
-
-T = TypeVar("T", bound=Shareable)
+def is_last() -> bool:
+    """Return True: an object that is not shared has one user."""
+    return True
 
 
 class SharedObjects(Generic[T]):
@@ -29,7 +28,7 @@ class SharedObjects(Generic[T]):
         self._opening: dict[Hashable, asyncio.Future[T]] = {}
         self._users: dict[Hashable, int] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+    async def get(self, key: Hashable, make: Callable[[Release], Awaitable[T]]) -> T:
         """Return the object of a key; the first user makes it, the others wait."""
         while (found := self._opening.get(key)) is not None:
             self._users[key] += 1
@@ -44,7 +43,7 @@ class SharedObjects(Generic[T]):
         self._users[key] = 1
         opening = self._opening[key] = asyncio.get_running_loop().create_future()
         try:
-            made = await make()
+            made = await make(lambda: self._release(key))
         except BaseException as error:
             del self._opening[key], self._users[key]
             if isinstance(error, asyncio.CancelledError):
@@ -53,7 +52,6 @@ class SharedObjects(Generic[T]):
                 opening.set_exception(error)
                 opening.exception()
             raise
-        made.share(lambda: self._release(key))
         opening.set_result(made)
         return made
 

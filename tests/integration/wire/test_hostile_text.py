@@ -137,6 +137,7 @@ BENIGN: dict[str, Any] = {
     "mesg": "text",
     "values": {"k": "text"},
     "event": "change",
+    "seq_or_key": "k",
     "items": [ns.PublishItem("text", ns.PublishOptions(key="k"))],
     "listener": nothing,
     "start_seq": 0,
@@ -153,6 +154,7 @@ OWN: dict[str, dict[str, Any]] = {
     "ObjectStoreManager": {"name": "O"},
     "DeadLetters": {"name": "DLQ"},
     "Counters": {"subject": "count.a", "filter": "count.>"},
+    "Inventory": {"kind": "kv", "numbers": ns.CoreStreamInventory(0, 0, {}, 0)},
     "Stream.verify_chain": {"key": None},
     "Chunks.open": {"value": ns.ChunkedValue(subject="orders.a", size=1, chunks=1)},
     "DeliveredMessage.begin_verdict": {"verdict": AckKind.ACK},
@@ -213,18 +215,6 @@ class World:
                 return await stack.enter_async_context(js.publisher())
             case "ChainedPublisher":
                 return await stack.enter_async_context(stream.chained(writer="w"))
-            case "CoreStream":
-                return await stack.enter_async_context(await js.core_stream("chat", no_cache=True))
-            case "CoreStreams":
-                return js.core_stream
-            case "DKV":
-                return await stack.enter_async_context(await js.dkv("settings"))
-            case "DKVs":
-                return js.dkv
-            case "DStream":
-                return await stack.enter_async_context(await js.dstream("log"))
-            case "DStreams":
-                return js.dstream
             case "DeliveredMessage":
                 await js.publish("orders.a", b"x")
                 return await self.consumer.next(timeout=1)
@@ -241,7 +231,27 @@ class World:
             case "Lock":
                 return await stack.enter_async_context(bucket.lock("lock", ttl=5))
             case _:
-                raise NotMadeError(f"make an object of the new public class {kind} here")
+                return await self._make_of_conat(kind, stack)
+
+    async def _make_of_conat(self, kind: str, stack: AsyncExitStack) -> object:
+        js = self.js
+        managers = {
+            "CoreStream": js.core_stream,
+            "DKV": js.dkv,
+            "DStream": js.dstream,
+            "DKO": js.dko,
+            "AKV": js.akv,
+            "AStream": js.astream,
+        }
+        if kind == "Inventory":
+            return await stack.enter_async_context(await js.inventory())
+        if kind == "Inventories":
+            return js.inventory
+        if kind in managers:
+            return await stack.enter_async_context(await managers[kind](f"a {kind}"))
+        if kind.removesuffix("s") in managers:
+            return managers[kind.removesuffix("s")]
+        raise NotMadeError(f"make an object of the new public class {kind} here")
 
 
 @asynccontextmanager
