@@ -259,7 +259,8 @@ class Reconciler:
         if question not in self._asked:
             return  # The stream was made anew meanwhile.
         first_seq, last_seq = question.first_seq, question.last_seq
-        if question.is_older:
+        if question.is_older and last_seq >= min(self.floor - 1, self.applied):
+            # Else messages before the floor came meanwhile, and were not taken: ask again.
             self.floor = min(self.floor, max(first_seq, 1))
         known_to = min(last_seq, self.applied)
         yield from self._compare(max(first_seq, self.floor), known_to, records)

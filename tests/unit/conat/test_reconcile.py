@@ -300,3 +300,17 @@ def test_a_start_behind_the_end_is_no_shorter_stream() -> None:
     assert shown(client.message(server.publish("", b"x", PLAIN))) == []
     assert client.missing == (3, 3)
     assert shown(client.fetched(client.ask(3, 3), server.records(3, 3))) == [(4, "set")]
+
+
+def test_messages_before_the_floor_that_come_while_older_ones_are_read_are_read_too() -> None:
+    """A client that begins behind the end of its stream loads all of it meanwhile."""
+    client = Reconciler(start_seq=4)
+    list(client.filled(1))
+    question = client.ask(1, 1, is_older=True)
+    assert shown(client.message(record(2))) == []
+    list(client.fetched(question, [record(1)]))
+    assert client.floor == 4
+
+    again = client.ask(1, 2, is_older=True)
+    assert shown(client.fetched(again, [record(1), record(2)])) == [(1, "set"), (2, "set")]
+    assert client.floor == 1

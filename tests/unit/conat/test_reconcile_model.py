@@ -37,21 +37,28 @@ class FeedFaults(RuleBasedStateMachine):
         self.limits = Limits(max_msgs)
         self.client = Reconciler(self.limits, start_seq=start)
         self.feed: list[tuple[Record, int] | tuple[int, int]] = []
-        self.server.on_stored = lambda record, last: self.feed.append((record, last))
-        self.questions: list[tuple[Question, list[Record] | None]] = []
+        self.server.on_stored = self.on_stored
+        # With each the length of `gone` when it was asked.
+        self.questions: list[tuple[Question, list[Record] | None, int]] = []
         self.infos: list[StreamInfo] = []
         self.now_ns = 1
         # Of this life of the stream: what was emitted, as a list that a user would keep.
         self.shown: list[int] = []
         self.added: list[int] = []
-        # Deletions that were announced, and messages that came by the feed alone.
-        self.told_gone: set[int] = set()
+        # Sequences that the client was told are gone, and messages that came by the feed.
+        self.gone: list[int] = []
         self.came_live: set[int] = set()
+        # All messages of this life.
+        self.stored: dict[int, Record] = {}
         self.take(self.client.info(self.server.info(lists_deleted=False), self.now_ns))
         for record in self.server.records(self.client.floor, self.server.last_seq):
             fill(self.client, record)
         self.take(self.client.filled(self.server.last_seq))
         self.shown = self.client.log.sequences()
+
+    def on_stored(self, record: Record, last: int) -> None:
+        self.feed.append((record, last))
+        self.stored[record.seq] = record
 
     def take(self, edits: Iterator[Edit]) -> None:
         """Keep a plain list by the edits alone, and compare it with the arrays at each of them."""
@@ -60,6 +67,7 @@ class FeedFaults(RuleBasedStateMachine):
             seq, log = edit.record.seq, self.client.log
             if edit.is_removal:
                 self.shown.remove(seq)
+                self.gone.append(seq)
                 assert log.find(seq) is None
             else:
                 assert seq not in self.added, "emitted twice"
@@ -93,9 +101,12 @@ class FeedFaults(RuleBasedStateMachine):
             if is_announced:
                 self.feed.append((seq, seq))
 
-    @rule(seq=st.integers(1, 30))
-    def purge(self, seq: int) -> None:
-        self.server.purge(min(seq, self.server.last_seq))
+    @rule(seq=st.integers(1, 30), is_announced=st.booleans())
+    def purge(self, seq: int, *, is_announced: bool) -> None:
+        last = min(seq, self.server.last_seq)
+        self.server.purge(last)
+        if is_announced:
+            self.feed.append((0, last))
 
     @rule()
     def create_anew(self) -> None:
@@ -107,8 +118,9 @@ class FeedFaults(RuleBasedStateMachine):
         self.questions.clear()
         self.take(self.client.info(fresh.info(lists_deleted=False), self.now_ns))
         self.added.clear()
-        self.told_gone.clear()
+        self.gone.clear()
         self.came_live.clear()
+        self.stored.clear()
 
     # The feed.
 
@@ -122,8 +134,8 @@ class FeedFaults(RuleBasedStateMachine):
             self.came_live.add(first.seq)
             self.take(self.client.message(first, last))
         else:
-            self.told_gone.add(first)
-            self.take(self.client.deleted(first, last))
+            self.gone.extend(range(max(first, 1), last + 1))
+            self.take(self.client.deleted(first, last) if first else self.client.purged(last))
 
     @precondition(lambda self: self.feed)
     @rule(at=st.integers(0, 3))
@@ -138,29 +150,53 @@ class FeedFaults(RuleBasedStateMachine):
         if is_older:
             span = (max(1, self.client.floor - 2), self.client.applied)
         if span is not None and span[0] <= span[1]:
-            self.questions.append((self.client.ask(*span, is_older=is_older), None))
+            question = self.client.ask(*span, is_older=is_older)
+            self.questions.append((question, None, len(self.gone)))
 
     @precondition(lambda self: self.questions)
     @rule(at=st.integers(0, 5))
     def read(self, at: int) -> None:
         """The server answers at one moment, the answer comes at a later one."""
         at %= len(self.questions)
-        question, _ = self.questions[at]
+        question, _, asked = self.questions[at]
         records = self.server.records(question.first_seq, question.last_seq)
-        self.questions[at] = question, records
+        self.questions[at] = question, records, asked
 
     @precondition(lambda self: self.questions)
     @rule(at=st.integers(0, 5))
     def answer(self, at: int) -> None:
-        question, records = self.questions.pop(at % len(self.questions))
+        question, records, asked = self.questions.pop(at % len(self.questions))
         if records is None:
             self.client.give_up(question)
         else:
+            gone, added = set(self.gone[asked:]), len(self.added)
             self.forget_shown_below(question.first_seq)
-            before = len(self.added)
+            added = len(self.added)
             self.take(self.client.fetched(question, records))
-            undone = self.told_gone.intersection(self.added[before:]) - self.came_live
+            undone = gone.intersection(self.added[added:]) - self.came_live
             assert not undone, "an answer undid a deletion"
+            assert not gone.intersection(self.shown), "an answer undid a deletion"
+
+    @rule(is_older=st.booleans(), turns=st.lists(st.integers(0, 50), min_size=1, max_size=6))
+    def race(self, *, is_older: bool, turns: list[int]) -> None:
+        """Much happens, and is told, between a question and its answer."""
+        before = len(self.questions)
+        self.ask(is_older=is_older)
+        if len(self.questions) == before:
+            return
+        self.read(before)
+        for turn in turns:
+            key = KEYS[turn % len(KEYS)]
+            match turn % 3:
+                case 0:
+                    self.server.publish(key, b"race", ROLLUP if key else PLAIN)
+                case 1:
+                    self.delete(turn, is_announced=True)
+                case _:
+                    self.purge(turn % 8 + 1, is_announced=True)
+            if self.feed and turn % 5:
+                self.deliver(len(self.feed) - 1, is_repeated=False)
+        self.answer(before)
 
     def forget_shown_below(self, first_seq: int) -> None:
         """What comes back by reading older messages may be emitted again."""
@@ -174,7 +210,19 @@ class FeedFaults(RuleBasedStateMachine):
     @precondition(lambda self: self.infos)
     @rule(at=st.integers(0, 5))
     def learn(self, at: int) -> None:
+        before = len(self.gone)
         self.take(self.client.info(self.infos.pop(at % len(self.infos)), self.now_ns))
+        for seq in self.gone[before:] if self.client.floor == 1 else ():
+            assert not self.is_overwritten(seq), "a value was removed before it was replaced"
+
+    def is_overwritten(self, seq: int) -> bool:
+        """Tell whether a newer value of a message's key exists that the client has not shown."""
+        held = self.stored.get(seq)
+        if held is None or not held.key_subject:
+            return False
+        newer = [each for each in self.server.held.values() if each.key_subject == held.key_subject]
+        last_known = max(self.client.applied, *(each.seq for each in newer), 0)
+        return any(seq < each.seq <= last_known and each.seq not in self.added for each in newer)
 
     @rule()
     def converge(self) -> None:
