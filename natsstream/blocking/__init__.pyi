@@ -987,6 +987,12 @@ class CoreStream:
     def stats(self, *, start_seq: int = 1) -> StreamStats:
         """Return number and bytes of the loaded messages from a sequence on."""
 
+    def to_arrow(self) -> pa.Table:
+        """Return the loaded messages as an Arrow table, in the order of their sequences."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the loaded messages as a pandas DataFrame, with the columns of `to_arrow`."""
+
     def inventory(self) -> CoreStreamInventory:
         """Return the numbers of the whole stream."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from natsstream.arguments import check_int
 from natsstream.conat.blobs import Blobs
@@ -30,9 +31,13 @@ from natsstream.conat.writer import (
     Writer,
     check_value,
 )
-from natsstream.errors import UsageError
+from natsstream.errors import MissingExtraError, UsageError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.units import time_from_ns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +414,38 @@ class CoreStream:
         """Return number and bytes of the loaded messages from a sequence on."""
         self._check()
         return StreamStats(*self._sync.reconciler.log.data_bytes(start_seq))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the loaded messages as an Arrow table, in the order of their sequences.
+
+        Returns:
+            `seq` int64, `time` timestamp in UTC, `key` string, `headers` and `value` JSON text,
+            `data` the encoded value as binary. `value` is null where JSON does not have it: bytes,
+            NaN, or another program's message. `headers` is null for none.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+
+        Cost: a copy of all messages, and each is decoded.
+        """
+        self._check()
+        try:
+            from natsstream.conat.table import table_of  # noqa: PLC0415 - pyarrow is an extra.
+        except ImportError as error:
+            raise MissingExtraError(
+                "to_arrow needs pyarrow", hint="pip install 'natsstream[arrow]'"
+            ) from error
+        return table_of(self._sync.reconciler.log.records(), self._codec)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the loaded messages as a pandas DataFrame, with the columns of `to_arrow`.
+
+        Raises:
+            MissingExtraError: pandas or pyarrow is not installed.
+        """
+        if importlib.util.find_spec("pandas") is None:
+            raise MissingExtraError("to_pandas needs pandas", hint="pip install pandas")
+        return self.to_arrow().to_pandas()
 
     async def inventory(self) -> CoreStreamInventory:
         """Return the numbers of the whole stream.
