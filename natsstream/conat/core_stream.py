@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -14,12 +16,13 @@ from natsstream.conat.changes import Changes
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
+from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.limiter import Limiter
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.sizes import logical_size
-from natsstream.conat.sync import StreamSync
+from natsstream.conat.sync import StreamSync, retried
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding
 from natsstream.conat.views import Change, Codec, KeyValues, Messages, RawMessages
@@ -31,13 +34,15 @@ from natsstream.conat.writer import (
     Writer,
     check_value,
 )
-from natsstream.errors import MissingExtraError, UsageError
+from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.units import time_from_ns
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+_LEAVE_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,7 @@ class CoreStream:
         self._writer = Writer(
             js, options.names, self._sync, self._blobs, options.encoding, self._limiter
         )
+        self._lifetime = Lifetime(js, options.names)
         self._is_open = False
         self._is_closed = False
         self._release = release
@@ -139,12 +145,13 @@ class CoreStream:
             StreamExistsError: A stream of this name belongs to something else.
             UsageError: It was opened before.
 
-        Cost: two round trips and the bytes of the messages.
+        Cost: three round trips and the bytes of the messages.
         """
         if self._is_open:
             raise UsageError("a core stream is opened once", hint="call js.core_stream() again")
         self._is_open = True
         try:
+            await retried(self._lifetime.end_abandoned)
             await self._sync.open()
             if self._options.config:
                 await self._limiter.evict()
@@ -154,9 +161,21 @@ class CoreStream:
         return self
 
     async def close(self) -> None:
-        """Leave the stream; a shared one ends when all that opened it have closed it."""
+        """Leave the stream; a shared one ends when all that opened it have closed it.
+
+        The last client of a stream in memory deletes it.
+        """
         if not self._is_closed and self._release():
-            await self._end()
+            self._is_closed = True
+            self._changes.close()
+            await self._sync.close()
+            created_ns = self._sync.reconciler.created_ns
+            if created_ns is not None and self._js.is_connected:
+                # Otherwise the next client that opens it does that.
+                with suppress(NatsStreamError, TimeoutError):
+                    async with asyncio.timeout(_LEAVE_WAIT_S):
+                        await self._leave(created_ns)
+            await self._blobs.close()
 
     async def __aenter__(self) -> Self:
         return self if self._is_open else await self.open()
@@ -578,6 +597,10 @@ class CoreStream:
         self._changes.close()
         await self._sync.close()
         await self._blobs.close()
+
+    async def _leave(self, created_ns: int) -> None:
+        if self._sync.stream.cached.config.storage == "memory":
+            await self._lifetime.end_abandoned(created_ns)
 
     async def _delete_key(self, key: str, options: PublishOptions) -> Stored | None:
         if key not in self.kv:

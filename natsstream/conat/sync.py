@@ -275,6 +275,9 @@ class StreamSync:
                     big = self._take_message(message)
                     if big is not None:
                         await self._take_big(big)
+                    if message.reply and message.subject == self._names.control:
+                        with suppress(TransportError):  # It asks if a client is here.
+                            await message.respond()
                     turn += 1
                     if turn % _TURN_MESSAGES == 0:
                         await asyncio.sleep(0)
