@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.limits import refusal, surplus
@@ -24,21 +25,25 @@ class InFlight:
 
     Attributes:
         size: Its logical size.
-        seq: Its sequence; None before its ack, 0 if it was refused.
+        seq: Its sequence; 0 before its ack.
+        is_over: True if it is not counted any more.
     """
 
-    __slots__ = ("seq", "size")
+    __slots__ = ("_limiter", "is_over", "seq", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, limiter: Limiter | None = None) -> None:
         self.size: int = size
-        self.seq: int | None = None
+        self.seq: int = 0
+        self.is_over: bool = False
+        self._limiter = limiter
 
     def on_ack(self, ack: asyncio.Future[PubAck]) -> None:
         """Take the answer of the server."""
-        if ack.cancelled() or ack.exception() is not None:
-            self.seq = 0
-        else:
+        is_stored = not ack.cancelled() and ack.exception() is None
+        if is_stored:
             self.seq = ack.result().sequence
+        if self._limiter is not None:
+            self._limiter.answered(self)
 
 
 class Limiter:
@@ -54,19 +59,22 @@ class Limiter:
         self._sync = sync
         self._deletion = deletion
         self._usage = Usage(sync.reconciler, codec)
-        self._in_flight: set[InFlight] = set()
+        # Number and size of the messages in flight, and those among them that are stored.
+        self._count = 0
+        self._size = 0
+        self._stored: deque[InFlight] = deque()
 
     @property
     def size(self) -> int:
         """Logical size of the stream with what is in flight; 0 if not all of it is loaded."""
         if not self._sync.reconciler.is_whole:
             return 0
-        return self._usage.size + sum(each.size for each in self._in_flight)
+        return self._usage.size + self._size
 
     def recent(self) -> tuple[int, int]:
         """Return number and logical size of the last second's messages and those in flight."""
         count, size = self._usage.recent(self._sync.now_ns())
-        return count + len(self._in_flight), size + sum(each.size for each in self._in_flight)
+        return count + self._count, size + self._size
 
     def admit(self, size: int) -> InFlight:
         """Take note of a message that is about to be sent, until `forget`.
@@ -76,18 +84,30 @@ class Limiter:
         """
         config, applied = self._sync.config, self._sync.reconciler.applied
         self._usage.follow(config)
-        arrived = [each for each in self._in_flight if each.seq is not None and each.seq <= applied]
-        self._in_flight.difference_update(arrived)
+        # Acks come in the order of the sequences, but for copies of older messages.
+        while self._stored and self._stored[0].seq <= applied:
+            self.forget(self._stored.popleft())
         error = refusal(config, size, self)
         if error is not None:
             raise error
-        message = InFlight(size)
-        self._in_flight.add(message)
-        return message
+        self._count += 1
+        self._size += size
+        return InFlight(size, self)
+
+    def answered(self, message: InFlight) -> None:
+        """Take note that a message is stored, and the arrays may not have it; or was refused."""
+        if message.seq:
+            self._stored.append(message)
+        else:
+            self.forget(message)
 
     def forget(self, *messages: InFlight) -> None:
         """Take note that the arrays have passed these messages, or that they were refused."""
-        self._in_flight.difference_update(messages)
+        for message in messages:
+            if not message.is_over:
+                message.is_over = True
+                self._count -= 1
+                self._size -= message.size
 
     async def evict(self) -> None:
         """Delete the oldest messages beyond `max_bytes`.
