@@ -249,19 +249,21 @@ class StreamSync:
         self._take(rules.tick(self.now_ns()), is_told=False)
 
     async def _fill(self, run: list[Message]) -> None:
-        if any(is_big(message.headers.source) for message in run):
+        # Most messages share their headers and subject: each is looked at once.
+        headers = [message.headers.source for message in run]
+        if any(map(is_big, set(headers))):
             records = await self._blobs.whole([self._record(message) for message in run])
             if records:
                 seqs, times_ns, subjects, headers, data = zip(*records, strict=True)
                 self.reconciler.fill(seqs, times_ns, subjects, headers, data)
             return
         subjects = [message.subject for message in run]
-        is_keyed = self._names.is_keyed
+        keyed = set(filter(self._names.is_keyed, set(subjects)))
         self.reconciler.fill(
             [message.sequence for message in run],
             [message.time_ns for message in run],
-            [subject if is_keyed(subject) else "" for subject in subjects],
-            [message.headers.source for message in run],
+            [subject if subject in keyed else "" for subject in subjects],
+            headers,
             [message.data for message in run],
         )
 
