@@ -19,7 +19,7 @@ from natsstream.conat.feed import Announcement
 from natsstream.conat.names import StreamNames
 from natsstream.conat.views import Change
 from natsstream.core.subscription import CoreSubscription
-from natsstream.errors import ProtocolError, UsageError
+from natsstream.errors import NatsStreamError, ProtocolError, UsageError
 from natsstream.streams.jetstream import JetStreamContext
 
 
@@ -80,6 +80,7 @@ class ChangeFeed:
             self._core = await self._follow()
             self._core.on("change", self._on_change)
             self._task = asyncio.create_task(self._read_notes(self._subscription, self._core))
+            self._task.add_done_callback(self._on_end)
         except BaseException:
             await self.close()
             raise
@@ -118,6 +119,12 @@ class ChangeFeed:
 
     def __repr__(self) -> str:
         return f"<ChangeFeed {self._names.path}>"
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        """Tell the reader that deletions may be missing from here on."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, NatsStreamError):
+            self._changes.close(error)
 
     def _on_change(self, change: Change) -> None:
         if change.is_removal:

@@ -166,16 +166,13 @@ class CoreStream:
         The last client of a stream in memory deletes it.
         """
         if not self._is_closed and self._release():
-            self._is_closed = True
-            self._changes.close()
-            await self._sync.close()
+            await self._end()
             created_ns = self._sync.reconciler.created_ns
             if created_ns is not None and self._js.is_connected:
                 # Otherwise the next client that opens it does that.
                 with suppress(NatsStreamError, TimeoutError):
                     async with asyncio.timeout(_LEAVE_WAIT_S):
                         await self._leave(created_ns)
-            await self._blobs.close()
 
     async def __aenter__(self) -> Self:
         return self if self._is_open else await self.open()

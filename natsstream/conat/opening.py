@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from natsstream.conat.configuration import Configuration, check_stream
 from natsstream.conat.names import StreamNames
@@ -89,4 +89,6 @@ class StreamOpener:
             replicas=held.replicas,
             metadata=held.metadata,
         )
-        return await self._js.streams.update(config)
+        # No configuration of a core stream has these: an operator's values stay.
+        kept = replace(config, max_bytes=None, max_msgs_per_subject=None)
+        return await self._js.streams.update(kept)

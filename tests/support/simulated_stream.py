@@ -28,7 +28,7 @@ class SimulatedStream:
     Attributes:
         max_msgs: Its limit; -1 for none.
         created_ns: Its identity.
-        held: What it stores, by sequence.
+        held: Its messages, by sequence.
         last_seq: The newest sequence ever.
         on_stored: Receives every stored message with the sequence of its subject before it.
     """

@@ -50,3 +50,15 @@ async def test_stored_messages_are_copied_to_the_feed_and_never_to_control(
                 await js.publish(names.control.replace(".f.", ".d."), b"1")
     finally:
         await js.streams.delete(names.stream)
+
+
+async def test_native_limits_of_an_operator_stay_when_the_configuration_changes(
+    js: JetStream, stream_name: str
+) -> None:
+    async with await js.core_stream(stream_name) as stream:
+        names = StreamNames(f"hub/{stream_name}")
+        await js.streams.update(names.stream, max_bytes=1_000_000)
+        changed = await stream.config({"max_msgs": 5})
+        held = (await (await js.streams.get(names.stream)).info()).config
+
+        assert (changed.max_msgs, held.max_msgs, held.max_bytes) == (5, 5, 1_000_000)

@@ -163,7 +163,7 @@ async def test_deletions_of_another_client_have_the_key(server: NatsNode) -> Non
 
 
 async def test_a_hole_from_9_to_10_is_filled(server: NatsNode) -> None:
-    """B1: Conat sorts the missing sequences as text, forgets 9 and 10, and goes on behind them."""
+    """B1: Conat sorts the missing sequences as text, and never reads 9 and 10."""
     async with relayed(server) as (relay, one, two):
         changes = heard(two)
         for number in range(1, 9):

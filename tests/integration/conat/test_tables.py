@@ -79,7 +79,6 @@ async def test_messages_of_other_programs_have_their_rows_too(server: NatsNode) 
 
 
 async def test_a_data_frame_has_the_columns_of_the_table(server: NatsNode) -> None:
-    pytest.importorskip("pandas")
     async with clients(server, 1) as [stream]:
         await stream.set_kv("a", 1)
         frame = stream.to_pandas()

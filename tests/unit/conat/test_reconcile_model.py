@@ -199,7 +199,7 @@ class FeedFaults(RuleBasedStateMachine):
         self.answer(before)
 
     def forget_shown_below(self, first_seq: int) -> None:
-        """What comes back by reading older messages may be emitted again."""
+        """Let messages that a read brings back be emitted again."""
         if first_seq <= self.client.applied:
             self.added = [seq for seq in self.added if self.client.log.find(seq) is not None]
 

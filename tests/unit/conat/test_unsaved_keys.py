@@ -1,4 +1,4 @@
-"""What a remote change does to an unsaved value."""
+"""The effect of a remote change on an unsaved value."""
 
 from __future__ import annotations
 
