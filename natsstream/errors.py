@@ -87,6 +87,7 @@ NatsStreamError
     ├── BackupError                      a backup is incomplete or damaged
     ├── ChainBrokenError                 a chain of messages was changed
     ├── ChainForkedError                 two writers use the same id
+    ├── ControlRecordError               a producer's state or a stream's end cannot be read
     ├── IncompleteReadError              retryable: a direct read ended early
     ├── SlowReaderError                  a core subscription dropped messages
     └── StreamRecreatedError
@@ -650,6 +651,13 @@ class ChainForkedError(IntegrityError):
         super().__init__(message, hint=hint)
         self.writer = writer
         self.sequence = sequence
+
+
+class ControlRecordError(IntegrityError):
+    """The state of a producer, or the end of a stream, was not written by an idempotent producer.
+
+    `detail` has the field, or the beginning of the record.
+    """
 
 
 class StreamRecreatedError(IntegrityError):

@@ -28,6 +28,7 @@ __all__ = [
     "check_filters",
     "check_stream_name",
     "check_subject",
+    "collide",
     "covers",
     "drop_covered",
     "is_literal",
@@ -166,3 +167,14 @@ def covers(wide: str, narrow: str) -> bool:
         if theirs[index] == ">" or mine not in ("*", theirs[index]):
             return False
     return wide.count(".") == narrow.count(".")
+
+
+def collide(one: str, other: str) -> bool:
+    """Return True if some subject matches both filters: a stream cannot have both (10052)."""
+    mine, theirs = one.split("."), other.split(".")
+    for left, right in zip(mine, theirs, strict=False):
+        if ">" in (left, right):
+            return True
+        if left != right and "*" not in (left, right):
+            return False
+    return len(mine) == len(theirs)
