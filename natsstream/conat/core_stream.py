@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from natsstream.arguments import check_int
+from natsstream.conat.arrays import Arrays
+from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.changes import Changes
 from natsstream.conat.configuration import Configuration
@@ -22,7 +24,7 @@ from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.sizes import logical_size
-from natsstream.conat.sync import StreamSync, retried
+from natsstream.conat.sync import StreamSync
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding
 from natsstream.conat.views import Change, Codec, KeyValues, Messages, RawMessages
@@ -111,16 +113,11 @@ class CoreStream:
         self._codec = Codec(options.names)
         self._changes: Changes[Change] = Changes()
         self._blobs = Blobs(js, options.names, lambda: self._sync.stream)
+        arrays = Arrays(options.names, self._blobs, self._on_edit, start_seq=options.start_seq)
         self._sync = StreamSync(
-            js,
-            options.names,
-            self._blobs,
-            self._opener.open,
-            self._on_edit,
-            self._changes.close,
-            start_seq=options.start_seq,
+            js, options.names, arrays, self._blobs, self._opener.open, self._changes.close
         )
-        rules = self._sync.reconciler
+        rules = arrays.reconciler
         self.raw: RawMessages = RawMessages(rules, self._codec)
         self.messages: Messages = Messages(rules, self._codec)
         self.kv: KeyValues = KeyValues(rules, self._codec, options.names)
@@ -619,4 +616,4 @@ class CoreStream:
         if self._is_closed or not self._is_open:
             state = "closed" if self._is_closed else "not open"
             raise UsageError(f"core stream {self.name} is {state}", hint="js.core_stream() opens")
-        self._sync.check()
+        self._sync.arrays.check()

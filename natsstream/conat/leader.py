@@ -16,13 +16,13 @@ from typing import Any
 from natsstream.api.message import Message
 from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_utf8
+from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.record import Record
-from natsstream.conat.sync import retried
 from natsstream.conat.views import Codec
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, Stored, Writer
 from natsstream.errors import MessageNotFoundError, TransportError, UsageError

@@ -73,7 +73,7 @@ class Limiter:
 
     def recent(self) -> tuple[int, int]:
         """Return number and logical size of the last second's messages and those in flight."""
-        count, size = self._usage.recent(self._sync.now_ns())
+        count, size = self._usage.recent(self._sync.arrays.now_ns())
         return count + self._count, size + self._size
 
     def admit(self, size: int) -> InFlight:

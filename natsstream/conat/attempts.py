@@ -1,0 +1,44 @@
+"""Requests of core streams that are repeated until the server answers, as Conat's are."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from natsstream.conat.codes import conat_code
+from natsstream.errors import (
+    ConnectionClosedError,
+    NatsStreamError,
+    StreamNotFoundError,
+    StreamRecreatedError,
+    TransportError,
+)
+from natsstream.read.recovery import Recovery
+
+T = TypeVar("T")
+
+# A stream that was deleted is created again by the next attempt.
+_PASSING = (TransportError, StreamNotFoundError, StreamRecreatedError)
+
+
+async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of an attempt, repeated while its error may pass.
+
+    Raises:
+        NatsStreamError: The error cannot pass: code 403, 429, a closed connection, or a wrong
+            argument.
+    """
+    recovery = Recovery[str](math.inf)
+    while True:
+        try:
+            return await attempt()
+        except NatsStreamError as error:
+            may_pass = error.retryable or isinstance(error, _PASSING)
+            if not may_pass or isinstance(error, ConnectionClosedError):
+                raise
+            if conat_code(error) in (403, 429):
+                raise
+            now = asyncio.get_running_loop().time()
+            await asyncio.sleep(recovery.next_wait(now) or 0.0)
