@@ -41,6 +41,10 @@ _ENCODING, _USER, _KEY, _TTL, _BLOB = "CN-Enc", "CN-Hdr", "CN-Key", "CN-TTL", "C
 _TOMBSTONE_LINE = f"\r\n{TOMBSTONE}:".encode()
 _BLOB_LINE = f"\r\n{_BLOB}:".encode()
 _TTL_LINE = f"\r\n{HeaderName.TTL}:".encode()
+_ENDING_NAMES = tuple(
+    name.encode()
+    for name in (TOMBSTONE, HeaderName.TTL, HeaderName.KV_OPERATION, HeaderName.MARKER_REASON)
+)
 _LINE_OVERHEAD, _BLOCK_OVERHEAD = len(": \r\n"), len("NATS/1.0\r\n\r\n")
 # Milliseconds of 3,000 years; a longer number is no time to live.
 _TTL_DIGITS_MAX = 14
@@ -139,6 +143,15 @@ def ttl_ms_of(block: bytes) -> int | None:
         return int(exact)
     seconds = parse_life_time(headers.get(HeaderName.TTL, ""))
     return seconds * 1_000 if seconds is not None and seconds > 0 else None
+
+
+def may_end(blocks: bytes) -> bool:
+    """Return True if a message with one of these header blocks may delete its key, or expire.
+
+    Args:
+        blocks: Header blocks, joined.
+    """
+    return any(name in blocks for name in _ENDING_NAMES)
 
 
 def decode_record(block: bytes, data: bytes, *, stream: str = "", sequence: int = 0) -> object:

@@ -37,6 +37,11 @@ class KeyIndex:
         else:
             self.live[subject] = seq
 
+    def extend(self, keys: dict[str, int]) -> None:
+        """Add the messages of new keys, none of which is a tombstone."""
+        self.newest.update(keys)
+        self.live.update(keys)
+
     def replaced(self, subject: str, seq: int) -> list[int]:
         """Forget a key's messages before a sequence, and return their sequences."""
         gone = [each for each in self._older.pop(subject, []) if each < seq]

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import posixpath
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from natsstream.api.names import check_subject
@@ -177,6 +178,11 @@ class StreamNames:
     def is_keyed(self, subject: str) -> bool:
         """Return True if a stored subject is that of a key."""
         return subject.startswith(self.keys_filter[:-1])
+
+    def key_subjects(self, subjects: Iterable[str]) -> list[str]:
+        """Return each stored subject that is of a key, and "" for any other."""
+        start = self.keys_filter[:-1]
+        return [subject if subject.startswith(start) else "" for subject in subjects]
 
     def key_of(self, subject: str) -> str | None:
         """Return the key of a stored subject; None for none, a long one or a foreign token."""

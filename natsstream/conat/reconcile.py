@@ -16,18 +16,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heappop, heappush, merge
+from itertools import compress
 from typing import NamedTuple
 
 from natsstream.api.stream_info import StreamInfo, StreamState
-from natsstream.conat.headers import is_tombstone, ttl_ms_of
+from natsstream.conat.headers import may_end
 from natsstream.conat.key_index import KeyIndex
 from natsstream.conat.log import MessageLog
-from natsstream.conat.record import Record, replaces
+from natsstream.conat.record import Record, may_replace, replaces
 from natsstream.conat.sequence_ranges import SequenceRanges
 from natsstream.units import NS_PER_SECOND
 
 # Messages behind a hole that wait for it; beyond that they are read again with the hole.
 _EARLY_MAX = 65_536
+# Messages that are loaded in one go, unless one of them has rules of its own.
+_PIECE = 100
 # Holes are remembered to tell which values were overwritten unseen; the oldest are forgotten.
 _UNSEEN_RANGES_MAX = 1_000
 # A leader that lost its peers takes itself for the leader for ten seconds more.
@@ -297,18 +300,42 @@ class Reconciler:
 
         `filled` ends the load; until then messages of the live feed wait.
         """
-        has_own_rules = any(key_subjects) or any(map(_has_own_rules, set(headers)))
-        if has_own_rules or self._removed or self._purged >= seqs[0]:
-            for record in map(Record, seqs, times_ns, key_subjects, headers, data):
-                self.applied = record.seq
-                if not self._is_gone(record.seq):
-                    for _ in self._roll_up(record):
-                        pass
-                    self.log.insert(record)
-                    self._index(record)
-        else:
-            self.log.append_columns(seqs, times_ns, key_subjects, headers, data)
-            self.applied = seqs[-1]
+        for start in range(0, len(seqs), _PIECE):
+            cut = slice(start, start + _PIECE)
+            subjects, blocks = key_subjects[cut], headers[cut]
+            keys = dict(zip(filter(None, subjects), compress(seqs[cut], subjects), strict=True))
+            if self._are_new(seqs[start], subjects, keys, b"".join(blocks)):
+                self.log.append_columns(seqs[cut], times_ns[cut], subjects, blocks, data[cut])
+                self.keys.extend(keys)
+            else:
+                for record in map(Record, seqs[cut], times_ns[cut], subjects, blocks, data[cut]):
+                    if not self._is_gone(record.seq):
+                        for _ in self._roll_up(record):
+                            pass
+                        self.log.insert(record)
+                        self._index(record)
+        self.applied = seqs[-1]
+
+    def _are_new(
+        self, first_seq: int, subjects: Sequence[str], keys: dict[str, int], blocks: bytes
+    ) -> bool:
+        """Return True if loaded messages are there to stay, and change nothing but their keys.
+
+        Args:
+            first_seq: The first sequence of the messages.
+            subjects: The subject of each one's key.
+            keys: The sequence of each key.
+            blocks: All header blocks, joined: one search is faster than many.
+        """
+        unkeyed = subjects.count("")
+        return (
+            first_seq > self._purged
+            and not self._removed
+            and not may_end(blocks)
+            and not may_replace(blocks, keyed=not unkeyed)
+            and len(keys) + unkeyed == len(subjects)
+            and self.keys.newest.keys().isdisjoint(keys)
+        )
 
     def filled(self, last_seq: int) -> Iterator[Edit]:
         """Take the end of the first load: the stream holds no more messages up to a sequence."""
@@ -549,7 +576,3 @@ class Reconciler:
 
 def _seq(record: Record) -> int:
     return record.seq
-
-
-def _has_own_rules(headers: bytes) -> bool:
-    return is_tombstone(headers) or bool(replaces(headers)) or ttl_ms_of(headers) is not None

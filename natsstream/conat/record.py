@@ -8,6 +8,7 @@ from natsstream.conat.headers import is_tombstone, ttl_ms_of
 from natsstream.units import NS_PER_MS
 
 _ROLLUP = b"Nats-Rollup:"
+_OF_SUBJECT = b"Nats-Rollup: sub\r\n"
 
 
 class Record(NamedTuple):
@@ -46,3 +47,14 @@ def replaces(headers: bytes) -> str:
         return ""
     value = headers[at + len(_ROLLUP) : headers.find(b"\r\n", at)].strip()
     return "all" if value == b"all" else "subject"
+
+
+def may_replace(blocks: bytes, *, keyed: bool) -> bool:
+    """Return True if messages may remove others than the older ones of their own key.
+
+    Args:
+        blocks: Their header blocks, joined.
+        keyed: True if all of them have keys.
+    """
+    rollups = blocks.count(_ROLLUP)
+    return rollups > (blocks.count(_OF_SUBJECT) if keyed else 0)

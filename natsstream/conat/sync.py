@@ -179,20 +179,17 @@ class StreamSync:
         self.arrays.take(rules.tick(self.arrays.now_ns()), is_told=False)
 
     async def _fill(self, run: list[Message]) -> None:
-        # Most messages share their headers and subject: each is looked at once.
         headers = [message.headers.source for message in run]
-        if any(map(is_big, set(headers))):
+        if is_big(b"".join(headers)):
             records = await self._blobs.whole([self.arrays.record(message) for message in run])
             if records:
                 seqs, times_ns, subjects, headers, data = zip(*records, strict=True)
                 self.reconciler.fill(seqs, times_ns, subjects, headers, data)
             return
-        subjects = [message.subject for message in run]
-        keyed = set(filter(self._names.is_keyed, set(subjects)))
         self.reconciler.fill(
             [message.sequence for message in run],
             [message.time_ns for message in run],
-            [subject if subject in keyed else "" for subject in subjects],
+            self._names.key_subjects(message.subject for message in run),
             headers,
             [message.data for message in run],
         )

@@ -7,13 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import natsstream as ns
+from natsstream.conat.headers import header_values
+from natsstream.conat.values import Encoding
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
 from scripts.benchmarks.subjects.core_streams import names_of
 
 _MODULE = "scripts.benchmarks.subjects.core_streams"
+# The streams that are filled once; the others write to one that is empty.
+_STREAMS = {
+    "open": "loaded",
+    "read": "loaded",
+    "nats-py dicts": "loaded",
+    "open keyed": "keyed",
+    "read keyed": "keyed",
+}
 _GOALS = (
     Goal(subject="open", base="read", at_least=0.7),
+    Goal(subject="open keyed", base="read keyed", at_least=0.7),
     Goal(subject="publish_many", base="publisher"),
     Goal(subject="set_kv_many", base="publisher"),
     Goal(subject="change", base="request", of="p50_us"),
@@ -51,6 +62,8 @@ def core_streams(
     counts = {
         "open": sizes.loaded,
         "read": sizes.loaded,
+        "open keyed": sizes.loaded,
+        "read keyed": sizes.loaded,
         "nats-py dicts": sizes.dicts,
         "change": sizes.changes,
         "open many": sizes.streams,
@@ -63,16 +76,16 @@ def core_streams(
             module = "scripts.benchmarks.subjects.requesters"
             return measure(python(module, name, url, "ask.me", str(counts[name])))
         count = counts.get(name, sizes.written)
-        stream = "loaded" if name in ("open", "read", "nats-py dicts") else "written"
         asyncio.run(_make_empty(url))
-        figure = measure(python(_MODULE, name, url, stream, str(count)))
+        subject, _, _ = name.partition(" keyed")
+        figure = measure(python(_MODULE, subject, url, _STREAMS.get(name, "written"), str(count)))
         return replace(figure, peak_bytes=figure.peak_bytes - empty.peak_bytes)
 
     names = [*counts, "publish_many", "set_kv_many", "publisher"]
     figures = interleave(names, rounds, run, tell)
     lines = rows(figures, _GOALS)
-    for name, count in (("open", sizes.loaded), ("nats-py dicts", sizes.dicts)):
-        sizes_each = [each.peak_bytes / count for each in figures[name]]
+    for name in ("open", "open keyed", "nats-py dicts"):
+        sizes_each = [each.peak_bytes / counts[name] for each in figures[name]]
         lines.append(row(f"{name}: bytes of memory a message", Spread.of(sizes_each)))
     for of in ("p50_us", "p99_us"):
         times = [getattr(each, of) / 1_000 for each in figures["change"]]
@@ -87,12 +100,16 @@ def core_streams(
 async def _fill(url: str, count: int) -> None:
     async with ns.connect(url) as js:
         await (await js.core_stream("empty")).close()
-        async with await js.core_stream("loaded", start_seq=count + 1):
-            subject, block = names_of("loaded").unkeyed, {"CN-Enc": "1"}
-            async with js.publisher() as out:
+        for name in ("loaded", "keyed"):
+            names = names_of(name)
+            async with await js.core_stream(name, start_seq=count + 1), js.publisher() as out:
                 for number in range(count):
+                    key = f"key {number}" if name == "keyed" else None
                     await out.send(
-                        subject, b'{"text":"a small message %d"}' % number, headers=block
+                        names.subject_of(key),
+                        b'{"text":"a small message %d"}' % number,
+                        headers=header_values(Encoding.JSON, key=key),
+                        rollup=None if key is None else "subject",
                     )
 
 

@@ -12,6 +12,8 @@ from natsstream.conat.record import Record
 
 ROLLUP = b"NATS/1.0\r\nCN-Enc: 0\r\nNats-Rollup: sub\r\n\r\n"
 TOMBSTONE = b"NATS/1.0\r\nCN-Enc: 0\r\nCN-Tombstone: 1\r\nNats-Rollup: sub\r\n\r\n"
+ROLLUP_ALL = b"NATS/1.0\r\nCN-Enc: 0\r\nNats-Rollup: all\r\n\r\n"
+EXPIRING = b"NATS/1.0\r\nCN-Enc: 0\r\nNats-TTL: 1\r\n\r\n"
 PLAIN = b"NATS/1.0\r\nCN-Enc: 0\r\n\r\n"
 
 

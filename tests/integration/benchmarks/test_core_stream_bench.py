@@ -20,8 +20,11 @@ async def test_bench_of_core_streams_measures_every_figure(fresh_server: NatsSer
     said: list[str] = []
     lines = await asyncio.to_thread(core_streams, fresh_server.url, 1, said.append, SIZES)
 
-    assert len(said) == 9
-    assert {"open / read", "publish_many / publisher", "change p50 / request"} <= {
-        line.figure for line in lines
-    }
+    assert len(said) == 11
+    assert {
+        "open / read",
+        "open keyed / read keyed",
+        "publish_many / publisher",
+        "change p50 / request",
+    } <= {line.figure for line in lines}
     assert all(line.low <= line.median <= line.high for line in lines)
