@@ -885,6 +885,10 @@ class CoreStream:
         """Store messages in order, many in flight; each has a result or an error of its own."""
 
     @property
+    def error(self) -> NatsStreamError | None:
+        """The error that has ended the sync; None for none."""
+
+    @property
     def encoding(self) -> Encoding:
         """The format of the values that it writes."""
 
@@ -1014,10 +1018,10 @@ class CoreStream:
     def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
         """Set some fields of the configuration, apply its limits, and return all of it."""
 
-    def on(self, event: str, listener: Callable[[Change], object]) -> None:
-        """Call a function with each change, in order; the arrays have it already."""
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name, in order; the arrays have a change already."""
 
-    def off(self, event: str, listener: Callable[[Change], object]) -> None:
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
         """Call a function no more."""
 
     def changes(self) -> Iterator[Change]:

@@ -79,6 +79,7 @@ class ChangeFeed:
             self._subscription = await self._js.core.subscribe(self._names.control).open()
             self._core = await self._follow()
             self._core.on("change", self._on_change)
+            self._core.on("closed", self._changes.close)
             self._task = asyncio.create_task(self._read_notes(self._subscription, self._core))
             self._task.add_done_callback(self._on_end)
         except BaseException:
@@ -111,6 +112,7 @@ class ChangeFeed:
         """Return the next change; ends when the feed is closed.
 
         Raises:
+            NatsStreamError: The error that ended the feed.
             SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
         """
         if self._core is None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from natsstream.errors import NatsStreamError, SlowReaderError
 
@@ -27,7 +28,10 @@ class Changes(Generic[T]):
 
     def __init__(self) -> None:
         self._listeners: list[Listener[T]] = []
-        self._readers: list[_Reader[T]] = []
+        # A reader that its user has dropped is gone, whether or not it was ever read.
+        self._readers: list[weakref.ref[_Reader[T]]] = []
+        self._is_closed = False
+        self._error: NatsStreamError | None = None
 
     def on(self, listener: Listener[T]) -> None:
         """Call a function with each change; it must not wait."""
@@ -45,31 +49,32 @@ class Changes(Generic[T]):
                 listener(change)
             except Exception:  # noqa: BLE001 - Logged; it is the listener's.
                 _log.exception("a listener of changes failed")
-        for reader in self._readers:
+        for reader in self._reading():
             reader.put(change)
 
     def close(self, error: NatsStreamError | None = None) -> None:
         """End all iterations behind what they have, with an error if one ended the object."""
+        self._is_closed = True
+        self._error = self._error or error
         self._listeners.clear()
-        for reader in self._readers:
+        for reader in self._reading():
             reader.close(error)
 
     def read(self) -> AsyncGenerator[T]:
         """Yield the changes from this call on."""
         reader = _Reader[T]()
-        self._readers.append(reader)
-        return self._read(reader)
+        self._readers.append(weakref.ref(reader, self._readers.remove))
+        if self._is_closed:
+            reader.close(self._error)
+        return reader
 
-    async def _read(self, reader: _Reader[T]) -> AsyncGenerator[T]:
-        try:
-            while (change := await reader.take()) is not None:
-                yield change
-        finally:
-            self._readers.remove(reader)
+    def _reading(self) -> list[_Reader[T]]:
+        # A copy, as the end of a reader changes the list.
+        return [reader for each in tuple(self._readers) if (reader := each()) is not None]
 
 
-class _Reader(Generic[T]):
-    """The changes that one reader has not taken yet."""
+class _Reader(AsyncGenerator[T]):
+    """The changes that one reader has not taken yet; a read that fails may be repeated."""
 
     def __init__(self) -> None:
         self._waiting: deque[T] = deque()
@@ -79,6 +84,8 @@ class _Reader(Generic[T]):
         self._wake = asyncio.Event()
 
     def put(self, change: T) -> None:
+        if self._is_closed:
+            return
         if len(self._waiting) < CHANGES_KEPT_MAX and not self._dropped:
             self._waiting.append(change)
         else:
@@ -86,12 +93,12 @@ class _Reader(Generic[T]):
         self._wake.set()
 
     def close(self, error: NatsStreamError | None) -> None:
-        self._is_closed = True
         self._error = self._error or error
+        self._is_closed = True
         self._wake.set()
 
-    async def take(self) -> T | None:
-        """Return the next change, None after the end."""
+    async def asend(self, _value: None, /) -> T:
+        """Return the next change."""
         while not self._waiting:
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
@@ -103,7 +110,14 @@ class _Reader(Generic[T]):
             if self._error is not None:
                 raise self._error.with_traceback(None)
             if self._is_closed:
-                return None
+                raise StopAsyncIteration
             self._wake.clear()
             await self._wake.wait()
         return self._waiting.popleft()
+
+    async def athrow(self, typ: Any, val: Any = None, _traceback: object = None, /) -> T:
+        """End the iteration and raise an error, as `aclose` does."""
+        self._waiting.clear()
+        self._dropped = 0
+        self.close(None)
+        raise typ if val is None else val

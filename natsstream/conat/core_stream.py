@@ -14,10 +14,10 @@ from natsstream.arguments import check_int
 from natsstream.conat.arrays import Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
-from natsstream.conat.changes import Changes
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
+from natsstream.conat.layer_events import CORE_EVENTS, LayerEvents
 from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.limiter import Limiter
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
@@ -111,11 +111,11 @@ class CoreStream:
         self._names = options.names
         self._opener = StreamOpener(js, options)
         self._codec = Codec(options.names)
-        self._changes: Changes[Change] = Changes()
+        self._events = LayerEvents(CORE_EVENTS)
         self._blobs = Blobs(js, options.names, lambda: self._sync.stream)
         arrays = Arrays(options.names, self._blobs, self._on_edit, start_seq=options.start_seq)
         self._sync = StreamSync(
-            js, options.names, arrays, self._blobs, self._opener.open, self._changes.close
+            js, options.names, arrays, self._blobs, self._opener.open, self._events.close
         )
         rules = arrays.reconciler
         self.raw: RawMessages = RawMessages(rules, self._codec)
@@ -243,6 +243,11 @@ class CoreStream:
         """
         self._check()
         return await self._writer.publish_many(items)
+
+    @property
+    def error(self) -> NatsStreamError | None:
+        """The error that has ended the sync; None for none."""
+        return self._sync.arrays.error
 
     @property
     def encoding(self) -> Encoding:
@@ -548,32 +553,32 @@ class CoreStream:
 
     # Changes.
 
-    def on(self, event: str, listener: Callable[[Change], object]) -> None:
-        """Call a function with each change, in order; the arrays have it already.
+    def on(self, event: str, listener: Callable[[Any], object]) -> None:
+        """Call a function with each event of a name, in order; the arrays have a change already.
 
         Args:
-            event: "change".
-            listener: The function; it must not wait.
+            event: "change", or "closed" for the end.
+            listener: The function; it must not wait. It takes a `Change`; at the end None, or the
+                error that ended the sync.
 
         Raises:
             UsageError: A core stream has no such event.
         """
-        self._check_event(event)
-        self._changes.on(listener)
+        self._events.on(event, listener)
 
-    def off(self, event: str, listener: Callable[[Change], object]) -> None:
+    def off(self, event: str, listener: Callable[[Any], object]) -> None:
         """Call a function no more."""
-        self._check_event(event)
-        self._changes.off(listener)
+        self._events.off(event, listener)
 
     def changes(self) -> AsyncGenerator[Change]:
         """Yield the changes from this call on; ends when the stream is closed.
 
         Raises:
+            NatsStreamError: The error that ended the sync.
             SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
         """
         self._check()
-        return self._changes.read()
+        return self._events.read("change")
 
     @property
     def msg_ids(self) -> frozenset[str]:
@@ -588,7 +593,7 @@ class CoreStream:
 
     async def _end(self) -> None:
         self._is_closed = True
-        self._changes.close()
+        self._events.close()
         await self._sync.close()
         await self._blobs.close()
 
@@ -603,14 +608,10 @@ class CoreStream:
         return await self._writer.publish(None, marked)
 
     def _on_edit(self, edit: Edit) -> None:
-        self._changes.emit(Change(edit, self._codec))
+        self._events.emit("change", Change(edit, self._codec))
 
     def _has(self, n: int) -> bool:
         return -len(self) <= check_int(n, "n") < len(self)
-
-    def _check_event(self, event: str) -> None:
-        if event != "change":
-            raise UsageError(f"a core stream has no event {event!r}", hint="on('change', listener)")
 
     def _check(self) -> None:
         if self._is_closed or not self._is_open:

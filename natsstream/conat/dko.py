@@ -44,9 +44,10 @@ class DKO:
 
     Made by `js.dko(name)`; use it with `async with`, or call `close`. `objects["a"]`, `objects.a`
     and `objects.get("a")` read the same object; changes of the returned dictionary are not saved.
-    Every method raises `UsageError` after the end.
+    Every method raises `UsageError` after the end, and the error that ended the sync.
 
-    Events for `on`: "change" and "reject" (`ObjectChange`), "stable" and "closed" (this object).
+    Events for `on`: "change" and "reject" (`ObjectChange`), "stable" (this object) and
+    "closed" (None, or the error that ended it).
 
     Args:
         name: Its name.
@@ -63,6 +64,7 @@ class DKO:
         dkv.on("change", self._on_change)
         dkv.on("reject", self._on_reject)
         dkv.on("stable", self._on_stable)
+        dkv.on("closed", self._events.close)
 
     @property
     def name(self) -> str:
@@ -82,7 +84,8 @@ class DKO:
             self._dkv.off("change", self._on_change)
             self._dkv.off("reject", self._on_reject)
             self._dkv.off("stable", self._on_stable)
-            self._events.close(self)
+            self._dkv.off("closed", self._events.close)
+            self._events.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,6 +205,7 @@ class DKO:
         """Yield the changes from this call on; ends when the map is closed.
 
         Raises:
+            NatsStreamError: The error that ended the sync.
             SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
         """
         self._check()
@@ -291,6 +295,9 @@ class DKO:
     def _check(self) -> None:
         if self._is_closed:
             raise UsageError(f"DKO {self._name} is closed", hint="js.dko() opens it again")
+        error = self._dkv.core.error
+        if error is not None:
+            raise error.with_traceback(None)
 
 
 def _path(key: str, field: str) -> str:

@@ -58,10 +58,12 @@ class DKV:
     """A map whose writes are here at once, and on the server when they are saved.
 
     Made by `js.dkv(name)`; use it with `async with`, or call `close`. `kv["a"]`, `kv.a` and
-    `kv.get("a")` read the same value. Every method raises `UsageError` after the end.
+    `kv.get("a")` read the same value. Every method raises `UsageError` after the end, and
+    the error that ended the sync.
 
     Events for `on`: "change" (`KeyChange`: a value came from the server, own ones too), "reject"
-    (`RejectedKey`), "stable" (this object: nothing is unsaved) and "closed" (this object).
+    (`RejectedKey`), "stable" (this object: nothing is unsaved) and "closed" (None, or the
+    error that ended it).
 
     Args:
         core: The core stream, open; it is closed with this object.
@@ -92,6 +94,7 @@ class DKV:
         self._is_closed = False
         self._release = release
         core.on("change", self._on_change)
+        core.on("closed", self._events.close)
 
     @property
     def name(self) -> str:
@@ -114,7 +117,8 @@ class DKV:
             self._is_closed = True
             await self._saver.close()
             self._core.off("change", self._on_change)
-            self._events.close(self)
+            self._core.off("closed", self._events.close)
+            self._events.close()
             await self._core.close()
 
     async def __aenter__(self) -> Self:
@@ -295,6 +299,7 @@ class DKV:
         """Yield the changes from this call on; ends when the map is closed.
 
         Raises:
+            NatsStreamError: The error that ended the sync.
             SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
         """
         self._check()
@@ -440,3 +445,5 @@ class DKV:
     def _check(self) -> None:
         if self._is_closed:
             raise UsageError(f"DKV {self._core.name} is closed", hint="js.dkv() opens it again")
+        if self._core.error is not None:
+            raise self._core.error.with_traceback(None)

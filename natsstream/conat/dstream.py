@@ -40,10 +40,11 @@ class DStream:
 
     Made by `js.dstream(name)`; use it with `async with`, or call `close`. It reads like a list:
     the saved messages in their order, then those that are not saved. Every method raises
-    `UsageError` after the end.
+    `UsageError` after the end, and the error that ended the sync.
 
     Events for `on`: "change" (`Change`: a message came from the server, own ones too), "reject"
-    (`RejectedMessage`), "stable" (this object: nothing is unsaved) and "closed" (this object).
+    (`RejectedMessage`), "stable" (this object: nothing is unsaved) and "closed" (None, or the
+    error that ended it).
 
     Args:
         core: The core stream, open; it is closed with this object.
@@ -68,6 +69,7 @@ class DStream:
         self._is_closed = False
         self._release = release
         core.on("change", self._on_change)
+        core.on("closed", self._events.close)
 
     @property
     def name(self) -> str:
@@ -90,7 +92,8 @@ class DStream:
             self._is_closed = True
             await self._saver.close()
             self._core.off("change", self._on_change)
-            self._events.close(self)
+            self._core.off("closed", self._events.close)
+            self._events.close()
             await self._core.close()
 
     async def __aenter__(self) -> Self:
@@ -261,6 +264,7 @@ class DStream:
         """Yield the changes from this call on; ends when the log is closed.
 
         Raises:
+            NatsStreamError: The error that ended the sync.
             SlowReaderError: More than 65,536 changes waited; the next read resumes behind them.
         """
         self._check()
@@ -362,6 +366,8 @@ class DStream:
             raise UsageError(
                 f"DStream {self._core.name} is closed", hint="js.dstream() opens it again"
             )
+        if self._core.error is not None:
+            raise self._core.error.with_traceback(None)
 
 
 def _item(unsaved: Unsaved) -> PublishItem:

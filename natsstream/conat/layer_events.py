@@ -1,4 +1,4 @@
-"""The events of a layer: listeners by the event's name."""
+"""The events of an object: listeners by the event's name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from natsstream.conat.changes import Changes
-from natsstream.errors import UsageError
+from natsstream.errors import NatsStreamError, UsageError
+
+CORE_EVENTS = ("change", "closed")
+"""The events of a core stream."""
 
 LAYER_EVENTS = ("change", "reject", "stable", "closed")
 """The events of the layers above a core stream."""
@@ -42,11 +45,11 @@ class LayerEvents:
         """Yield the events of a name from this call on, until the object is closed."""
         return self._of(event).read()
 
-    def close(self, value: object) -> None:
-        """Emit "closed" with a value, and end all iterations."""
-        self.emit("closed", value)
+    def close(self, error: NatsStreamError | None = None) -> None:
+        """Emit "closed" with the error that ended the object, and end all iterations with it."""
+        self.emit("closed", error)
         for each in self._changes.values():
-            each.close()
+            each.close(error)
 
     def _of(self, event: str) -> Changes[Any]:
         found = self._changes.get(event)
