@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
     from natsstream.conat.dstream import DStream, RejectedMessage
     from natsstream.conat.inventory import Inventory, InventoryItem
-    from natsstream.conat.layer_options import CoreStreamArguments
+    from natsstream.conat.layer_options import CoreStreamArguments, LeaderArguments
     from natsstream.conat.layers import AKVs, AStreams, DKOs, DKVs, DStreams, Inventories
     from natsstream.conat.leader import StoredMessage
     from natsstream.conat.manager import CoreStreams
@@ -257,6 +257,7 @@ __all__ = [
     "KeyedMessage",
     "Latest",
     "Leader",
+    "LeaderArguments",
     "LeaderChanged",
     "LimitExceeded",
     "Listing",
@@ -366,7 +367,7 @@ _LAZY_NAMES = {
     "conat.dkv": ("DKV", "KeyChange", "RejectedKey"),
     "conat.dstream": ("DStream", "RejectedMessage"),
     "conat.inventory": ("Inventory", "InventoryItem"),
-    "conat.layer_options": ("CoreStreamArguments",),
+    "conat.layer_options": ("CoreStreamArguments", "LeaderArguments"),
     "conat.layers": ("AKVs", "AStreams", "DKOs", "DKVs", "DStreams", "Inventories"),
     "conat.leader": ("StoredMessage",),
     "conat.manager": ("CoreStreams",),

@@ -57,6 +57,7 @@ from natsstream.conat.dstream import RejectedMessage as RejectedMessage
 from natsstream.conat.inventory import InventoryItem as InventoryItem
 from natsstream.conat.inventory import StoreType
 from natsstream.conat.layer_options import CoreStreamArguments as CoreStreamArguments
+from natsstream.conat.layer_options import LeaderArguments as LeaderArguments
 from natsstream.conat.leader import StoredMessage as StoredMessage
 from natsstream.conat.undefined import UNDEFINED as UNDEFINED
 from natsstream.conat.undefined import Undefined as Undefined
@@ -241,7 +242,7 @@ class AKV:
 class AKVs:
     """Opens maps of which nothing is loaded; `js.akv` is the only one of a context."""
 
-    def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AKV:
+    def __call__(self, name: str, **options: Unpack[LeaderArguments]) -> AKV:
         """Open a map; it is created if it is missing. Each call returns an object of its own."""
 
 class AStream:
@@ -300,7 +301,7 @@ class AStream:
 class AStreams:
     """Opens logs of which nothing is loaded; `js.astream` is the only one of a context."""
 
-    def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AStream:
+    def __call__(self, name: str, **options: Unpack[LeaderArguments]) -> AStream:
         """Open a log; it is created if it is missing. Each call returns an object of its own."""
 
 class Advisories:

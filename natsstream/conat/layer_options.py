@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypedDict
 
+from natsstream.arguments import check_names
 from natsstream.conat.values import Encoding, json_text
 
 
-class CoreStreamArguments(TypedDict, total=False):
-    """The arguments of `js.core_stream` besides the name, with the same meaning in each layer.
+class LeaderArguments(TypedDict, total=False):
+    """The arguments of `js.core_stream` besides the name that need nothing loaded.
 
     Attributes:
         account_id: UUID of the account that owns it; counts before `project_id`.
         project_id: UUID of the project that owns it.
         config: Fields of its configuration to set, by Conat's names.
-        start_seq: Load only messages from this sequence on.
         ephemeral: Keep a new stream in memory.
         replicas: Replicas of a new stream, 1 to 5; None leaves it to the server.
         encoding: The format of values that this object writes.
         tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
-        no_cache: Return an object of its own.
         service: A service has streams of its own.
         prefix: The first tokens of all subjects.
     """
@@ -28,14 +27,37 @@ class CoreStreamArguments(TypedDict, total=False):
     account_id: str | None
     project_id: str | None
     config: Mapping[str, object] | None
-    start_seq: int | None
     ephemeral: bool
     replicas: int | None
     encoding: Encoding
     tombstone_ttl: int | None
-    no_cache: bool
     service: str
     prefix: str
+
+
+class CoreStreamArguments(LeaderArguments, total=False):
+    """The arguments of `js.core_stream` besides the name, with the same meaning in each layer.
+
+    Attributes:
+        start_seq: Load only messages from this sequence on.
+        no_cache: Return an object of its own.
+    """
+
+    start_seq: int | None
+    no_cache: bool
+
+
+def check_arguments(
+    arguments: Mapping[str, object],
+    known: type[LeaderArguments | CoreStreamArguments],
+    layer: str,
+) -> None:
+    """Refuse arguments that a layer does not have.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    check_names(arguments, known.__annotations__, f"argument of {layer}")
 
 
 def with_config(

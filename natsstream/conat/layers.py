@@ -17,7 +17,13 @@ from natsstream.conat.dko import DKO, DKO_PREFIX
 from natsstream.conat.dkv import DKV
 from natsstream.conat.dstream import DStream
 from natsstream.conat.inventory import INVENTORY_NAME, Inventory, InventoryItem
-from natsstream.conat.layer_options import CoreStreamArguments, cache_key, with_config
+from natsstream.conat.layer_options import (
+    CoreStreamArguments,
+    LeaderArguments,
+    cache_key,
+    check_arguments,
+    with_config,
+)
 from natsstream.conat.leader import LeaderStream
 from natsstream.conat.manager import CoreStreams, options_of
 from natsstream.conat.names import SERVICE
@@ -65,6 +71,7 @@ class DStreams:
 
         Cost: as for `js.core_stream`.
         """
+        check_arguments(options, CoreStreamArguments, "js.dstream")
         arguments = with_config(options, {"desc": desc})
 
         async def make(release: Release) -> DStream:
@@ -113,6 +120,7 @@ class DKVs:
 
         Cost: as for `js.core_stream`.
         """
+        check_arguments(options, CoreStreamArguments, "js.dkv")
         arguments = with_config(options, {"desc": desc, **_WITH_TTL})
 
         async def make(release: Release) -> DKV:
@@ -144,6 +152,7 @@ class DKOs:
         **options: Unpack[CoreStreamArguments],
     ) -> DKO:
         """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
+        check_arguments(options, CoreStreamArguments, "js.dko")
 
         async def make(release: Release) -> DKO:
             below = DKO_PREFIX + name
@@ -166,19 +175,20 @@ class AKVs:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AKV:
+    async def __call__(self, name: str, **options: Unpack[LeaderArguments]) -> AKV:
         """Open a map; it is created if it is missing. Each call returns an object of its own.
 
         Args:
             name: Any text; with `/` for folders.
-            options: See `CoreStreamArguments`; nothing is loaded, so `start_seq` has no effect.
+            options: See `LeaderArguments`.
 
         Raises:
             NatsStreamError: As for `js.core_stream`.
 
         Cost: two round trips.
         """
-        leader = LeaderStream(self._js, options_of(name, with_config(options, _WITH_TTL)))
+        check_arguments(options, LeaderArguments, "js.akv")
+        leader = LeaderStream(self._js, options_of(name, with_config({**options}, _WITH_TTL)))
         await leader.open()
         return AKV(name, leader)
 
@@ -193,19 +203,20 @@ class AStreams:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def __call__(self, name: str, **options: Unpack[CoreStreamArguments]) -> AStream:
+    async def __call__(self, name: str, **options: Unpack[LeaderArguments]) -> AStream:
         """Open a log; it is created if it is missing. Each call returns an object of its own.
 
         Args:
             name: Any text; with `/` for folders.
-            options: See `CoreStreamArguments`; nothing is loaded, so `start_seq` has no effect.
+            options: See `LeaderArguments`.
 
         Raises:
             NatsStreamError: As for `js.core_stream`.
 
         Cost: two round trips.
         """
-        leader = LeaderStream(self._js, options_of(name, options))
+        check_arguments(options, LeaderArguments, "js.astream")
+        leader = LeaderStream(self._js, options_of(name, {**options}))
         await leader.open()
 
         async def follow() -> CoreStream:

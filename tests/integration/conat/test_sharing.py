@@ -10,6 +10,7 @@ import pytest
 import natsstream as ns
 from natsstream import blocking
 from natsstream.errors import ConfigError, StoragePathError, UsageError
+from tests.support.conat_layers import new_name
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -104,3 +105,15 @@ async def test_the_blocking_twin_reads_as_the_async_one(js: JetStream, stream_na
             return stream.get_all(), len(stream), stream[-1]
 
     assert await asyncio.to_thread(use) == (["one", 2], 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("layer", "options"),
+    [(layer, {"no_autosaves": True}) for layer in ("dkv", "dstream", "dko", "akv", "astream")]
+    + [(layer, {name: 1}) for layer in ("akv", "astream") for name in ("start_seq", "no_cache")],
+)
+async def test_an_argument_that_a_layer_does_not_have_is_refused(
+    js: JetStream, layer: str, options: dict[str, object]
+) -> None:
+    with pytest.raises(ConfigError, match=f"argument of js.{layer} '{next(iter(options))}'"):
+        await getattr(js, layer)(new_name(), **options)
