@@ -15,6 +15,7 @@ NatsStreamError
 │   ├── PayloadTooLargeError             larger than the server's max_payload
 │   ├── StoragePathError                 not a path of the core stream's owner
 │   ├── SequenceRangeError               a range that the stream does not hold
+│   ├── ProducerFullError                retryable: a producer's buffer is full
 │   └── MissingExtraError                an optional dependency is not installed
 ├── ServerError                          the server refused (`code`, `err_code`)
 │   ├── NotFoundError
@@ -37,6 +38,7 @@ NatsStreamError
 │   │   │   ├── KeyExistsError            the key has a value already
 │   │   │   └── WrongRevisionError        the key's newest revision is another one
 │   │   ├── WrongLastMessageIdError
+│   │   ├── StreamClosedError             a producer has ended the stream
 │   │   └── WrongStreamError
 │   ├── InvalidConfigError
 │   ├── NotABucketError                  a stream with a bucket's name that is no bucket
@@ -61,6 +63,7 @@ NatsStreamError
 │   ├── MessageRuleError                 TTL, schedule, counter or rollup refused
 │   │   ├── ScheduleError
 │   │   └── CounterError
+│   ├── ProducerFailedError              the server refused a batch of a producer for good
 │   ├── UnsupportedServerError           the server is too old for the feature
 │   └── UnavailableError                 retryable: no leader, overload, shutting down
 ├── TransportError                       no answer
@@ -72,6 +75,7 @@ NatsStreamError
 │   ├── RequestTimeoutError              retryable: no answer within the deadline
 │   ├── BatchOutcomeUnknownError         an atomic batch may be stored or not
 │   ├── NoRespondersError                retryable: the subject has no responders
+│   ├── ProducerTimeoutError             a batch of a producer may be stored or not
 │   ├── DeliveryForgottenError           the server no longer knows the delivery
 │   ├── LeaseLostError                   a message in work may be redelivered to another
 │   ├── LockLostError                    the lock is lost; another may hold it
@@ -89,7 +93,10 @@ NatsStreamError
     ├── ChainForkedError                 two writers use the same id
     ├── ControlRecordError               a producer's state or a stream's end cannot be read
     ├── IncompleteReadError              retryable: a direct read ended early
+    ├── SequenceGapError                 the stream has lost the state of a producer
     ├── SlowReaderError                  a core subscription dropped messages
+    ├── StaleEpochError                  another instance of the producer has taken over
+    │   └── ProducerConflictError        two instances of a producer use one epoch
     └── StreamRecreatedError
 ```
 
@@ -181,6 +188,10 @@ class SequenceRangeError(UsageError):
         super().__init__(message, hint=hint)
         self.first_seq = first_seq
         self.last_seq = last_seq
+
+
+class ProducerFullError(UsageError):
+    """The producer holds `max_buffered_bytes` already; nothing was appended."""
 
 
 class MissingExtraError(UsageError):
@@ -355,6 +366,16 @@ class WrongLastMessageIdError(ConflictError):
     """The expected last message id did not hold."""
 
 
+class StreamClosedError(ConflictError):
+    """A producer has ended the stream: nothing is appended behind its end.
+
+    Attributes:
+        final_offset: The last sequence before the end; None if it is not known.
+    """
+
+    final_offset: int | None = None
+
+
 class WrongStreamError(ConflictError):
     """Another stream than the expected one captures the subject."""
 
@@ -484,6 +505,16 @@ class PermissionDeniedError(ServerError):
         self.subject = subject
 
 
+class ProducerFailedError(ServerError):
+    """The server refused a batch of a producer for good; this batch and later ones are not stored.
+
+    Attributes:
+        seq: The number of the batch in its epoch.
+    """
+
+    seq: int = 0
+
+
 class UnsupportedServerError(ServerError):
     """The server is too old for the feature; the message says if something was done.
 
@@ -548,6 +579,10 @@ class LeaseLostError(TransportError):
 
 class DeliveryForgottenError(TransportError):
     """The server no longer knows the delivery: no ack counts, the message is redelivered."""
+
+
+class ProducerTimeoutError(TransportError):
+    """A batch of a producer was not acknowledged in time; it may be stored or not."""
 
 
 class LockLostError(TransportError):
@@ -658,6 +693,46 @@ class ControlRecordError(IntegrityError):
 
     `detail` has the field, or the beginning of the record.
     """
+
+
+class StaleEpochError(IntegrityError):
+    """Another instance of the producer has claimed a later epoch: this one writes nothing more.
+
+    Attributes:
+        current_epoch: The epoch that the stream has.
+    """
+
+    def __init__(
+        self, message: str, *, current_epoch: int, detail: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.current_epoch = current_epoch
+
+
+class ProducerConflictError(StaleEpochError):
+    """Another instance of the producer writes in the same epoch."""
+
+
+class SequenceGapError(IntegrityError):
+    """The stream's state of a producer does not fit its next batch: the state was lost.
+
+    Attributes:
+        expected_seq: The number of the batch that the stream expects.
+        received_seq: The number of the batch that was to be stored.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        expected_seq: int,
+        received_seq: int,
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.expected_seq = expected_seq
+        self.received_seq = received_seq
 
 
 class StreamRecreatedError(IntegrityError):

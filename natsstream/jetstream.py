@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from natsstream.conat.manager import CoreStreams
     from natsstream.kv.manager import KeyValueManager
     from natsstream.objects.manager import ObjectStoreManager
+    from natsstream.producer.manager import Producers
 
 
 class JetStream(JetStreamContext):
@@ -30,6 +31,13 @@ class JetStream(JetStreamContext):
         from natsstream.objects.manager import ObjectStoreManager  # noqa: PLC0415 - As above.
 
         return ObjectStoreManager(self, self._client.endings)
+
+    @cached_property
+    def producer(self) -> Producers:
+        """Opens idempotent producers: `await js.producer("ORDERS", "order-service-1")`."""
+        from natsstream.producer.manager import Producers  # noqa: PLC0415 - As above.
+
+        return Producers(self, self._api)
 
     @cached_property
     def core_stream(self) -> CoreStreams:

@@ -92,6 +92,9 @@ class HeaderName(StrEnum):
     CHAIN_COUNT = "Chain-Count"
     CHAIN_PREVIOUS = "Chain-Previous"
     CHAIN_HASH = "Chain-Hash"
+    # natsstream's exclusive producers: who wrote a message, and the position stored with it.
+    PRODUCER = "Producer"
+    PRODUCER_CHECKPOINT = "Producer-Checkpoint"
     # natsstream's dead letters: where a message was, and why nobody could handle it.
     DEAD_LETTER_SUBJECT = "Dead-Letter-Subject"
     DEAD_LETTER_TIME = "Dead-Letter-Time"

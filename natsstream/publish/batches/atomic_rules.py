@@ -72,9 +72,7 @@ class AtomicState:
         self.count: int = 0
         self.last_subject: str = ""
         self._config = config
-        # The two headers of each message, up to the number: paid once.
-        names = HeaderName.BATCH_ID.value, HeaderName.BATCH_SEQUENCE.value
-        self._mark = f"{names[0]}: {batch_id}\r\n{names[1]}: ".encode()
+        self._mark = batch_mark(batch_id)
         self._max = max_messages
         self._subjects: set[str] = set()
         self._ids: set[str] = set()
@@ -144,15 +142,12 @@ class AtomicState:
             self._ids.add(headers[HeaderName.MSG_ID])
         if self._config.subject_transform is None:  # Else what is stored has other subjects.
             self._subjects.add(message.subject)
-        return self._marked(block, self.count)
+        return marked(block, self._mark, self.count)
 
     def ending(self) -> bytes:
         """Return the block of the message that ends the batch and is not stored."""
-        block = self._marked(b"", self.count + 1)
+        block = marked(b"", self._mark, self.count + 1)
         return add_header(block, HeaderName.BATCH_COMMIT, "eob")
-
-    def _marked(self, block: bytes, number: int) -> bytes:
-        return b"%b%b%d\r\n\r\n" % (block[:-2] if block else b"NATS/1.0\r\n", self._mark, number)
 
     def strays(self) -> list[str]:
         """Return subjects of the batch that the stream did not have when it was last looked at."""
@@ -162,6 +157,17 @@ class AtomicState:
             for subject in self._subjects
             if not any(covers(pattern, subject) for pattern in patterns)
         )
+
+
+def batch_mark(batch_id: str) -> bytes:
+    """Return the two headers of each message of a batch, up to the number: paid once."""
+    names = HeaderName.BATCH_ID.value, HeaderName.BATCH_SEQUENCE.value
+    return f"{names[0]}: {batch_id}\r\n{names[1]}: ".encode()
+
+
+def marked(block: bytes, mark: bytes, number: int) -> bytes:
+    """Return a message's block with its number in the batch."""
+    return b"%b%b%d\r\n\r\n" % (block[:-2] if block else b"NATS/1.0\r\n", mark, number)
 
 
 def committing(block: bytes) -> bytes:

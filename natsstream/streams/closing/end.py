@@ -1,10 +1,10 @@
-"""The record that ends a stream: who closed it, and after which message; pure rules.
+"""The record that ends a stream: who closed it; pure rules.
 
 ```
-{"v":1,"producer":"order-service-1","epoch":3,"seq":17,"last":4021}
+{"v":1,"producer":"order-service-1","epoch":3,"seq":17}
 ```
 
-`last` is null, or missing, for a stream that was closed without data.
+It stands directly behind the last message, which may be stored together with it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ class EndOfStream:
     """The end of a stream, as the producer that closed it wrote it.
 
     Attributes:
-        last_offset: Sequence of the last data message before the end; None for an empty stream.
         producer_id: Id of the producer that closed it.
         epoch: That producer's epoch.
         seq: Number of the closing batch in this epoch.
     """
 
-    last_offset: int | None
     producer_id: str
     epoch: int
     seq: int
@@ -42,7 +40,6 @@ class EndOfStream:
             "producer": self.producer_id,
             "epoch": self.epoch,
             "seq": self.seq,
-            "last": self.last_offset,
         }
         return to_json(record, ascii_only=True).encode()
 
@@ -60,7 +57,6 @@ class EndOfStream:
                 hint="a newer natsstream wrote it: update this one",
             )
         return cls(
-            last_offset=fields.integer("last", minimum=1) if fields.has("last") else None,
             producer_id=fields.text("producer"),
             epoch=fields.count("epoch", None),
             seq=fields.count("seq", None),

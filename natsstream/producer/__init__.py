@@ -1,0 +1,1 @@
+"""The idempotent producer: exactly once, fenced by the server, across any crash."""

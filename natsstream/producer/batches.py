@@ -1,0 +1,490 @@
+"""Decides what a producer does next: read its state, claim an epoch, store a batch; pure rules.
+
+Law: a batch counts as stored only if an ack or a state record says so, and as not stored only where
+the epoch is over. Each group ends once, in `take_outcomes`. A write names the token of the state
+that it goes on from, so of all copies of a batch the stream takes one at most, in whatever order
+they arrive: reading decides only which write to try.
+
+Every doubt has one way out: the state is read again (`Read`), and `state_read` decides.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from natsstream.errors import (
+    NatsStreamError,
+    ProducerConflictError,
+    ProducerTimeoutError,
+    SequenceGapError,
+    StaleEpochError,
+    StreamClosedError,
+)
+from natsstream.producer.options import ProducerOptions
+from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group, Queue
+from natsstream.producer.records import Instance, StateRecord
+from natsstream.streams.closing.end import EndOfStream
+
+_CLAIMS_WITHIN_S = 60.0
+_WAIT_MIN_S = 0.005
+_WAIT_MAX_S = 1.0
+
+
+class Outcome(NamedTuple):
+    """How a group ended.
+
+    Attributes:
+        group: The group.
+        offset: The sequence of its last message; None if it is not known.
+        is_duplicate: True if an earlier attempt or instance had stored it.
+        last_seq: The number of the last stored batch of the epoch.
+        error: Why it is not stored, or may not be; None if it is.
+    """
+
+    group: Group
+    offset: int | None = None
+    is_duplicate: bool = False
+    last_seq: int = -1
+    error: NatsStreamError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The producer's state, as the stream's leader has it.
+
+    Attributes:
+        record: The state record; None for none.
+        token: The sequence of the record; 0 for none.
+        end: The end of the stream; None while it is open.
+        end_seq: The sequence of the end; 0 while it is open.
+        last_seq: The stream's last sequence, read before the rest.
+        stored: How many messages of the first batch are stored, where they are not all at once.
+        stored_seq: The sequence of the last of them; None if it is not known.
+    """
+
+    record: StateRecord | None = None
+    token: int = 0
+    end: EndOfStream | None = None
+    end_seq: int = 0
+    last_seq: int = 0
+    stored: int = 0
+    stored_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read the state of the producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Store a batch with the state after it, or a claim.
+
+    Attributes:
+        record: The state.
+        token: The sequence of the state record before it; 0 for none.
+        last_seq: The last sequence that was read of the stream.
+        batch: The batch; None for a claim.
+        end: The end of the stream, after the batch.
+    """
+
+    record: StateRecord
+    token: int
+    last_seq: int
+    batch: Batch | None = None
+    end: EndOfStream | None = None
+
+
+Action = Read | Write
+_Phase = Literal["unread", "unclaimed", "ready", "over"]
+
+
+class Batches:
+    """The decisions of one producer.
+
+    Args:
+        options: The options.
+        owner: A random text that no other instance has.
+        rng: Spreads the waits between attempts.
+
+    Attributes:
+        queue: What is not stored yet.
+        epoch: The epoch; None before the first claim.
+        failure: The error that stopped the producer.
+        recovered: The state that earlier instances left; None for none.
+        last_offset: The sequence of the last message that was stored; None for none.
+        final_offset: The last sequence before the end, once this producer has ended the stream.
+    """
+
+    def __init__(self, options: ProducerOptions, owner: str, rng: random.Random) -> None:
+        self.queue: Queue = Queue(options)
+        self.epoch: int | None = options.epoch
+        self.failure: NatsStreamError | None = None
+        self.recovered: StateRecord | None = None
+        self.last_offset: int | None = None
+        self.final_offset: int | None = None
+        self._options = options
+        self._owner = owner
+        self._rng = rng
+        self._phase: _Phase = "unread"
+        self._has_read = False
+        # Whether this instance has written a record in its epoch.
+        self._has_written = False
+        # The owner of the epoch's record when this instance began.
+        self._owner_before = owner
+        self._is_claiming = False
+        self._epoch_min = 0
+        self._record: StateRecord | None = None
+        self._token = 0
+        self._last_seq = 0
+        self._checkpoint: object = None
+        self._claims: deque[float] = deque()
+        self._is_flying = False
+        self._attempts = 0
+        self._not_before = 0.0
+        # Until when a claim or the first read may take.
+        self._deadline: float | None = None
+        self._outcomes: list[Outcome] = []
+
+    # For the producer.
+
+    @property
+    def in_flight_count(self) -> int:
+        """Batches that were sent and are not settled."""
+        return int(self._is_flying)
+
+    @property
+    def is_open(self) -> bool:
+        """True once the state was read and the epoch is known."""
+        return self._has_read and self._phase != "unclaimed" and self.epoch is not None
+
+    def take_outcomes(self) -> list[Outcome]:
+        """Return the groups that have ended since the last call."""
+        outcomes, self._outcomes = self._outcomes, []
+        return outcomes
+
+    def restart(self) -> None:
+        """Claim the next epoch, after a failure too."""
+        if isinstance(self.failure, StreamClosedError) or self.final_offset is not None:
+            return
+        self.failure = None
+        self._epoch_min = 0 if self.epoch is None else self.epoch + 1
+        self.epoch = None
+        self._begin_again()
+
+    def end_again(self, final: Group | None, now: float) -> None:
+        """Try once more to end the stream, after an attempt whose outcome is not known."""
+        self.failure = None
+        self.queue.next_seq -= 1
+        self.queue.end(final, now)
+        self._begin_again()
+
+    # What to do next.
+
+    def next(self, now: float) -> Action | None:
+        """Return what to do now; None to wait until `wake_at` or for another group."""
+        if self._is_flying or self._phase == "over" or now < self._not_before:
+            return None
+        if self._phase == "unread":
+            self._is_flying = True
+            self._deadline = self._deadline or now + self._options.delivery_timeout
+            return Read()
+        if self._phase == "unclaimed":
+            self._is_flying = True
+            return Write(self._next_record(None), self._token, self._last_seq)
+        batch = self.queue.first(now)
+        if batch is None:
+            return None
+        self._is_flying = True
+        batch.deadline = batch.deadline or now + self._options.delivery_timeout
+        end = None
+        if batch.is_end and self.epoch is not None:
+            end = EndOfStream(
+                producer_id=self._options.producer_id, epoch=self.epoch, seq=batch.seq
+            )
+        return Write(self._next_record(batch), self._token, self._last_seq, batch, end)
+
+    @property
+    def wake_at(self) -> float | None:
+        """When to ask `next` again, if nothing happens before."""
+        if self._is_flying or self._phase == "over":
+            return None
+        if self._phase != "ready":
+            return self._not_before
+        due_at = self._not_before if self.queue.batches else self.queue.due_at
+        return None if due_at is None else max(due_at, self._not_before)
+
+    def _next_record(self, batch: Batch | None) -> StateRecord:
+        epoch = self.epoch or 0
+        before = self._record
+        count = 0 if before is None else before.count
+        checkpoint = self._checkpoint
+        seq, is_end = -1, False
+        if batch is not None:
+            seq, count, is_end = batch.seq, count + batch.count, batch.is_end
+            if batch.checkpoint is not NO_CHECKPOINT:
+                checkpoint = batch.checkpoint
+        instance = Instance(epoch, self._owner, seq)
+        previous = () if before is None else before.followed_by(instance).previous
+        return StateRecord(instance, count, checkpoint, is_end, previous)
+
+    # What has happened.
+
+    def stored(self, write: Write, token: int, last_seq: int) -> None:
+        """Take the ack of a write.
+
+        Args:
+            write: The write.
+            token: The sequence of the newest state record.
+            last_seq: The sequence of the last message before the end and the state.
+        """
+        self._is_flying = False
+        self._settled()
+        self._take_record(write.record, token)
+        self._last_seq = max(token, last_seq)
+        self._has_written = True
+        if write.batch is None:
+            self._is_claiming = False
+            self._go_on()
+            return
+        if write.end is not None:
+            self.final_offset = last_seq
+            self._phase = "over"
+        self._settle(self.queue.pop(), last_seq, is_duplicate=False)
+
+    def _take_part(self, count: int, last_seq: int | None) -> None:
+        """Settle the next messages of the first batch, which an earlier attempt has stored."""
+        if not count or self._record is None or not self.queue.batches:
+            return
+        self._settled()
+        part = self.queue.take(count)
+        self._record = replace(
+            self._record, count=self._record.count + part.count, checkpoint=self._checkpoint
+        )
+        if part.checkpoint is not NO_CHECKPOINT:
+            self._checkpoint = part.checkpoint
+        self._settle(part, last_seq, is_duplicate=True)
+
+    def refused(self, error: NatsStreamError, now: float, *, is_final: bool) -> None:
+        """Take a failed write or read.
+
+        Args:
+            error: The error.
+            now: The time.
+            is_final: True if no further attempt can succeed.
+        """
+        self._is_flying = False
+        if is_final:
+            self.fail(error)
+            return
+        self._phase = "unread"
+        batch = self.queue.batches[0] if self.queue.batches else None
+        deadline = self._deadline if batch is None else batch.deadline or self._deadline
+        if deadline is not None and now >= deadline:
+            self.fail(self._overdue(error))
+            return
+        wait_s = min(_WAIT_MIN_S * 2**self._attempts, _WAIT_MAX_S)
+        self._attempts = min(self._attempts + 1, 16)
+        self._not_before = now + wait_s * self._rng.uniform(0.5, 1.0)
+
+    def state_read(self, found: Found, now: float) -> None:
+        """Take the state: settle what is stored, and decide how to go on."""
+        self._is_flying = False
+        if not self._has_read:
+            self._has_read = True
+            self.recovered = found.record
+            if found.record is not None:
+                self._checkpoint = found.record.checkpoint
+                if found.record.epoch == self.epoch:
+                    self._owner_before = found.record.instance.owner
+        self._last_seq = found.last_seq
+        record = found.record
+        self._take_part(found.stored, found.stored_seq)
+        is_mine = record is not None and record.instance.owner == self._owner
+        if self.epoch is None or (self._is_claiming and not is_mine):
+            self._claim(found, now)
+        elif record is None or record.epoch < self.epoch:
+            self._read_older(found)
+        elif record.epoch == self.epoch and record.instance.owner in self._owners():
+            self._read_own(found, record)
+        else:
+            self._read_newer(found, record, now)
+
+    def fail(self, error: NatsStreamError) -> None:
+        """Stop with an error; all groups end with it."""
+        self.failure = error
+        self._phase = "over"
+        self._outcomes += [Outcome(group, error=error) for group in self.queue.clear()]
+
+    # The decisions.
+
+    def _owners(self) -> tuple[str, ...]:
+        # An earlier life of the same epoch is gone on from; another one that writes beside is not.
+        return (self._owner,) if self._has_written else (self._owner, self._owner_before)
+
+    def _claim(self, found: Found, now: float) -> None:
+        """Claim the epoch after the stored one, unless the stream has ended."""
+        stored_epoch = -1 if found.record is None else found.record.epoch
+        if found.end is not None:
+            self.fail(_closed(found))
+        elif not self._may_claim(now):
+            self.fail(_stale(stored_epoch, self.epoch or 0))
+        else:
+            self._take_found(found)
+            self.epoch = max(stored_epoch + 1, self._epoch_min)
+            self._has_written, self._is_claiming = False, True
+            self.queue.renumber()
+            self._claims.append(now)
+            self._phase = "unclaimed"
+
+    def _read_older(self, found: Found) -> None:
+        """Go on where the stream knows nothing of the epoch yet, or lost what it knew."""
+        first = self.queue.batches[0].seq if self.queue.batches else 0
+        if found.end is not None:
+            self._end_or_fail(found)
+        elif self._has_written or first > 0:
+            expected = 0 if found.record is None else found.record.seq + 1
+            self.fail(_lost(expected, first))
+        else:
+            self._take_found(found)
+            self._go_on()
+
+    def _read_own(self, found: Found, record: StateRecord) -> None:
+        self._take_record(record, found.token)
+        self._has_written = self._has_written or record.instance.owner == self._owner
+        self._is_claiming = False
+        # The record stands behind the messages of its batch.
+        self._settle_to(record.seq, found.token - 1)
+        batches = self.queue.batches
+        if found.end is not None:
+            self._end_or_fail(found)
+        elif batches and batches[0].seq > record.seq + 1:
+            self.fail(_lost(record.seq + 1, batches[0].seq))
+        else:
+            self._go_on()
+
+    def _read_newer(self, found: Found, record: StateRecord, now: float) -> None:
+        """Another instance has taken over: settle what it left of this one's, then claim or end."""
+        epoch = self.epoch or 0
+        mine = record.find(epoch, self._owner)
+        if mine is not None:
+            self._settle_to(mine.seq, None)
+        if found.end is not None:
+            self._end_or_fail(found)
+        elif self._options.auto_claim and self._may_claim(now):
+            self._claim(found, now)
+        elif record.epoch == epoch:
+            self.fail(_conflict(record.epoch))
+        else:
+            self.fail(_stale(record.epoch, epoch))
+
+    def _end_or_fail(self, found: Found) -> None:
+        """The stream has ended; by this producer's own last batch that is what was wanted."""
+        end, batches = found.end, self.queue.batches
+        mine = (self._options.producer_id, self.epoch)
+        is_mine = end is not None and mine == (end.producer_id, end.epoch)
+        if is_mine and (not batches or (batches[0].is_end and batches[0].seq == end.seq)):
+            self.final_offset = found.end_seq - 1
+            self._phase = "over"
+            if batches:
+                self._settle(self.queue.pop(), self.final_offset, is_duplicate=True)
+        else:
+            self.fail(_closed(found))
+
+    def _settle_to(self, seq: int, last_seq: int | None) -> None:
+        """Settle the batches that are stored, up to a number.
+
+        Args:
+            seq: The number of the last one.
+            last_seq: The sequence of its last message; None if it is not known.
+        """
+        batches = self.queue.batches
+        while batches and batches[0].seq <= seq and not batches[0].is_end:
+            last = last_seq if batches[0].seq == seq else None
+            self._settle(self.queue.pop(), last, is_duplicate=True)
+            self._settled()
+
+    def _settle(self, batch: Batch, last: int | None, *, is_duplicate: bool) -> None:
+        """End the groups of a stored batch, whose last message has this sequence."""
+        left = batch.count
+        last_batch = -1 if self._record is None else self._record.seq
+        for group in batch.groups:
+            left -= len(group.messages)
+            offset = None if last is None or not group.messages else last - left
+            self._outcomes.append(Outcome(group, offset, is_duplicate, last_batch))
+        if last is not None and batch.count:
+            self.last_offset = max(last, self.last_offset or 0)
+
+    def _go_on(self) -> None:
+        self._phase = "ready"
+        self._deadline = None
+
+    def _begin_again(self) -> None:
+        self._phase, self._attempts, self._not_before, self._deadline = "unread", 0, 0.0, None
+
+    def _settled(self) -> None:
+        """Note progress: the next attempt waits for nothing."""
+        self._attempts, self._not_before, self._deadline = 0, 0.0, None
+
+    def _take_record(self, record: StateRecord, token: int) -> None:
+        self._record, self._token = record, token
+        self._checkpoint = record.checkpoint
+
+    def _take_found(self, found: Found) -> None:
+        self._record, self._token = found.record, found.token
+        if found.record is not None:
+            self._checkpoint = found.record.checkpoint
+
+    def _may_claim(self, now: float) -> bool:
+        while self._claims and self._claims[0] <= now - _CLAIMS_WITHIN_S:
+            self._claims.popleft()
+        return len(self._claims) < self._options.max_claims
+
+    def _overdue(self, cause: NatsStreamError) -> ProducerTimeoutError:
+        error = ProducerTimeoutError(
+            f"producer {self._options.producer_id!r}: a batch was not acknowledged within "
+            f"{self._options.delivery_timeout:g} s; it may be stored or not",
+            detail=cause.message,
+            hint="await producer.restart() when the stream has a leader; read what is stored",
+        )
+        error.__cause__ = cause
+        return error
+
+
+def _closed(found: Found) -> StreamClosedError:
+    by = "" if found.end is None else f", by producer {found.end.producer_id!r}"
+    error = StreamClosedError(
+        f"the stream was ended at sequence {found.end_seq - 1}{by}",
+        hint="nothing can be appended any more: write to another stream",
+    )
+    error.final_offset = found.end_seq - 1
+    return error
+
+
+def _stale(current: int, epoch: int) -> StaleEpochError:
+    return StaleEpochError(
+        f"epoch {epoch} is over: another instance of the producer has claimed epoch {current}",
+        current_epoch=current,
+        hint="await producer.restart() claims the next one; auto_claim=True does so by itself",
+    )
+
+
+def _conflict(epoch: int) -> ProducerConflictError:
+    return ProducerConflictError(
+        f"another instance of the producer writes in the same epoch {epoch}",
+        current_epoch=epoch,
+        hint="leave epoch out, so that each instance claims an epoch of its own",
+    )
+
+
+def _lost(expected: int, received: int) -> SequenceGapError:
+    return SequenceGapError(
+        f"the stream's state of the producer expects batch {expected}, this is batch {received}",
+        expected_seq=expected,
+        received_seq=received,
+        detail="the state record was evicted, purged or restored, or the stream was made anew",
+        hint="see what is stored, then await producer.restart()",
+    )

@@ -1,0 +1,229 @@
+"""Stores the batches of an exclusive producer: each message expects the one before it.
+
+Law: every message names the sequence behind which it must stand, so a message of anybody else ends
+the run. The messages of a batch that are stored are its first ones: a fast batch ends at its first
+refused message, and without fast batches one message is in flight.
+
+Each message carries the producer's token, the epoch and its number. After a doubt the stream is
+read from where the batch began: that tells how many of its messages are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from natsstream._wire.headers import HeaderName
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
+from natsstream.errors import ProducerTimeoutError
+from natsstream.fields import parse_json
+from natsstream.producer.batches import Found, Write
+from natsstream.producer.messages import Placement
+from natsstream.producer.queue import NO_CHECKPOINT, Group
+from natsstream.producer.records import StateRecord
+from natsstream.producer.shared_writer import read_state
+from natsstream.publish.batches.run import StoredRun
+from natsstream.publish.outgoing import Expect, Prepared, add_header
+from natsstream.publish.publish import publish
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
+from natsstream.values import to_json
+
+# A new instance reads what stands behind the newest state record.
+_RECORD_EVERY = 10_000
+_START = b"NATS/1.0\r\n%b: %d\r\n%b: %b%d\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who wrote a message, and its number.
+
+    Attributes:
+        token: The producer's id as a token.
+        epoch: The epoch.
+        number: Messages of the producer before it, of all epochs.
+    """
+
+    token: str
+    epoch: int
+    number: int
+
+    @classmethod
+    def of(cls, message: Message) -> Identity | None:
+        """Return the identity in a message's header; None for a message of anybody else."""
+        token, _, rest = message.headers.get(HeaderName.PRODUCER, "").partition(" ")
+        epoch, _, number = rest.partition(" ")
+        if not (epoch.isdecimal() and number.isdecimal()):
+            return None
+        return cls(token, int(epoch), int(number))
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """The last batch that was sent: its epoch and number, its first message's, and its place."""
+
+    epoch: int
+    seq: int
+    number: int
+    after_seq: int
+
+
+class ExclusiveWriter:
+    """Reads and writes the stream for a producer that has it for itself.
+
+    Args:
+        api: The connection.
+        stream: The stream.
+        placement: Where messages and records go.
+        token: The producer's id as a token.
+        has_fast_batches: Whether the servers and the stream take fast batches.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: StreamInfo,
+        placement: Placement,
+        token: str,
+        *,
+        has_fast_batches: bool,
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._placement = placement
+        self._token = token
+        self._run = StoredRun(api, stream) if has_fast_batches else None
+        self._attempt: _Attempt | None = None
+        self._record: StateRecord | None = None
+        self._record_seq = 0
+
+    async def read(self) -> Found:
+        """Return the producer's state, as the leader has it."""
+        info = await stream_info(self._api, self._stream.name)
+        found = await read_state(self._api, self._stream.name, self._placement)
+        found = replace(found, last_seq=info.state.last_seq)
+        record, attempt = found.record, self._attempt
+        if record is None:
+            return found
+        after_seq = found.token
+        if attempt is not None:
+            if self._record is not None and record.instance == self._record.instance:
+                # All batches before this one are stored, whatever the record knew.
+                record = replace(record, instance=replace(record.instance, seq=attempt.seq - 1))
+                after_seq = attempt.after_seq
+            else:
+                after_seq = min(attempt.after_seq, after_seq)
+        return await self._with_messages(found, record, after_seq)
+
+    async def write(self, write: Write) -> tuple[int, int]:
+        """Store a write; return the sequences of the newest state record and the last message."""
+        record, last_seq = write.record, write.last_seq
+        if write.batch is None:
+            self._attempt = None
+            self._record_seq = await self._publish_record(record, last_seq)
+            self._record = record
+            return self._record_seq, self._record_seq - 1
+        number = record.count - write.batch.count
+        self._attempt = _Attempt(record.epoch, record.seq, number, last_seq)
+        messages = self._messages(write.batch.groups, record.epoch, number, last_seq)
+        if write.end is not None:
+            expect = Expect(last_seq=last_seq + len(messages))
+            messages.append(self._placement.end(write.end, expect))
+        if messages:
+            last_seq = await self._store(messages)
+        is_due = not messages or last_seq - self._record_seq >= _RECORD_EVERY
+        if write.end is None and is_due:
+            self._record_seq = await self._publish_record(record, last_seq)
+            self._record = record
+        return self._record_seq, last_seq - (write.end is not None)
+
+    async def close(self) -> None:
+        """Stop listening to the server's answers."""
+        if self._run is not None:
+            self._run.close()
+
+    # Writing.
+
+    def _messages(
+        self, groups: Sequence[Group], epoch: int, number: int, last_seq: int
+    ) -> list[Prepared]:
+        """Return the messages with their place and identity."""
+        expects = HeaderName.EXPECTED_LAST_SEQUENCE.value.encode()
+        names = HeaderName.PRODUCER.value.encode()
+        identity = f"{self._token} {epoch} ".encode()
+        made: list[Prepared] = []
+        for group in groups:
+            for message in group.messages:
+                place = len(made)
+                start = _START % (expects, last_seq + place, names, identity, number + place)
+                block = start + (message.block[10:] if message.block else b"\r\n")
+                if group.checkpoint is not NO_CHECKPOINT:
+                    position = to_json(group.checkpoint, ascii_only=True)
+                    block = add_header(block, HeaderName.PRODUCER_CHECKPOINT, position)
+                made.append(message._replace(block=block))
+        return made
+
+    async def _store(self, messages: Sequence[Prepared]) -> int:
+        """Store messages one behind the other; return the last one's sequence."""
+        if self._run is not None and len(messages) > 1:
+            return await self._run.store(messages)
+        last_seq = 0
+        for message in messages:
+            last_seq = await self._publish(message)
+        return last_seq
+
+    async def _publish(self, message: Prepared) -> int:
+        timeout = self._api.client.options.request_timeout
+        ack = await publish(
+            self._api, message, stream=self._stream, timeout=timeout, retry_attempts=0
+        )
+        return ack.sequence
+
+    async def _publish_record(self, record: StateRecord, last_seq: int) -> int:
+        return await self._publish(self._placement.record(record, Expect(last_seq=last_seq)))
+
+    # Reading.
+
+    async def _with_messages(self, found: Found, record: StateRecord, after_seq: int) -> Found:
+        """Return what was found, with the producer's messages behind a sequence counted in."""
+        attempt = self._attempt
+        count, checkpoint = record.count, record.checkpoint
+        if attempt is not None and after_seq == attempt.after_seq:
+            count = max(count, attempt.number)
+        stored, stored_seq, first_held = 0, None, 0
+        spec = RangeSpec(
+            stream=self._stream.name,
+            first_seq=after_seq + 1,
+            last_seq=found.last_seq,
+            created_ns=self._stream.created_ns,
+            on_loss="report",
+        )
+        if after_seq < found.last_seq:
+            async for message in StreamRange(self._api, spec):
+                first_held = first_held or message.sequence
+                identity = Identity.of(message)
+                if identity is None or identity.token != self._token:
+                    continue
+                count = max(count, identity.number + 1)
+                position = message.headers.get(HeaderName.PRODUCER_CHECKPOINT)
+                if position is not None:
+                    checkpoint = parse_json(position, "a checkpoint")
+                if attempt is not None and identity.epoch == attempt.epoch:
+                    stored = max(stored, identity.number + 1 - attempt.number)
+                    stored_seq = message.sequence
+        is_hidden = first_held != after_seq + 1 and after_seq < found.last_seq
+        if attempt is not None and after_seq == attempt.after_seq and is_hidden and not stored:
+            raise ProducerTimeoutError(
+                f"whether message {attempt.number} of the producer is stored cannot be told",
+                detail=f"sequence {after_seq + 1}, where it would stand, was removed",
+                hint="raise the stream's limits; await producer.restart() begins a new epoch",
+            )
+        return replace(
+            found,
+            record=replace(record, count=count, checkpoint=checkpoint),
+            stored=stored,
+            stored_seq=stored_seq,
+        )

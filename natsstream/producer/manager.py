@@ -1,0 +1,191 @@
+"""Opens producers: `js.producer`."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable
+
+from natsstream.api.features import ATOMIC_BATCH, FAST_BATCH, MESSAGE_TTL, Feature, has_feature
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
+from natsstream.arguments import check_bool
+from natsstream.errors import (
+    ConfigError,
+    NatsStreamError,
+    StreamClosedError,
+    UnsupportedServerError,
+)
+from natsstream.producer.batches import Batches
+from natsstream.producer.exclusive_writer import ExclusiveWriter
+from natsstream.producer.messages import MessageMaker, Placement
+from natsstream.producer.options import BATCH_MESSAGES_MAX, Encoding, Mode, ProducerOptions
+from natsstream.producer.producer import IdempotentProducer
+from natsstream.producer.records import token_of
+from natsstream.producer.session import Writer
+from natsstream.producer.settings import missing_settings
+from natsstream.producer.shared_writer import SharedWriter
+from natsstream.streams.closing.control import control_of
+from natsstream.streams.jetstream import JetStreamContext
+
+_OWNER_BYTES = 9
+
+
+class Producers:
+    """Opens producers; `js.producer` is the only one of a context.
+
+    Args:
+        js: The JetStream context.
+        api: Its connection.
+    """
+
+    def __init__(self, js: JetStreamContext, api: Api) -> None:
+        self._js = js
+        self._api = api
+
+    async def __call__(
+        self,
+        stream: str,
+        producer_id: str,
+        *,
+        subject: str | None = None,
+        epoch: int | None = None,
+        auto_claim: bool = False,
+        mode: Mode = "shared",
+        encoding: Encoding = "bytes",
+        update_stream: bool = False,
+        max_batch_bytes: int = 1 << 20,
+        max_batch_messages: int = BATCH_MESSAGES_MAX,
+        linger: float = 0.005,
+        max_in_flight: int = 5,
+        max_buffered_bytes: int = 64 << 20,
+        delivery_timeout: float = 60.0,
+        max_claims: int = 3,
+        eof_guard: bool = True,
+        on_error: Callable[[NatsStreamError], object] | None = None,
+    ) -> IdempotentProducer:
+        """Open a producer whose messages are stored exactly once and in order.
+
+        One state record for each producer id stands in the stream, beside the data. A batch and the
+        state after it are stored together, and only if the state before it is still the stream's:
+        so no crash of client or server stores a batch twice or skips one, and an instance that was
+        replaced is refused by the server.
+
+        Args:
+            stream: The stream.
+            producer_id: A stable id, such as "order-service-1"; any text of 600 bytes.
+            subject: The subject of messages that name none.
+            epoch: The epoch of this instance. None claims the next one, which stops all earlier
+                instances. With a number, batches that an earlier instance of the same epoch has
+                stored count as duplicates.
+            auto_claim: Claim the next epoch when another instance has claimed one, and store again
+                what is not stored; at most `max_claims` times a minute.
+            mode: "shared": other publishers write to the stream too; needs nats-server 2.12.
+                "exclusive": nobody else writes, which is faster; works on all servers, from 2.14 on
+                in batches, before with one message in flight.
+            encoding: "bytes" takes bytes and text, "json" any value that JSON has.
+            update_stream: Update the stream with the settings that it lacks.
+            max_batch_bytes: Bytes after which a batch is cut.
+            max_batch_messages: Messages after which a batch is cut, 998 at most.
+            linger: Seconds that a message waits for others. While a batch is in flight the next one
+                grows anyway.
+            max_in_flight: Batches in flight at most. The stream takes one after another, so there
+                is never more than one.
+            max_buffered_bytes: Bytes that may wait; beyond that `append` raises.
+            delivery_timeout: Seconds in which a batch must be acknowledged, retries included.
+            max_claims: Epochs that may be claimed in a minute.
+            eof_guard: Each batch expects the stream to be open. False saves retries where many
+                producers share a replicated stream; then `close` does not stop the others.
+            on_error: Called with each error that stops the producer.
+
+        Raises:
+            ConfigError: An argument is illegal, or the stream lacks a setting.
+            StreamNotFoundError: The stream does not exist.
+            UnsupportedServerError: The servers have no atomic batches, in shared mode.
+            StreamClosedError: The stream has ended.
+            TransportError: The server did not answer in time.
+
+        Cost: four round trips, one more to claim the epoch.
+        """
+        options = ProducerOptions(
+            producer_id=producer_id,
+            subject=subject,
+            epoch=epoch,
+            auto_claim=auto_claim,
+            mode=mode,
+            encoding=encoding,
+            max_batch_bytes=max_batch_bytes,
+            max_batch_messages=max_batch_messages,
+            linger=linger,
+            max_in_flight=max_in_flight,
+            max_buffered_bytes=max_buffered_bytes,
+            delivery_timeout=delivery_timeout,
+            max_claims=max_claims,
+            eof_guard=eof_guard,
+            on_error=on_error,
+        )
+        check_bool(update_stream, "update_stream")
+        info = await self._prepared(stream, options, update_stream=update_stream)
+        return await self._open(info, options)
+
+    async def _prepared(
+        self, stream: str, options: ProducerOptions, *, update_stream: bool
+    ) -> StreamInfo:
+        """Return the stream, with all that a producer needs."""
+        info = await stream_info(self._api, stream)
+        if info.config.sealed:
+            raise StreamClosedError(
+                f"stream {stream} is sealed", hint="nothing can be appended any more"
+            )
+        if options.mode == "shared":
+            try:
+                await self._api.require(ATOMIC_BATCH)
+            except UnsupportedServerError as error:
+                error.hint = "mode='exclusive' works here, for a stream with one writer"
+                raise
+        lacks = missing_settings(
+            info.config,
+            mode=options.mode,
+            created_ns=info.created_ns,
+            has_fast=await self._has(FAST_BATCH),
+            has_ttl=await self._has(MESSAGE_TTL),
+        )
+        if lacks and not update_stream:
+            fields = ", ".join(f"{name}={value!r}" for name, value in lacks.items())
+            raise ConfigError(
+                f"stream {stream} lacks what a producer needs: {', '.join(lacks)}",
+                hint=f"js.producer(..., update_stream=True), or "
+                f"js.streams.update({stream!r}, {fields})",
+            )
+        if lacks:
+            info = (await self._js.streams.update(stream, **lacks)).cached
+        return info
+
+    async def _has(self, feature: Feature) -> bool:
+        version = self._api.client.server_info.get("version")
+        return has_feature(feature, version=version, level=await self._api.level())
+
+    async def _open(self, info: StreamInfo, options: ProducerOptions) -> IdempotentProducer:
+        control = control_of(info.config)
+        if control is None:
+            raise ConfigError(
+                f"stream {info.name} has no control subjects",
+                hint="js.producer(..., update_stream=True)",
+            )
+        token = token_of(options.producer_id)
+        placement = Placement(info.config, control, control.state(token))
+        largest = self._api.client.max_payload_bytes
+        maker = MessageMaker(placement, options.subject, options.encoding, largest)
+        writer: Writer
+        if options.mode == "shared":
+            writer = SharedWriter(self._api, info, placement, has_guard=options.eof_guard)
+        else:
+            has_fast = bool(info.config.allow_batched) and await self._has(FAST_BATCH)
+            writer = ExclusiveWriter(self._api, info, placement, token, has_fast_batches=has_fast)
+        rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
+        rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng)
+        return await IdempotentProducer(rules, writer, maker, options).open()
+
+    def __repr__(self) -> str:
+        return f"<Producers {self._js.url}>"

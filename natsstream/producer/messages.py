@@ -1,0 +1,173 @@
+"""Appended values as messages, and the records around them; pure rules.
+
+Law: the server's own rules in the headers of a message are the producer's alone, except how long
+the message lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.api.stream_config import StreamConfig
+from natsstream.arguments import described
+from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamError
+from natsstream.producer.options import Encoding
+from natsstream.producer.records import StateRecord
+from natsstream.publish.destination import captures
+from natsstream.publish.outgoing import Expect, Payload, Prepared, prepare
+from natsstream.streams.closing.control import Control
+from natsstream.streams.closing.end import EndOfStream
+from natsstream.values import to_json
+
+_RESERVED = "nats-"
+_ALLOWED = HeaderName.TTL.value.lower()
+# The producer's own headers, without the subjects that stand in them.
+_OWN_BYTES_MAX = 400
+_CHECKPOINT_BYTES_MAX = 4_096
+_SUBJECTS_MAX = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a producer's messages and records go.
+
+    Attributes:
+        config: The stream's configuration.
+        control: The stream's control subjects.
+        state: The subject of the state record.
+    """
+
+    config: StreamConfig
+    control: Control
+    state: str
+
+    def record(self, record: StateRecord, expect: Expect) -> Prepared:
+        """Return the message of a state record, which replaces the one before it."""
+        return prepare(
+            self.state,
+            record.to_json(),
+            expect=expect,
+            ttl="never" if self.config.allow_msg_ttl else None,
+            rollup=None if self.config.deny_purge else "subject",
+        )
+
+    def end(self, end: EndOfStream, expect: Expect) -> Prepared:
+        """Return the message that ends the stream."""
+        ttl = "never" if self.config.allow_msg_ttl else None
+        return prepare(self.control.end, end.to_json(), expect=expect, ttl=ttl)
+
+
+class MessageMaker:
+    """Makes messages of what is appended.
+
+    Args:
+        placement: Where they go.
+        subject: The subject of messages that name none.
+        encoding: How values become bytes.
+        largest: The largest message that the server takes.
+    """
+
+    def __init__(
+        self, placement: Placement, subject: str | None, encoding: Encoding, largest: int
+    ) -> None:
+        self._config = placement.config
+        self._control = placement.control
+        self._subject = subject
+        self._encoding = encoding
+        names = len(placement.control.end) + len(placement.state)
+        self._size_max = largest - _OWN_BYTES_MAX - names
+        self._known: set[str] = set()
+        if subject is not None:
+            self._check_subject(subject)
+
+    def make(
+        self, value: object, subject: str | None = None, headers: HeaderValues | None = None
+    ) -> Prepared:
+        """Return the message of a value.
+
+        Raises:
+            ConfigError: The value cannot be encoded, a header is the producer's own, or no subject
+                is given.
+            SubjectError: The subject is illegal.
+            WrongStreamError: The stream does not capture the subject.
+            HeaderError: A header is illegal.
+            PayloadTooLargeError: The message exceeds the server's limit.
+        """
+        subject = self._subject if subject is None else subject
+        if subject is None:
+            raise ConfigError("the message has no subject", hint="give subject= here or at first")
+        message = prepare(subject, self._encoded(value), _own(headers))
+        if subject not in self._known:
+            self._check_subject(subject)
+        size = len(message.data) + len(message.block)
+        if size > self._size_max:
+            raise PayloadTooLargeError(
+                f"message to {subject} has {size} bytes, {self._size_max} are left beside the "
+                "producer's headers",
+                hint="split it, or raise max_payload in the server's configuration",
+            )
+        return message
+
+    def checkpoint(self, position: object) -> object:
+        """Return a checkpoint that JSON can write.
+
+        Raises:
+            ConfigError: It cannot, or the text is too long.
+        """
+        try:
+            size = len(to_json(position, ascii_only=True))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ConfigError(
+                f"checkpoint {described(position)} is no JSON value", detail=str(error)
+            ) from error
+        if size > _CHECKPOINT_BYTES_MAX:
+            raise ConfigError(
+                f"the checkpoint has {size} bytes, {_CHECKPOINT_BYTES_MAX} are allowed",
+                hint="give a position, such as an offset, instead of data",
+            )
+        return position
+
+    def _encoded(self, value: object) -> Payload:
+        if self._encoding == "json":
+            try:
+                return to_json(value).encode()
+            except (ValueError, TypeError, RecursionError) as error:
+                raise ConfigError(
+                    f"{described(value)} is no JSON value", detail=str(error)
+                ) from error
+        if isinstance(value, str):
+            try:
+                return value.encode()
+            except UnicodeEncodeError as error:
+                raise ConfigError("the text cannot be encoded", detail=str(error)) from error
+        if isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value)
+        raise ConfigError(
+            f"append of {described(value)}",
+            hint="give bytes or str, or open the producer with encoding='json'",
+        )
+
+    def _check_subject(self, subject: str) -> None:
+        if self._control.has(subject) or not captures(self._config, subject):
+            raise WrongStreamError(
+                f"stream {self._config.name} does not capture {subject} as data",
+                hint=f"its subjects are {', '.join(self._config.subjects or ())}",
+            )
+        if len(self._known) >= _SUBJECTS_MAX:
+            self._known.clear()
+        self._known.add(subject)
+
+
+def _own(headers: HeaderValues | None) -> HeaderValues | None:
+    """Refuse headers that would change what the server does with the batch."""
+    if isinstance(headers, Mapping):
+        for name in headers:
+            lower = str(name).lower()
+            if lower.startswith(_RESERVED) and lower != _ALLOWED:
+                raise ConfigError(
+                    f"header {name} belongs to the producer",
+                    hint=f"leave it out; only {HeaderName.TTL} of the server's can be given",
+                )
+    return headers

@@ -1,0 +1,416 @@
+"""The idempotent producer: appends that are stored exactly once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Self, TypeGuard
+
+from natsstream._wire.headers import HeaderValues
+from natsstream.errors import (
+    ConfigError,
+    NatsStreamError,
+    ProducerFullError,
+    ProducerTimeoutError,
+)
+from natsstream.producer.batches import Batches, Outcome
+from natsstream.producer.messages import MessageMaker
+from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
+from natsstream.producer.queue import NO_CHECKPOINT, Group
+from natsstream.producer.session import Session, Writer
+from natsstream.publish.outgoing import Prepared
+
+_log = logging.getLogger(__name__)
+
+Guarantee = Literal["exactly-once"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The stream's word that it has what was appended.
+
+    Attributes:
+        offset: The sequence of the last message; None where an earlier attempt had stored it and
+            the sequence is not known, and for a checkpoint alone.
+        duplicate: True if an earlier attempt or an earlier instance had stored it.
+        last_seq: The number of the producer's last stored batch in its epoch.
+    """
+
+    offset: int | None
+    duplicate: bool
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseResult:
+    """The stream's word that it has ended.
+
+    Attributes:
+        final_offset: The last sequence before the end: nothing is stored behind it but records.
+    """
+
+    final_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What earlier instances of a producer have left in the stream.
+
+    Attributes:
+        checkpoint: The position of the last checkpoint; None for none.
+        count: Messages that they have stored.
+        epoch: The epoch of the last of them.
+    """
+
+    checkpoint: object
+    count: int
+    epoch: int
+
+
+class IdempotentProducer:
+    """Stores what is appended exactly once and in order; made by `js.producer`.
+
+    Use it as `async with await js.producer(...) as producer`. Leaving the block waits until all is
+    stored, and raises the first error; leaving it by an error sends nothing more.
+
+    After an error nothing more is stored: all that was appended later would stand before it.
+    `append` raises the error then, until `restart` has begun a new epoch.
+    """
+
+    def __init__(
+        self, rules: Batches, writer: Writer, maker: MessageMaker, options: ProducerOptions
+    ) -> None:
+        self._rules = rules
+        self._maker = maker
+        self._options = options
+        self._appended = 0
+        self._ended = 0
+        self._is_closing = False
+        self._final: Group | None = None
+        self._is_detached = False
+        self._told: NatsStreamError | None = None
+        self._session = Session(rules, writer, self._on_outcome)
+
+    # State.
+
+    @property
+    def producer_id(self) -> str:
+        """The id that all instances of this producer share."""
+        return self._options.producer_id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this instance."""
+        return self._rules.epoch or 0
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the next batch in the epoch, from 0."""
+        return self._rules.queue.next_seq
+
+    @property
+    def pending_count(self) -> int:
+        """Messages in the batch that is being filled."""
+        return self._rules.queue.pending_count
+
+    @property
+    def in_flight_count(self) -> int:
+        """Batches that were sent and are not acknowledged."""
+        return self._rules.in_flight_count
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of all messages that are not known to be stored."""
+        return self._rules.queue.size
+
+    @property
+    def last_offset(self) -> int | None:
+        """The sequence of the last message that this instance has stored; None for none."""
+        return self._rules.last_offset
+
+    @property
+    def recovered(self) -> Recovered | None:
+        """What earlier instances have left in the stream; None if there was none."""
+        record = self._rules.recovered
+        if record is None:
+            return None
+        return Recovered(record.checkpoint, record.count, record.epoch)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the producer promises on this server."""
+        return "exactly-once"
+
+    # Appending.
+
+    def append(
+        self,
+        data: object,
+        *,
+        subject: str | None = None,
+        headers: HeaderValues | None = None,
+        checkpoint: object = NO_CHECKPOINT,
+    ) -> None:
+        """Take a message, to be stored soon; returns at once.
+
+        Args:
+            data: Bytes or text; with `encoding="json"` any value that JSON has.
+            subject: The subject; None is the producer's.
+            headers: Header values by name. Of the server's own headers only `Nats-TTL` is taken.
+            checkpoint: A position of the application, as JSON, which is stored with the message.
+
+        Raises:
+            ConfigError: An argument is illegal, or the producer is closed; nothing was appended.
+            SubjectError: The subject is illegal; nothing was appended.
+            HeaderError: A header is illegal; nothing was appended.
+            WrongStreamError: The stream does not capture the subject; nothing was appended.
+            PayloadTooLargeError: The message exceeds the server's limit; nothing was appended.
+            ProducerFullError: `max_buffered_bytes` wait already; `drain` waits for room.
+            NatsStreamError: The producer has failed.
+        """
+        self._take([self._maker.make(data, subject, headers)], checkpoint)
+
+    def append_many(
+        self,
+        messages: Iterable[object | tuple[str, object]],
+        *,
+        checkpoint: object = NO_CHECKPOINT,
+    ) -> None:
+        """Take messages that are stored together, or not at all.
+
+        Args:
+            messages: Values for the producer's subject, or (subject, value) pairs; at most 998.
+            checkpoint: A position of the application, as JSON, which is stored with them.
+
+        Raises:
+            ConfigError: As for `append`; there are none, or too many, or more than one in exclusive
+                mode.
+            NatsStreamError: As for `append`.
+        """
+        made = [
+            self._maker.make(each[1], each[0]) if _is_pair(each) else self._maker.make(each)
+            for each in messages
+        ]
+        largest = 1 if self._options.mode == "exclusive" else BATCH_MESSAGES_MAX
+        if not 0 < len(made) <= largest:
+            raise ConfigError(
+                f"append_many of {len(made)} messages, 1 to {largest} can be stored together",
+                hint="mode='shared' stores messages together" if made else "give one at least",
+            )
+        self._take(made, checkpoint)
+
+    def checkpoint(self, position: object) -> None:
+        """Store a position without a message, behind all that was appended before.
+
+        For a source whose last items gave no messages. A position that must be stored together with
+        a message goes with `append`.
+
+        Raises:
+            ConfigError: The position is no JSON value, or has more than 4,096 bytes.
+            NatsStreamError: The producer has failed.
+        """
+        self._take([], position)
+
+    async def append_wait(
+        self,
+        data: object,
+        *,
+        subject: str | None = None,
+        headers: HeaderValues | None = None,
+        checkpoint: object = NO_CHECKPOINT,
+    ) -> AppendResult:
+        """Append a message, and wait until it is stored.
+
+        Waits for room first. Arguments and errors as for `append`.
+
+        Raises:
+            StaleEpochError: Another instance has taken over; the message is not stored.
+            StreamClosedError: The stream has ended; the message is not stored.
+            ProducerTimeoutError: It was not acknowledged within `delivery_timeout`; it may be
+                stored or not.
+            ProducerFailedError: The server refused the batch.
+
+        Cost: one round trip and the stream's replication. Calls of many tasks share a batch.
+        """
+        message = self._maker.make(data, subject, headers)
+        await self.drain()
+        ticket: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        self._take([message], checkpoint, ticket)
+        self._rules.queue.push()
+        return await ticket
+
+    async def drain(self) -> None:
+        """Wait until `append` has room.
+
+        Raises:
+            NatsStreamError: The producer has failed.
+        """
+        await self._session.until(lambda: self._rules.queue.size < self._options.max_buffered_bytes)
+
+    async def flush(self) -> None:
+        """Wait until all that was appended so far is stored.
+
+        Raises:
+            NatsStreamError: The first error of what was appended, as for `append_wait`.
+        """
+        wanted = self._appended
+        self._rules.queue.push()
+        await self._session.until(lambda: self._ended >= wanted and self._is_ready)
+        self._raise_failure()
+
+    # Ending.
+
+    async def detach(self, *, ignore_errors: bool = False) -> None:
+        """Flush, and stop this instance; the stream stays open. Detaching twice is fine.
+
+        Args:
+            ignore_errors: True raises nothing for messages that were not stored.
+
+        Raises:
+            NatsStreamError: As for `flush`.
+        """
+        if self._is_detached:
+            return
+        try:
+            if not self._is_closing:
+                await self.flush()
+        except NatsStreamError:
+            if not ignore_errors:
+                raise
+        finally:
+            await self._stop()
+
+    async def restart(self) -> None:
+        """Flush and begin the next epoch; also after an error.
+
+        Raises:
+            StreamClosedError: The stream has ended.
+            NatsStreamError: The epoch could not be claimed.
+
+        Cost: two round trips more than `flush`.
+        """
+        self._check_open()
+        if self._rules.failure is None:
+            await self.flush()
+        self._rules.restart()
+        await self._session.until(lambda: self._rules.is_open)
+        self._told = None
+
+    async def close(self, final: object = NO_CHECKPOINT) -> CloseResult:
+        """Flush and end the stream: nobody appends to it any more.
+
+        The final message and the end are stored together. Closing again gives the same result, and
+        so does a new instance with the same explicit epoch and the same batches.
+
+        Args:
+            final: A last message.
+
+        Raises:
+            StreamClosedError: Another producer has ended the stream.
+            NatsStreamError: As for `append_wait`; call `close` again after a timeout.
+        """
+        if not self._is_closing:
+            self._check_open()
+            group = None
+            if final is not NO_CHECKPOINT:
+                message = self._maker.make(final)
+                group = Group((message,), len(message.data) + len(message.block))
+            await self.flush()
+            self._final, self._is_closing = group, True
+            self._rules.queue.end(group, self._session.now())
+        elif isinstance(self._rules.failure, ProducerTimeoutError):
+            self._rules.end_again(self._final, self._session.now())
+        await self._session.until(lambda: self._rules.final_offset is not None)
+        await self._stop()
+        return CloseResult(self._rules.final_offset or 0)
+
+    async def open(self) -> Self:
+        """Read the state and claim the epoch; called by `js.producer`."""
+        try:
+            await self._session.until(lambda: self._rules.is_open)
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            await self.detach()
+        else:
+            await self._stop()
+
+    # Inside.
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._rules.failure is not None or self._rules.is_open
+
+    def _take(
+        self,
+        messages: list[Prepared],
+        checkpoint: object,
+        ticket: asyncio.Future[AppendResult] | None = None,
+    ) -> None:
+        self._check_open()
+        self._raise_failure()
+        if checkpoint is not NO_CHECKPOINT:
+            self._maker.checkpoint(checkpoint)
+        queue = self._rules.queue
+        if queue.size >= self._options.max_buffered_bytes:
+            raise ProducerFullError(
+                f"{queue.size} bytes wait to be stored, max_buffered_bytes is "
+                f"{self._options.max_buffered_bytes}",
+                hint="await producer.drain() between appends",
+                retryable=True,
+            )
+        size = sum(len(each.data) + len(each.block) for each in messages)
+        queue.append(Group(tuple(messages), size, checkpoint, ticket), self._session.now())
+        self._appended += 1
+        self._session.wake()
+
+    def _check_open(self) -> None:
+        if self._is_closing or self._is_detached:
+            state = "closed" if self._is_closing else "detached"
+            raise ConfigError(f"the producer is {state}", hint="open another one: js.producer(...)")
+
+    def _raise_failure(self) -> None:
+        if self._rules.failure is not None:
+            raise self._rules.failure.with_traceback(None)
+
+    def _on_outcome(self, outcome: Outcome) -> None:
+        self._ended += 1
+        ticket = outcome.group.ticket
+        if isinstance(ticket, asyncio.Future) and not ticket.done():
+            if outcome.error is not None:
+                ticket.set_exception(outcome.error)
+            else:
+                ticket.set_result(
+                    AppendResult(outcome.offset, outcome.is_duplicate, outcome.last_seq)
+                )
+        if outcome.error is not None and outcome.error is not self._told:
+            self._told = outcome.error
+            self._call_back(outcome.error)
+
+    def _call_back(self, error: NatsStreamError) -> None:
+        try:
+            if self._options.on_error is not None:
+                self._options.on_error(error)
+        except Exception:  # noqa: BLE001 - It is the caller's, and must not stop the producer.
+            _log.exception("on_error of producer %r has failed", self.producer_id)
+
+    async def _stop(self) -> None:
+        self._is_detached = True
+        await self._session.close(ConfigError("the producer was left before this was stored"))
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_detached else "open"
+        return f"<IdempotentProducer {self.producer_id!r}: epoch {self.epoch}, {state}>"
+
+
+def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:
+    return isinstance(value, tuple) and len(value) == 2

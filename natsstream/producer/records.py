@@ -1,0 +1,125 @@
+"""The state record of a producer: what the stream itself knows of it; pure rules.
+
+Law: the record is stored together with the messages that it describes. Its sequence in the stream
+is the producer's token: whoever writes the next record must name it.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+
+from natsstream.errors import ControlRecordError
+from natsstream.fields import Fields
+from natsstream.values import to_json
+
+# The instances that a record remembers, so that each learns which of its batches are stored.
+_PREVIOUS_MAX = 8
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One life of a producer, and the last batch that is stored of it.
+
+    Attributes:
+        epoch: Its epoch.
+        owner: A random text of its own.
+        seq: The number of its last stored batch, from 0; -1 for none.
+    """
+
+    epoch: int
+    owner: str
+    seq: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """The state of a producer after its last stored batch.
+
+    Attributes:
+        instance: The instance that wrote it.
+        count: Messages of all instances.
+        checkpoint: The application's position, as JSON; None for none.
+        is_closed: True if the producer has ended the stream.
+        previous: Earlier instances, the newest first.
+    """
+
+    instance: Instance
+    count: int = 0
+    checkpoint: object = None
+    is_closed: bool = False
+    previous: tuple[Instance, ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the instance that wrote it."""
+        return self.instance.epoch
+
+    @property
+    def seq(self) -> int:
+        """The number of the last stored batch of that instance; -1 for none."""
+        return self.instance.seq
+
+    def followed_by(self, instance: Instance) -> StateRecord:
+        """Return the record with which an instance goes on from this one."""
+        mine = (self.instance.epoch, self.instance.owner)
+        if mine == (instance.epoch, instance.owner):
+            return replace(self, instance=instance)
+        previous = (self.instance, *self.previous)[:_PREVIOUS_MAX]
+        return replace(self, instance=instance, previous=previous)
+
+    def find(self, epoch: int, owner: str) -> Instance | None:
+        """Return what is known of an instance; None for one that is not remembered."""
+        for each in (self.instance, *self.previous):
+            if (each.epoch, each.owner) == (epoch, owner):
+                return each
+        return None
+
+    def to_json(self) -> bytes:
+        """Return the payload."""
+        body = {
+            "v": _VERSION,
+            **_plain(self.instance),
+            "n": self.count,
+            "ckpt": self.checkpoint,
+            "closed": self.is_closed,
+            "prev": [_plain(each) for each in self.previous],
+        }
+        return to_json(body).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> StateRecord:
+        """Return the record in a payload.
+
+        Raises:
+            ControlRecordError: It is none, or one of a later version.
+        """
+        fields = Fields.parse(data, "a producer's state record", error=ControlRecordError)
+        version = fields.count("v")
+        if version != _VERSION:
+            raise ControlRecordError(
+                f"a producer's state record has version {version}",
+                hint="upgrade natsstream: a newer one has written the record",
+            )
+        return cls(
+            _instance(fields),
+            fields.count("n"),
+            fields.raw.get("ckpt"),
+            fields.flag("closed"),
+            tuple(map(_instance, fields.parts("prev"))),
+        )
+
+
+def token_of(producer_id: str) -> str:
+    """Return the token of a subject for any id: unpadded base64url."""
+    raw = producer_id.encode("utf-8", "surrogatepass")
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _plain(instance: Instance) -> dict[str, object]:
+    return {"epoch": instance.epoch, "seq": instance.seq, "owner": instance.owner}
+
+
+def _instance(fields: Fields) -> Instance:
+    return Instance(fields.count("epoch"), fields.text("owner"), fields.integer("seq"))

@@ -1,0 +1,175 @@
+"""Carries out what the rules of a producer decide, one thing after another.
+
+Law: one task reads and writes, so nothing overtakes anything. The rules are asked again after each
+answer, and when a group is appended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from natsstream.errors import (
+    AuthenticationError,
+    BatchIncompleteError,
+    ConnectionClosedError,
+    NatsStreamError,
+    ProducerFailedError,
+    ProtocolError,
+    ServerError,
+    StreamClosedError,
+    StreamNotFoundError,
+    StreamSealedError,
+    TooManyBatchesError,
+    TransportError,
+    WrongLastSequenceError,
+)
+from natsstream.producer.batches import Action, Batches, Found, Outcome, Read, Write
+
+# These leave open what is stored, or say that something else was stored first: reading tells.
+_DOUBTS = (WrongLastSequenceError, BatchIncompleteError, TooManyBatchesError)
+_ENDS = (ConnectionClosedError, AuthenticationError, ProtocolError)
+
+
+class Writer(Protocol):
+    """Reads and writes the stream for a producer."""
+
+    async def read(self) -> Found:
+        """Return the producer's state, as the leader has it."""
+        ...
+
+    async def write(self, write: Write) -> tuple[int, int]:
+        """Store a write; return the sequences of the newest state record and the last message."""
+        ...
+
+    async def close(self) -> None:
+        """Free what it holds."""
+        ...
+
+
+class Session:
+    """The task of one producer.
+
+    Args:
+        rules: The rules.
+        writer: Reads and writes the stream.
+        on_outcome: Called with each group that has ended; must not raise.
+    """
+
+    def __init__(
+        self, rules: Batches, writer: Writer, on_outcome: Callable[[Outcome], None]
+    ) -> None:
+        self._rules = rules
+        self._writer = writer
+        self._on_outcome = on_outcome
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._task = self._loop.create_task(self._run())
+
+    def now(self) -> float:
+        """Return the loop's time."""
+        return self._loop.time()
+
+    def wake(self) -> None:
+        """Ask the rules again: there is more to do."""
+        self._wake.set()
+
+    async def until(self, is_done: Callable[[], bool]) -> None:
+        """Wait until something holds, which is looked at after each answer.
+
+        Raises:
+            NatsStreamError: The producer has failed.
+        """
+        while not is_done():
+            if self._rules.failure is not None:
+                raise self._rules.failure.with_traceback(None)
+            self._changed.clear()
+            self._wake.set()
+            await self._changed.wait()
+
+    async def close(self, error: NatsStreamError) -> None:
+        """End the task; groups that are left end with the error."""
+        if not self._task.done():
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+            if not self._rules.queue.is_empty:
+                self._rules.fail(error)
+            self._tell()
+        await self._writer.close()
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                action = self._rules.next(self.now())
+                if action is None:
+                    await self._wait()
+                else:
+                    await self._carry_out(action)
+                    self._tell()
+        except Exception as error:  # A fault of ours must not leave callers waiting.
+            failure = ProducerFailedError(f"the producer has stopped: {error!r}")
+            failure.__cause__ = error
+            self._rules.fail(failure)
+            self._tell()
+            raise
+
+    async def _wait(self) -> None:
+        wake_at = self._rules.wake_at
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(wake_at):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _carry_out(self, action: Action) -> None:
+        rules = self._rules
+        try:
+            if isinstance(action, Read):
+                rules.state_read(await self._writer.read(), self.now())
+            else:
+                token, last_seq = await self._writer.write(action)
+                rules.stored(action, token, last_seq)
+        except NatsStreamError as error:
+            is_final = _is_final(error)
+            failure = _failure(error, action) if is_final else error
+            rules.refused(failure, self.now(), is_final=is_final)
+
+    def _tell(self) -> None:
+        for outcome in self._rules.take_outcomes():
+            self._on_outcome(outcome)
+        self._changed.set()
+
+
+def _is_final(error: NatsStreamError) -> bool:
+    """Return True if no further attempt can succeed."""
+    if isinstance(error, _DOUBTS):
+        return False
+    if isinstance(error, TransportError):
+        return isinstance(error, _ENDS)
+    return not error.retryable
+
+
+def _failure(error: NatsStreamError, action: Action) -> NatsStreamError:
+    """Return the error that a caller is told for one that is final."""
+    if isinstance(error, StreamSealedError):
+        failure = StreamClosedError(error.message, hint="write to another stream")
+    elif isinstance(action, Read) or isinstance(error, StreamNotFoundError):
+        return error
+    elif isinstance(error, ServerError):
+        seq = 0 if action.batch is None else action.batch.seq
+        failure = ProducerFailedError(
+            f"batch {seq} of the producer was refused: {error.message}",
+            code=error.code,
+            err_code=error.err_code,
+            description=error.description,
+            detail=error.detail,
+            hint=error.hint or "mend the cause, then await producer.restart()",
+        )
+        failure.seq = seq
+    else:
+        return error
+    failure.__cause__ = error
+    return failure

@@ -1,0 +1,83 @@
+"""What a stream needs for a producer, and what it lacks; pure rules.
+
+Law: the setting that the server has counts, not the one that was asked for: older servers drop what
+they do not know.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+from natsstream.api.stream_config import StreamConfig
+from natsstream.errors import ConfigError
+from natsstream.producer.options import Mode
+from natsstream.streams.closing.control import CONTROL_KEY, captured, control_of, new_control
+
+_NONCE_CHARS = 8
+
+
+def missing_settings(
+    config: StreamConfig, *, mode: Mode, created_ns: int, has_fast: bool, has_ttl: bool
+) -> dict[str, object]:
+    """Return the fields to update so that a producer can write to a stream; empty for none.
+
+    Args:
+        config: The stream's configuration.
+        mode: How the producer writes.
+        created_ns: The stream's identity.
+        has_fast: Whether the servers have fast batches.
+        has_ttl: Whether the servers have message TTLs.
+
+    Raises:
+        ConfigError: No update of the stream would do.
+    """
+    _check(config)
+    lacks: dict[str, object] = {}
+    if mode == "shared" and not config.allow_atomic:
+        lacks["allow_atomic"] = True
+    if mode == "exclusive" and has_fast and not config.allow_batched:
+        lacks["allow_batched"] = True
+    if not config.allow_rollup_hdrs and not config.deny_purge:
+        lacks["allow_rollup_hdrs"] = True
+    # Else the state record expires with the messages.
+    if has_ttl and not config.allow_msg_ttl:
+        lacks["allow_msg_ttl"] = True
+    control = control_of(config)
+    if control is None:
+        # By the stream's identity, so that all who prepare it choose the same.
+        digest = hashlib.sha256(f"{config.name} {created_ns}".encode()).digest()
+        nonce = base64.b32encode(digest)[:_NONCE_CHARS].decode().lower()
+        control = new_control(config, nonce)
+        lacks["metadata"] = {**(config.metadata or {}), CONTROL_KEY: control.prefix}
+        subjects = config.subjects or [config.name]
+        wanted = captured(subjects, control)
+        if wanted != list(subjects):
+            lacks["subjects"] = wanted
+    return lacks
+
+
+def _check(config: StreamConfig) -> None:
+    """Refuse a stream that can hold no producer's state.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    if config.mirror is not None:
+        raise _unfit(config, "it is a mirror", "publish into the stream that it mirrors")
+    if config.no_ack:
+        raise _unfit(config, "it has no_ack", "js.streams.update(name, no_ack=False)")
+    if config.retention not in (None, "limits"):
+        raise _unfit(
+            config,
+            f"its retention is {config.retention}, under which the state record would vanish",
+            "take a stream with retention='limits', and let a work queue source it",
+        )
+    if config.persist_mode == "async":
+        raise _unfit(
+            config, "it has persist_mode='async'", "js.streams.update(name, persist_mode='default')"
+        )
+
+
+def _unfit(config: StreamConfig, why: str, hint: str) -> ConfigError:
+    return ConfigError(f"stream {config.name} cannot have a producer: {why}", hint=hint)

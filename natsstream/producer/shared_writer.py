@@ -1,0 +1,95 @@
+"""Stores the batches of a shared producer: one atomic batch for the messages and the state.
+
+Law: the state record expects the token of the one before it, so the server takes each batch once
+and refuses an instance that was replaced. The first message of a batch expects the stream to be
+open.
+"""
+
+from __future__ import annotations
+
+from natsstream._wire.headers import HeaderName
+from natsstream.api.message import Message
+from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import get_message
+from natsstream.producer.batches import Found, Write
+from natsstream.producer.messages import Placement
+from natsstream.producer.records import StateRecord
+from natsstream.publish.batches.whole import store_together
+from natsstream.publish.outgoing import Expect, Prepared, add_header
+from natsstream.publish.publish import publish
+from natsstream.streams.closing.end import EndOfStream
+
+
+class SharedWriter:
+    """Reads and writes the stream for a producer that shares it with others.
+
+    Args:
+        api: The connection.
+        stream: The stream.
+        placement: Where messages and records go.
+        has_guard: Whether each batch expects the stream to be open.
+    """
+
+    def __init__(
+        self, api: Api, stream: StreamInfo, placement: Placement, *, has_guard: bool
+    ) -> None:
+        self._api = api
+        self._stream = stream
+        self._placement = placement
+        self._has_guard = has_guard
+
+    async def read(self) -> Found:
+        """Return the producer's state, as the leader has it."""
+        return await read_state(self._api, self._stream.name, self._placement)
+
+    async def write(self, write: Write) -> tuple[int, int]:
+        """Store a write; return the sequences of the state record and of the last message."""
+        messages = [] if write.batch is None else list(write.batch.messages())
+        if write.end is not None:
+            messages.append(self._placement.end(write.end, Expect(last_subject_seq=0)))
+        if messages and self._has_guard and (write.end is None or len(messages) > 1):
+            messages[0] = self._guarded(messages[0])
+        expect = Expect(last_subject_seq=write.token)
+        messages.append(self._placement.record(write.record, expect))
+        timeout = self._api.client.options.request_timeout
+        if len(messages) == 1:
+            ack = await publish(
+                self._api, messages[0], stream=self._stream, timeout=timeout, retry_attempts=0
+            )
+            return ack.sequence, ack.sequence - 1
+        stored = await store_together(self._api, self._stream.name, messages, timeout=timeout)
+        return stored.sequence, stored.sequence - 1 - (write.end is not None)
+
+    def _guarded(self, message: Prepared) -> Prepared:
+        about = HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT
+        block = add_header(message.block, HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE, 0)
+        block = add_header(block, about, self._placement.control.end)
+        return message._replace(block=block)
+
+    async def close(self) -> None:
+        """Nothing is open between two writes."""
+
+
+async def read_state(api: Api, stream: str, placement: Placement) -> Found:
+    """Return the state and the end of a stream, by questions to its leader.
+
+    Raises:
+        ControlRecordError: One of them cannot be read.
+        StreamNotFoundError: The stream does not exist.
+
+    Cost: two round trips.
+    """
+    # The end first: a state that is read later knows of the batch that ended the stream.
+    end = await get_message(api, stream, last_by_subject=placement.control.end)
+    state = await get_message(api, stream, last_by_subject=placement.state)
+    return Found(
+        record=None if state is None else StateRecord.from_json(state.data),
+        token=_sequence(state),
+        end=None if end is None else EndOfStream.from_json(end.data),
+        end_seq=_sequence(end),
+    )
+
+
+def _sequence(message: Message | None) -> int:
+    return 0 if message is None else message.sequence
