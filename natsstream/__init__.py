@@ -114,6 +114,13 @@ if TYPE_CHECKING:
     from natsstream.objects.status import ObjectStoreStatus
     from natsstream.objects.store import ObjectStore
     from natsstream.objects.watch import ObjectListing, ObjectWatch
+    from natsstream.producer.manager import Producers
+    from natsstream.producer.producer import (
+        AppendResult,
+        CloseResult,
+        IdempotentProducer,
+        Recovered,
+    )
     from natsstream.publish.batches.atomic import AtomicBatch
     from natsstream.publish.batches.atomic_rules import BatchAck
     from natsstream.publish.batches.fast import FastIngest
@@ -169,6 +176,7 @@ __all__ = [
     "AckKind",
     "Advisories",
     "Alternate",
+    "AppendResult",
     "AtomicBatch",
     "Backoff",
     "BackupInfo",
@@ -190,6 +198,7 @@ __all__ = [
     "ChunkReader",
     "ChunkedValue",
     "Chunks",
+    "CloseResult",
     "ClusterInfo",
     "ConfigChange",
     "ConfigError",
@@ -242,6 +251,7 @@ __all__ = [
     "Gap",
     "GapFound",
     "HeartbeatsMissed",
+    "IdempotentProducer",
     "IngestRefusal",
     "IngestReport",
     "IngestSpan",
@@ -281,6 +291,7 @@ __all__ = [
     "Pinned",
     "Placement",
     "PriorityGroupState",
+    "Producers",
     "PubAck",
     "PublishItem",
     "PublishMessage",
@@ -292,6 +303,7 @@ __all__ = [
     "ReadEvent",
     "ReadReport",
     "Reconnected",
+    "Recovered",
     "Recreated",
     "Reject",
     "RejectedKey",
@@ -431,6 +443,8 @@ _LAZY_NAMES = {
     "objects.status": ("ObjectStoreStatus",),
     "objects.store": ("ObjectStore",),
     "objects.watch": ("ObjectListing", "ObjectWatch"),
+    "producer.manager": ("Producers",),
+    "producer.producer": ("AppendResult", "CloseResult", "IdempotentProducer", "Recovered"),
     "publish.batches.atomic": ("AtomicBatch",),
     "publish.batches.atomic_rules": ("BatchAck",),
     "publish.batches.fast": ("FastIngest",),

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from natsstream._wire.headers import HeaderName, Headers
+from natsstream._wire.headers import HeaderName, Headers, HeaderValues
 
-__all__ = ["Deletion", "HeaderName", "Headers", "deletion_of"]
+__all__ = ["Deletion", "HeaderName", "HeaderValues", "Headers", "deletion_of"]
 
 Deletion = Literal["DEL", "PURGE"]
 

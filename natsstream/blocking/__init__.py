@@ -46,6 +46,8 @@ _HOMES = {
     "DKOs": "natsstream.conat.layers",
     "Inventory": "natsstream.conat.inventory",
     "Inventories": "natsstream.conat.layers",
+    "IdempotentProducer": "natsstream.producer.producer",
+    "Producers": "natsstream.producer.manager",
     "DKV": "natsstream.conat.dkv",
     "DKVs": "natsstream.conat.layers",
     "DStream": "natsstream.conat.dstream",

@@ -128,6 +128,11 @@ from natsstream.objects.status import ObjectStoreStatus as ObjectStoreStatus
 from natsstream.objects.watch import OnUnreadable
 from natsstream.options import ConnectOptions as ConnectOptions
 from natsstream.options import Secret
+from natsstream.producer.options import Encoding, Mode
+from natsstream.producer.producer import AppendResult as AppendResult
+from natsstream.producer.producer import CloseResult as CloseResult
+from natsstream.producer.producer import Guarantee
+from natsstream.producer.producer import Recovered as Recovered
 from natsstream.publish.batches.atomic_rules import BatchAck as BatchAck
 from natsstream.publish.batches.fast_state import IngestRefusal as IngestRefusal
 from natsstream.publish.batches.fast_state import IngestReport as IngestReport
@@ -1720,6 +1725,94 @@ class FetchedMessages(list[DeliveredMessage]):
     def complete(self) -> bool:
         """True if `n` messages came, or `max_bytes` are used up."""
 
+class IdempotentProducer:
+    """Stores what is appended exactly once and in order; made by `js.producer`."""
+
+    @property
+    def producer_id(self) -> str:
+        """The id that all instances of this producer share."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this instance."""
+
+    @property
+    def next_seq(self) -> int:
+        """The number of the next batch in the epoch, from 0."""
+
+    @property
+    def pending_count(self) -> int:
+        """Messages in the batch that is being filled."""
+
+    @property
+    def in_flight_count(self) -> int:
+        """Batches that were sent and are not acknowledged."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of all messages that are not known to be stored."""
+
+    @property
+    def last_offset(self) -> int | None:
+        """The sequence of the last message that this instance has stored; None for none."""
+
+    @property
+    def recovered(self) -> Recovered | None:
+        """What earlier instances have left in the stream; None if there was none."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the producer promises on this server."""
+
+    def append(
+        self,
+        data: object,
+        *,
+        subject: str | None = None,
+        headers: HeaderValues | None = None,
+        checkpoint: object = ...,
+    ) -> None:
+        """Take a message, to be stored soon; returns at once."""
+
+    def append_many(
+        self, messages: Iterable[object | tuple[str, object]], *, checkpoint: object = ...
+    ) -> None:
+        """Take messages that are stored together, or not at all."""
+
+    def checkpoint(self, position: object) -> None:
+        """Store a position without a message, behind all that was appended before."""
+
+    def append_wait(
+        self,
+        data: object,
+        *,
+        subject: str | None = None,
+        headers: HeaderValues | None = None,
+        checkpoint: object = ...,
+    ) -> AppendResult:
+        """Append a message, and wait until it is stored."""
+
+    def drain(self) -> None:
+        """Wait until `append` has room."""
+
+    def flush(self) -> None:
+        """Wait until all that was appended so far is stored."""
+
+    def detach(self, *, ignore_errors: bool = False) -> None:
+        """Flush, and stop this instance; the stream stays open. Detaching twice is fine."""
+
+    def restart(self) -> None:
+        """Flush and begin the next epoch; also after an error."""
+
+    def close(self, final: object = ...) -> CloseResult:
+        """Flush and end the stream: nobody appends to it any more."""
+
+    def open(self) -> Self:
+        """Read the state and claim the epoch; called by `js.producer`."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
+
 class Inventories:
     """Opens inventories; `js.inventory` is the only one of a context."""
 
@@ -1773,6 +1866,10 @@ class JetStream:
     @property
     def objects(self) -> ObjectStoreManager:
         """Creates, finds and deletes object stores."""
+
+    @property
+    def producer(self) -> Producers:
+        """Opens idempotent producers: `await js.producer("ORDERS", "order-service-1")`."""
 
     @property
     def core_stream(self) -> CoreStreams:
@@ -2441,6 +2538,32 @@ class Processing:
 
     def __enter__(self) -> DeliveredMessage: ...
     def __exit__(self, _kind: object, error: BaseException | None, *_: object) -> bool: ...
+
+class Producers:
+    """Opens producers; `js.producer` is the only one of a context."""
+
+    def __call__(
+        self,
+        stream: str,
+        producer_id: str,
+        *,
+        subject: str | None = None,
+        epoch: int | None = None,
+        auto_claim: bool = False,
+        mode: Mode = "shared",
+        encoding: Encoding = "bytes",
+        update_stream: bool = False,
+        max_batch_bytes: int = ...,
+        max_batch_messages: int = 998,
+        linger: float = 0.005,
+        max_in_flight: int = 5,
+        max_buffered_bytes: int = ...,
+        delivery_timeout: float = 60.0,
+        max_claims: int = 3,
+        eof_guard: bool = True,
+        on_error: Callable[[NatsStreamError], object] | None = None,
+    ) -> IdempotentProducer:
+        """Open a producer whose messages are stored exactly once and in order."""
 
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`."""

@@ -383,10 +383,12 @@ class Batches:
 
     def _end_or_fail(self, found: Found) -> None:
         """The stream has ended; by this producer's own last batch that is what was wanted."""
-        end, batches = found.end, self.queue.batches
+        batches = self.queue.batches
+        seq = batches[0].seq if batches and batches[0].is_end else None
         mine = (self._options.producer_id, self.epoch)
-        is_mine = end is not None and mine == (end.producer_id, end.epoch)
-        if is_mine and (not batches or (batches[0].is_end and batches[0].seq == end.seq)):
+        end = (None, None) if found.end is None else (found.end.producer_id, found.end.epoch)
+        is_same = not batches or (found.end is not None and seq == found.end.seq)
+        if end == mine and is_same:
             self.final_offset = found.end_seq - 1
             self._phase = "over"
             if batches:

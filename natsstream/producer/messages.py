@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.api.headers import HeaderName, HeaderValues
 from natsstream.api.stream_config import StreamConfig
-from natsstream.arguments import described
+from natsstream.arguments import check_bytes, described
 from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamError
 from natsstream.producer.options import Encoding
 from natsstream.producer.records import StateRecord
@@ -142,12 +142,7 @@ class MessageMaker:
                 return value.encode()
             except UnicodeEncodeError as error:
                 raise ConfigError("the text cannot be encoded", detail=str(error)) from error
-        if isinstance(value, bytes | bytearray | memoryview):
-            return bytes(value)
-        raise ConfigError(
-            f"append of {described(value)}",
-            hint="give bytes or str, or open the producer with encoding='json'",
-        )
+        return check_bytes(value, "data")
 
     def _check_subject(self, subject: str) -> None:
         if self._control.has(subject) or not captures(self._config, subject):

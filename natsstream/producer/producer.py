@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Self, TypeGuard
+from typing import Literal, Self, TypeGuard, cast
 
-from natsstream._wire.headers import HeaderValues
+from natsstream.api.headers import HeaderValues
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -21,6 +21,8 @@ from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
 from natsstream.producer.queue import NO_CHECKPOINT, Group
 from natsstream.producer.session import Session, Writer
 from natsstream.publish.outgoing import Prepared
+
+_PAIR = 2
 
 _log = logging.getLogger(__name__)
 
@@ -91,6 +93,7 @@ class IdempotentProducer:
         self._final: Group | None = None
         self._is_detached = False
         self._told: NatsStreamError | None = None
+        self._waiting: dict[Group, asyncio.Future[AppendResult]] = {}
         self._session = Session(rules, writer, self._on_outcome)
 
     # State.
@@ -236,10 +239,11 @@ class IdempotentProducer:
         """
         message = self._maker.make(data, subject, headers)
         await self.drain()
-        ticket: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
-        self._take([message], checkpoint, ticket)
+        group = self._take([message], checkpoint)
         self._rules.queue.push()
-        return await ticket
+        stored: asyncio.Future[AppendResult] = asyncio.get_running_loop().create_future()
+        self._waiting[group] = stored
+        return await stored
 
     async def drain(self) -> None:
         """Wait until `append` has room.
@@ -350,12 +354,7 @@ class IdempotentProducer:
     def _is_ready(self) -> bool:
         return self._rules.failure is not None or self._rules.is_open
 
-    def _take(
-        self,
-        messages: list[Prepared],
-        checkpoint: object,
-        ticket: asyncio.Future[AppendResult] | None = None,
-    ) -> None:
+    def _take(self, messages: list[Prepared], checkpoint: object) -> Group:
         self._check_open()
         self._raise_failure()
         if checkpoint is not NO_CHECKPOINT:
@@ -369,9 +368,11 @@ class IdempotentProducer:
                 retryable=True,
             )
         size = sum(len(each.data) + len(each.block) for each in messages)
-        queue.append(Group(tuple(messages), size, checkpoint, ticket), self._session.now())
+        group = Group(tuple(messages), size, checkpoint)
+        queue.append(group, self._session.now())
         self._appended += 1
         self._session.wake()
+        return group
 
     def _check_open(self) -> None:
         if self._is_closing or self._is_detached:
@@ -384,12 +385,12 @@ class IdempotentProducer:
 
     def _on_outcome(self, outcome: Outcome) -> None:
         self._ended += 1
-        ticket = outcome.group.ticket
-        if isinstance(ticket, asyncio.Future) and not ticket.done():
+        waiting = self._waiting.pop(outcome.group, None)
+        if waiting is not None and not waiting.done():
             if outcome.error is not None:
-                ticket.set_exception(outcome.error)
+                waiting.set_exception(outcome.error)
             else:
-                ticket.set_result(
+                waiting.set_result(
                     AppendResult(outcome.offset, outcome.is_duplicate, outcome.last_seq)
                 )
         if outcome.error is not None and outcome.error is not self._told:
@@ -413,4 +414,4 @@ class IdempotentProducer:
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:
-    return isinstance(value, tuple) and len(value) == 2
+    return isinstance(value, tuple) and len(cast("tuple[object, ...]", value)) == _PAIR

@@ -26,13 +26,11 @@ class Group:
         messages: The messages; none for a checkpoint alone.
         size: Their bytes.
         checkpoint: The application's position that is stored with them.
-        ticket: What the caller knows the group by.
     """
 
     messages: tuple[Prepared, ...]
     size: int
     checkpoint: object = NO_CHECKPOINT
-    ticket: object = None
 
 
 @dataclass(slots=True, eq=False)

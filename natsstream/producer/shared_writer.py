@@ -7,7 +7,7 @@ open.
 
 from __future__ import annotations
 
-from natsstream._wire.headers import HeaderName
+from natsstream.api.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
