@@ -128,7 +128,7 @@ from natsstream.objects.status import ObjectStoreStatus as ObjectStoreStatus
 from natsstream.objects.watch import OnUnreadable
 from natsstream.options import ConnectOptions as ConnectOptions
 from natsstream.options import Secret
-from natsstream.producer.options import Encoding, Mode
+from natsstream.producer.options import Mode, ProducerEncoding
 from natsstream.producer.producer import AppendResult as AppendResult
 from natsstream.producer.producer import CloseResult as CloseResult
 from natsstream.producer.producer import Guarantee
@@ -2551,7 +2551,7 @@ class Producers:
         epoch: int | None = None,
         auto_claim: bool = False,
         mode: Mode = "shared",
-        encoding: Encoding = "bytes",
+        encoding: ProducerEncoding = "bytes",
         update_stream: bool = False,
         max_batch_bytes: int = ...,
         max_batch_messages: int = 998,

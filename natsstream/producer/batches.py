@@ -140,8 +140,12 @@ class Batches:
         self._record: StateRecord | None = None
         self._token = 0
         self._last_seq = 0
+        # The end of the stream, where it was found in the producer's own epoch.
+        self._end: Found | None = None
         self._checkpoint: object = None
         self._claims: deque[float] = deque()
+        # The stored epoch that the last claim was to follow.
+        self._claimed_over: int | None = None
         self._is_flying = False
         self._attempts = 0
         self._not_before = 0.0
@@ -159,7 +163,8 @@ class Batches:
     @property
     def is_open(self) -> bool:
         """True once the state was read and the epoch is known."""
-        return self._has_read and self._phase != "unclaimed" and self.epoch is not None
+        is_claimed = self._phase != "unclaimed" and self.epoch is not None
+        return self._has_read and is_claimed and self.failure is None
 
     def take_outcomes(self) -> list[Outcome]:
         """Return the groups that have ended since the last call."""
@@ -196,6 +201,8 @@ class Batches:
             self._is_flying = True
             return Write(self._next_record(None), self._token, self._last_seq)
         batch = self.queue.first(now)
+        while batch is not None and self._is_answered(batch):
+            batch = self.queue.first(now)
         if batch is None:
             return None
         self._is_flying = True
@@ -206,6 +213,24 @@ class Batches:
                 producer_id=self._options.producer_id, epoch=self.epoch, seq=batch.seq
             )
         return Write(self._next_record(batch), self._token, self._last_seq, batch, end)
+
+    def _is_answered(self, batch: Batch) -> bool:
+        """Settle a batch of which the state says already how it ends; return True if it does."""
+        record, end = self._record, self._end
+        known_seq = _data_seq(record) if record is not None and record.epoch == self.epoch else -1
+        if batch.seq <= known_seq and not batch.is_end:
+            # An earlier instance of the same epoch has stored it.
+            self._settle(self.queue.pop(), None, is_duplicate=True)
+            return True
+        if end is None or end.end is None:
+            return False
+        if batch.is_end and batch.seq == end.end.seq:
+            self.final_offset = end.end_seq - 1
+            self._phase = "over"
+            self._settle(self.queue.pop(), self.final_offset, is_duplicate=True)
+        else:
+            self.fail(_closed(end))
+        return True
 
     @property
     def wake_at(self) -> float | None:
@@ -330,21 +355,23 @@ class Batches:
         stored_epoch = -1 if found.record is None else found.record.epoch
         if found.end is not None:
             self.fail(_closed(found))
-        elif not self._may_claim(now):
+        elif stored_epoch != self._claimed_over and not self._may_claim(now):
             self.fail(_stale(stored_epoch, self.epoch or 0))
         else:
+            if stored_epoch != self._claimed_over:  # Else this is one more attempt.
+                self._claims.append(now)
+            self._claimed_over = stored_epoch
             self._take_found(found)
             self.epoch = max(stored_epoch + 1, self._epoch_min)
             self._has_written, self._is_claiming = False, True
             self.queue.renumber()
-            self._claims.append(now)
             self._phase = "unclaimed"
 
     def _read_older(self, found: Found) -> None:
         """Go on where the stream knows nothing of the epoch yet, or lost what it knew."""
         first = self.queue.batches[0].seq if self.queue.batches else 0
         if found.end is not None:
-            self._end_or_fail(found)
+            self.fail(_closed(found))
         elif self._has_written or first > 0:
             expected = 0 if found.record is None else found.record.seq + 1
             self.fail(_lost(expected, first))
@@ -357,13 +384,15 @@ class Batches:
         self._has_written = self._has_written or record.instance.owner == self._owner
         self._is_claiming = False
         # The record stands behind the messages of its batch.
-        self._settle_to(record.seq, found.token - 1)
+        self._settle_to(_data_seq(record), found.token - 1)
         batches = self.queue.batches
-        if found.end is not None:
-            self._end_or_fail(found)
+        is_ours = found.end is not None and found.end.producer_id == self._options.producer_id
+        if found.end is not None and not (is_ours and found.end.epoch == self.epoch):
+            self.fail(_closed(found))
         elif batches and batches[0].seq > record.seq + 1:
             self.fail(_lost(record.seq + 1, batches[0].seq))
         else:
+            self._end = found if is_ours else None
             self._go_on()
 
     def _read_newer(self, found: Found, record: StateRecord, now: float) -> None:
@@ -373,28 +402,13 @@ class Batches:
         if mine is not None:
             self._settle_to(mine.seq, None)
         if found.end is not None:
-            self._end_or_fail(found)
+            self.fail(_closed(found))
         elif self._options.auto_claim and self._may_claim(now):
             self._claim(found, now)
         elif record.epoch == epoch:
             self.fail(_conflict(record.epoch))
         else:
             self.fail(_stale(record.epoch, epoch))
-
-    def _end_or_fail(self, found: Found) -> None:
-        """The stream has ended; by this producer's own last batch that is what was wanted."""
-        batches = self.queue.batches
-        seq = batches[0].seq if batches and batches[0].is_end else None
-        mine = (self._options.producer_id, self.epoch)
-        end = (None, None) if found.end is None else (found.end.producer_id, found.end.epoch)
-        is_same = not batches or (found.end is not None and seq == found.end.seq)
-        if end == mine and is_same:
-            self.final_offset = found.end_seq - 1
-            self._phase = "over"
-            if batches:
-                self._settle(self.queue.pop(), self.final_offset, is_duplicate=True)
-        else:
-            self.fail(_closed(found))
 
     def _settle_to(self, seq: int, last_seq: int | None) -> None:
         """Settle the batches that are stored, up to a number.
@@ -454,6 +468,11 @@ class Batches:
         )
         error.__cause__ = cause
         return error
+
+
+def _data_seq(record: StateRecord) -> int:
+    """Return the number of the last stored batch that did not end the stream."""
+    return record.seq - record.is_closed
 
 
 def _closed(found: Found) -> StreamClosedError:

@@ -20,7 +20,7 @@ from natsstream.errors import (
 from natsstream.producer.batches import Batches
 from natsstream.producer.exclusive_writer import ExclusiveWriter
 from natsstream.producer.messages import MessageMaker, Placement
-from natsstream.producer.options import BATCH_MESSAGES_MAX, Encoding, Mode, ProducerOptions
+from natsstream.producer.options import BATCH_MESSAGES_MAX, Mode, ProducerEncoding, ProducerOptions
 from natsstream.producer.producer import IdempotentProducer
 from natsstream.producer.records import token_of
 from natsstream.producer.session import Writer
@@ -53,7 +53,7 @@ class Producers:
         epoch: int | None = None,
         auto_claim: bool = False,
         mode: Mode = "shared",
-        encoding: Encoding = "bytes",
+        encoding: ProducerEncoding = "bytes",
         update_stream: bool = False,
         max_batch_bytes: int = 1 << 20,
         max_batch_messages: int = BATCH_MESSAGES_MAX,

@@ -13,7 +13,7 @@ from natsstream.api.headers import HeaderName, HeaderValues
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bytes, described
 from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamError
-from natsstream.producer.options import Encoding
+from natsstream.producer.options import ProducerEncoding
 from natsstream.producer.records import StateRecord
 from natsstream.publish.destination import captures
 from natsstream.publish.outgoing import Expect, Payload, Prepared, prepare
@@ -70,7 +70,7 @@ class MessageMaker:
     """
 
     def __init__(
-        self, placement: Placement, subject: str | None, encoding: Encoding, largest: int
+        self, placement: Placement, subject: str | None, encoding: ProducerEncoding, largest: int
     ) -> None:
         self._config = placement.config
         self._control = placement.control

@@ -17,7 +17,7 @@ from natsstream.arguments import (
 from natsstream.errors import ConfigError, NatsStreamError
 
 Mode = Literal["shared", "exclusive"]
-Encoding = Literal["bytes", "json"]
+ProducerEncoding = Literal["bytes", "json"]
 
 EPOCH_MAX = 2**53 - 1
 """Epochs are JSON numbers, which other languages read as floats: 53 bits."""
@@ -35,7 +35,7 @@ class ProducerOptions:
     epoch: int | None = None
     auto_claim: bool = False
     mode: Mode = "shared"
-    encoding: Encoding = "bytes"
+    encoding: ProducerEncoding = "bytes"
     max_batch_bytes: int = 1 << 20
     max_batch_messages: int = BATCH_MESSAGES_MAX
     linger: float = 0.005

@@ -105,11 +105,11 @@ class Session:
         try:
             while True:
                 action = self._rules.next(self.now())
+                self._tell()  # Batches that an earlier instance has stored need no action.
                 if action is None:
                     await self._wait()
                 else:
                     await self._carry_out(action)
-                    self._tell()
         except Exception as error:  # A fault of ours must not leave callers waiting.
             failure = ProducerFailedError(f"the producer has stopped: {error!r}")
             failure.__cause__ = error

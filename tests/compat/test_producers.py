@@ -1,0 +1,46 @@
+"""Producers on each server version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream.errors import UnsupportedServerError
+
+if TYPE_CHECKING:
+    from natsstream import JetStream
+
+pytestmark = pytest.mark.asyncio
+
+_ATOMIC = (2, 12)
+
+
+async def test_exclusive_producer_works_everywhere(
+    js: JetStream, nats_name: str, line: tuple[int, int]
+) -> None:
+    del line
+    stream = await js.streams.ensure(nats_name, subjects=[f"{nats_name}.>"])
+    for life in range(2):
+        options = {"subject": f"{nats_name}.d", "mode": "exclusive", "update_stream": True}
+        async with await js.producer(nats_name, "p", **options) as producer:  # pyright: ignore[reportArgumentType]
+            for number in range(50):
+                producer.append(b"%d" % (50 * life + number), checkpoint=number)
+    stored = [m.data async for m in stream.read(first_seq=1, filters=[f"{nats_name}.d"])]
+    assert stored == [b"%d" % number for number in range(100)]
+
+
+async def test_shared_producer_needs_atomic_batches(
+    js: JetStream, nats_name: str, line: tuple[int, int]
+) -> None:
+    stream = await js.streams.ensure(nats_name, subjects=[f"{nats_name}.>"])
+    opening = js.producer(nats_name, "p", subject=f"{nats_name}.d", update_stream=True)
+    if line < _ATOMIC:
+        with pytest.raises(UnsupportedServerError, match="exclusive"):
+            await opening
+        return
+    async with await opening as producer:
+        for number in range(100):
+            producer.append(b"%d" % number)
+    stored = [m.data async for m in stream.read(first_seq=1, filters=[f"{nats_name}.d"])]
+    assert stored == [b"%d" % number for number in range(100)]
