@@ -324,8 +324,7 @@ async def test_json_takes_values(js: JetStream, stream_name: str) -> None:
         for value in values:
             producer.append(value)
         producer.append_many([{"n": 1}, {"n": 2}])
-        wrong: dict[str, Any]
-    for wrong in (float("nan"), object(), b"bytes"):
+        for wrong in (float("nan"), object(), b"bytes"):
             with pytest.raises(ConfigError):
                 producer.append(wrong)
         with pytest.raises(ConfigError):
@@ -351,6 +350,7 @@ async def test_wrong_arguments_are_refused_before_anything_is_sent(
         await js.producer(stream_name, "p", subject=f"{stream_name}.d")
     with pytest.raises(StreamNotFoundError):
         await opened(js, f"{stream_name}-none")
+    wrong: dict[str, Any]
     for wrong in (
         {"producer_id": ""},
         {"epoch": -1},

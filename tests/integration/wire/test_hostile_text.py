@@ -141,6 +141,8 @@ BENIGN: dict[str, Any] = {
     "items": [ns.PublishItem("text", ns.PublishOptions(key="k"))],
     "listener": nothing,
     "start_seq": 0,
+    "position": 1,
+    "producer_id": "p",
 }
 # Arguments of one call that have other values than elsewhere.
 OWN: dict[str, dict[str, Any]] = {
@@ -153,6 +155,8 @@ OWN: dict[str, dict[str, Any]] = {
     "KeyValueManager": {"name": "K"},
     "ObjectStoreManager": {"name": "O"},
     "DeadLetters": {"name": "DLQ"},
+    "Producers": {"stream": "PRODUCED"},
+    "IdempotentProducer.append_many": {"messages": [("produced.a", b"x")]},
     "Counters": {"subject": "count.a", "filter": "count.>"},
     "Inventory": {"kind": "kv", "numbers": ns.CoreStreamInventory(0, 0, {}, 0)},
     "Stream.verify_chain": {"key": None},
@@ -247,6 +251,13 @@ class World:
             return await stack.enter_async_context(await js.inventory())
         if kind == "Inventories":
             return js.inventory
+        if kind == "Producers":
+            return js.producer
+        if kind == "IdempotentProducer":
+            producer = await js.producer(
+                "PRODUCED", f"p{id(stack)}", subject="produced.a", update_stream=True
+            )
+            return await stack.enter_async_context(producer)
         if kind in managers:
             return await stack.enter_async_context(await managers[kind](f"a {kind}"))
         if kind.removesuffix("s") in managers:
@@ -276,6 +287,7 @@ async def opened(server: NatsServer, tmp_path: Path) -> AsyncGenerator[World]:
         await box.put("thing", b"bytes")
         consumer = await stream.consumers.ensure("c1", filters=["orders.>"])
         await stream.consumers.ensure("push", deliver_subject="pushed.here", deliver_group="g")
+        await js.streams.ensure("PRODUCED", subjects=["produced.>"])
         saved = await js.streams.ensure("SAVED", subjects=["saved.>"])
         await js.publish("saved.a", b"1")
         await saved.backup(tmp_path / "backup")
