@@ -1758,11 +1758,11 @@ class IdempotentProducer:
 
     @property
     def recovered(self) -> Recovered | None:
-        """What earlier instances have left in the stream; None if there was none."""
+        """The state that earlier instances have left in the stream; None if there was none."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the producer promises on this server."""
+        """The promise on this server."""
 
     def append(
         self,

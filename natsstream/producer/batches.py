@@ -2,8 +2,8 @@
 
 Law: a batch counts as stored only if an ack or a state record says so, and as not stored only where
 the epoch is over. Each group ends once, in `take_outcomes`. A write names the token of the state
-that it goes on from, so of all copies of a batch the stream takes one at most, in whatever order
-they arrive: reading decides only which write to try.
+before it, so of all copies of a batch the stream takes one at most, in any order of arrival:
+reading decides only which write to try.
 
 Every doubt has one way out: the state is read again (`Read`), and `state_read` decides.
 """
@@ -111,7 +111,7 @@ class Batches:
         rng: Spreads the waits between attempts.
 
     Attributes:
-        queue: What is not stored yet.
+        queue: The groups that are not stored yet.
         epoch: The epoch; None before the first claim.
         failure: The error that stopped the producer.
         recovered: The state that earlier instances left; None for none.
@@ -187,7 +187,7 @@ class Batches:
         self.queue.end(final, now)
         self._begin_again()
 
-    # What to do next.
+    # The next action.
 
     def next(self, now: float) -> Action | None:
         """Return what to do now; None to wait until `wake_at` or for another group."""
@@ -256,7 +256,7 @@ class Batches:
         previous = () if before is None else before.followed_by(instance).previous
         return StateRecord(instance, count, checkpoint, is_end, previous)
 
-    # What has happened.
+    # Answers.
 
     def stored(self, write: Write, token: int, last_seq: int) -> None:
         """Take the ack of a write.

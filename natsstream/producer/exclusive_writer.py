@@ -39,7 +39,7 @@ _START = b"NATS/1.0\r\n%b: %d\r\n%b: %b%d\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who wrote a message, and its number.
+    """The writer of a message, and its number.
 
     Attributes:
         token: The producer's id as a token.

@@ -58,7 +58,7 @@ class CloseResult:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What earlier instances of a producer have left in the stream.
+    """The state that earlier instances of a producer have left in the stream.
 
     Attributes:
         checkpoint: The position of the last checkpoint; None for none.
@@ -135,7 +135,7 @@ class IdempotentProducer:
 
     @property
     def recovered(self) -> Recovered | None:
-        """What earlier instances have left in the stream; None if there was none."""
+        """The state that earlier instances have left in the stream; None if there was none."""
         record = self._rules.recovered
         if record is None:
             return None
@@ -143,7 +143,7 @@ class IdempotentProducer:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the producer promises on this server."""
+        """The promise on this server."""
         return "exactly-once"
 
     # Appending.

@@ -62,7 +62,7 @@ class StateRecord:
         return self.instance.seq
 
     def followed_by(self, instance: Instance) -> StateRecord:
-        """Return the record with which an instance goes on from this one."""
+        """Return the record of an instance that follows this one."""
         mine = (self.instance.epoch, self.instance.owner)
         if mine == (instance.epoch, instance.owner):
             return replace(self, instance=instance)

@@ -1,4 +1,4 @@
-"""What a stream needs for a producer, and what it lacks; pure rules.
+"""The settings that a stream needs for a producer, and those that it lacks; pure rules.
 
 Law: the setting that the server has counts, not the one that was asked for: older servers drop what
 they do not know.

@@ -135,7 +135,12 @@ async def test_five_batches_that_are_fenced_on_the_way_are_all_stored_by_auto_cl
     """The reference client stores the first of them and reports the other four as stored too."""
     js, replicas = place
     await make(js, stream_name, replicas)
-    options = {"mode": mode, "auto_claim": True, "max_batch_messages": 10, "max_in_flight": 5}
+    options: dict[str, Any] = {
+        "mode": mode,
+        "auto_claim": True,
+        "max_batch_messages": 10,
+        "max_in_flight": 5,
+    }
     producer = await opened(js, stream_name, **options)
     await producer.append_wait(b"first")
     other = await opened(js, stream_name, mode=mode)
