@@ -76,8 +76,12 @@ class Limiter:
         count, size = self._usage.recent(self._sync.arrays.now_ns())
         return count + self._count, size + self._size
 
-    def admit(self, size: int) -> InFlight:
+    def admit(self, size: int, *, is_retry: bool = False) -> InFlight:
         """Take note of a message that is about to be sent, until `forget`.
+
+        Args:
+            size: Its logical size.
+            is_retry: True if it was sent before, and may be stored: it is not refused.
 
         Raises:
             RejectedError: A limit refuses it.
@@ -88,7 +92,7 @@ class Limiter:
         while self._stored and self._stored[0].seq <= applied:
             self.forget(self._stored.popleft())
         error = refusal(config, size, self)
-        if error is not None:
+        if error is not None and not is_retry:
             raise error
         self._count += 1
         self._size += size

@@ -1,7 +1,8 @@
 """Writes messages of a core stream: values, keys, ids, compare-and-set, time to live.
 
 Law: a write that returns is stored, and the arrays of this client have passed it. A retry with the
-same message id stores nothing twice.
+same message id stores nothing twice. It is not refused here, as the message may be stored: only the
+server knows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from natsstream.errors import (
     ConflictError,
     MessageTooLargeError,
     NatsStreamError,
+    ServerError,
     StreamFullError,
     WrongLastSequenceError,
 )
@@ -43,7 +45,7 @@ TOMBSTONE_TTL_MS = 7 * 86_400_000
 """Milliseconds after which a tombstone expires: a week, as in the seed."""
 
 _MSG_ID = "Nats-Msg-Id"
-# Ids of own writes that are answered without a request; the server's window knows them too.
+# Of own writes; the server's window knows them too.
 _IDS_KEPT = 100_000
 # For a message whose first copy is in flight.
 _ATTEMPTS = 20
@@ -162,6 +164,8 @@ class Writer:
         limiter: Limiter | None = None,
     ) -> None:
         self.msg_ids: dict[str, None] = {}
+        # Ids of messages that were sent, and have no answer yet.
+        self._sent_ids: dict[str, None] = {}
         self._js = js
         self._names = names
         self._sync = sync
@@ -183,8 +187,12 @@ class Writer:
                 seq = await head
             else:
                 seq = await self._blobs.publish(blob, head, has_id=options.msg_id is not None)
-            self._note_id(options)
+            self._note_answer(options.msg_id)
+            self._note(self.msg_ids, options.msg_id)
             stored = await self._stored(seq)
+        except ServerError as error:
+            self._note_answer(options.msg_id, error)
+            raise
         finally:
             self._blobs.forget(blob)
             self._forget(in_flight)
@@ -247,6 +255,7 @@ class Writer:
                 self._blobs.forget(blob)
                 await self._blobs.remove([blob])
             raise
+        self._note(self._sent_ids, message.msg_id)
         in_flight.append(admitted)
         future.add_done_callback(admitted.on_ack)
         return message, blob, future
@@ -258,10 +267,11 @@ class Writer:
             RejectedError: It does.
         """
         size = logical_size(options.headers, len(data), options.key)
+        is_retry = isinstance(options.msg_id, str) and options.msg_id in self._sent_ids
         if self._limiter is not None:
-            return self._limiter.admit(size)
+            return self._limiter.admit(size, is_retry=is_retry)
         error = refusal(self._sync.config, size, None)
-        if error is not None:
+        if error is not None and not is_retry:
             raise error
         return InFlight(size)
 
@@ -273,11 +283,13 @@ class Writer:
         self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
     ) -> PublishResult:
         try:
-            return PublishResult(await self._stored(await self._in_use(message, blob, found)))
-        except (StreamFullError, MessageTooLargeError) as error:
-            return PublishResult(None, rejected_by_server(error))
+            seq = await self._in_use(message, blob, found)
+            self._note_answer(message.msg_id)
+            return PublishResult(await self._stored(seq))
         except NatsStreamError as error:
-            return PublishResult(None, error)
+            self._note_answer(message.msg_id, error)
+            is_full = isinstance(error, StreamFullError | MessageTooLargeError)
+            return PublishResult(None, rejected_by_server(error) if is_full else error)
 
     async def _in_use(
         self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
@@ -309,6 +321,7 @@ class Writer:
 
     async def _send(self, message: PublishMessage, timeout: float | None = None) -> int:
         """Publish a message alone, and return its sequence."""
+        self._note(self._sent_ids, message.msg_id)
         for attempt in range(_ATTEMPTS):
             try:
                 ack = await self._js.publish(
@@ -376,11 +389,17 @@ class Writer:
         await self._blobs.remove_replaced(seq)
         return Stored(seq, None if time_ns is None else time_from_ns(time_ns))
 
-    def _note_id(self, options: PublishOptions) -> None:
-        if options.msg_id is not None:
-            self.msg_ids[options.msg_id] = None
-            if len(self.msg_ids) > _IDS_KEPT:
-                del self.msg_ids[next(iter(self.msg_ids))]
+    def _note_answer(self, msg_id: str | None, error: NatsStreamError | None = None) -> None:
+        """Take note that a message with an id is stored, or why it is not."""
+        is_refused = isinstance(error, ServerError) and not error.retryable
+        if msg_id is not None and (error is None or is_refused):
+            self._sent_ids.pop(msg_id, None)
+
+    def _note(self, ids: dict[str, None], msg_id: str | None) -> None:
+        if msg_id is not None:
+            ids[msg_id] = None
+            if len(ids) > _IDS_KEPT:
+                del ids[next(iter(ids))]
 
 
 def check_value(mesg: object) -> None:

@@ -6,18 +6,20 @@ Source: Conat backend/conat/test/sync/limits.test.ts; core-stream.md sections 4 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from natsstream import PublishItem, PublishOptions, conat_code
-from natsstream.errors import RejectedError
+from natsstream import PublishItem, PublishOptions, PublishResult, conat_code, connect
+from natsstream.errors import NatsStreamError, RejectedError
+from natsstream.testing import FaultProxy
 from tests.support import conat_layers
-from tests.support.core_streams import clients, heard, held, until, until_equal
+from tests.support.core_streams import clients, clients_by, heard, held, until, until_equal
 
 if TYPE_CHECKING:
     from natsstream import CoreStream
-    from natsstream.testing import NatsNode
+    from natsstream.testing import NatsNode, NatsServer
 
 pytestmark = pytest.mark.asyncio
 
@@ -190,3 +192,47 @@ async def test_a_client_that_has_not_loaded_all_removes_nothing(server: NatsNode
             # Another client's next write does.
             await one.publish("y")
         assert one.get_all() == ["x" * 995, "y"]
+
+
+FULL_AFTER_ONE: list[dict[str, Any]] = [
+    {"max_bytes": 100, "discard_policy": "new"},
+    {"max_msgs": 1, "discard_policy": "new"},
+]
+
+
+@pytest.mark.parametrize("config", FULL_AFTER_ONE, ids=lambda config: next(iter(config)))
+@pytest.mark.parametrize("key", [None, "k"])
+@pytest.mark.parametrize("is_many", [False, True], ids=["one", "many"])
+async def test_a_retry_after_a_lost_ack_is_answered_by_the_server_not_by_a_limit(
+    fresh_server: NatsServer, config: dict[str, Any], key: str | None, *, is_many: bool
+) -> None:
+    """The message fills the stream; its ack and its copy come after the deadline."""
+    options = PublishOptions(msg_id="id", key=key, timeout=0.3)
+    item = PublishItem("x" * 60, options)
+    with FaultProxy(fresh_server.port) as proxy:
+        connection = connect(proxy.url, request_timeout=1)
+        async with clients_by([connection], config=config) as [stream]:
+
+            async def publish(item: PublishItem) -> PublishResult:
+                if is_many:
+                    return (await stream.publish_many([item]))[0]
+                mesg, each = item.mesg, item.options
+                try:
+                    stored = await stream.publish(
+                        mesg, msg_id=each.msg_id, key=each.key, timeout=each.timeout
+                    )
+                except NatsStreamError as error:
+                    return PublishResult(None, error)
+                return PublishResult(stored)
+
+            proxy.stall(direction="to_client")
+            assert (await publish(item)).code == 408
+            proxy.heal()
+            await until_equal(stream, values=["x" * 60])
+            again, other = (
+                await publish(item),
+                await publish(replace(item, options=PublishOptions())),
+            )
+            assert (again.code, again.seq) == (None, 1)
+            assert other.code == "reject"
+            assert stream.get_all() == ["x" * 60]
