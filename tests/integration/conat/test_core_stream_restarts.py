@@ -7,6 +7,7 @@ persist/persist-client*.test.ts and persist-dstream.test.ts; core-stream.md sect
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,7 @@ from tests.support.eventually import eventually_async
 from tests.support.streams import server_subscriptions
 
 if TYPE_CHECKING:
-    from natsstream import CoreStream
+    from natsstream import CoreStream, JetStream
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
@@ -113,11 +114,58 @@ async def feeds(server: NatsServer, name: str, stream: CoreStream) -> int:
     return server_subscriptions(server, name) - 1
 
 
+async def test_PC1_a_write_returns_its_sequence_and_the_time_of_the_server(js: JetStream) -> None:
+    async with await js.astream(new_name()) as log:
+        stored = [await log.publish(number) for number in range(2)]
+        assert [each.seq for each in stored if each is not None] == [1, 2]
+        held = [message async for message in log.get_all()]
+        assert [each.time for each in held] == [each.time for each in stored if each is not None]
+        assert held[0].time <= held[1].time
+
+
+async def test_PC2_a_message_is_read_by_its_sequence_with_its_headers(js: JetStream) -> None:
+    async with await js.astream(new_name()) as log:
+        await log.publish("x", headers={"foo": {"bar": 10}})
+        await log.publish("y")
+        message = await log.get_message(1)
+        assert message is not None
+        assert (message.mesg, message.seq, message.headers["foo"]) == ("x", 1, {"bar": 10})
+
+
 async def test_PC3_a_key_is_read_by_another_client(fresh_server: NatsServer) -> None:
     async with clients(fresh_server) as [one, two]:
         await one.set_kv("key", {"foo": "bar"}, headers={"a": [1, {"b": None}]})
         await until(lambda: two.get_kv("key", None) == {"foo": "bar"})
         assert two.headers_kv("key") == {"a": [1, {"b": None}]}
+
+
+async def test_PC4_a_read_fails_while_the_server_is_away(fresh_server: NatsServer) -> None:
+    async with (
+        connect(fresh_server.url, request_timeout=0.5) as js,
+        await js.astream(new_name()) as log,
+    ):
+        await log.publish("x")
+        await asyncio.to_thread(fresh_server.stop, keep_store=True)
+        with pytest.raises(NatsStreamError) as caught:
+            await log.get(1)
+        assert conat_code(caught.value) in (408, 503)
+        await asyncio.to_thread(fresh_server.start)
+
+
+async def test_PC5_the_read_works_again_after_the_restart(fresh_server: NatsServer) -> None:
+    async with (
+        connect(fresh_server.url, request_timeout=0.5) as js,
+        await js.astream(new_name()) as log,
+    ):
+        await log.publish("x", headers={"foo": "bar"})
+        await asyncio.to_thread(fresh_server.restart)
+
+        async def is_read() -> bool:
+            with suppress(NatsStreamError):
+                return (await log.get(1), (await log.headers(1) or {})["foo"]) == ("x", "bar")
+            return False
+
+        await eventually_async(is_read)
 
 
 async def test_PC6_an_ephemeral_stream_is_empty_after_a_restart(fresh_server: NatsServer) -> None:
@@ -141,6 +189,17 @@ async def test_PC7_messages_outlive_broken_connections(fresh_server: NatsServer)
             assert stream.get_all() == ["x", "y"]
 
 
+async def test_PC8_a_changefeed_begins_with_what_comes_after_it(js: JetStream) -> None:
+    async with await js.astream(new_name()) as log:
+        await log.publish("before")
+        async with await log.changefeed() as feed:
+            reading = asyncio.ensure_future(anext(feed))
+            done, _ = await asyncio.wait([reading], timeout=0.1)
+            assert not done
+            await log.publish("after")
+            assert (await reading).mesg == "after"
+
+
 async def test_PC9_a_change_has_sequence_key_and_headers(fresh_server: NatsServer) -> None:
     async with clients(fresh_server, 1) as [stream]:
         changes = heard(stream)
@@ -160,6 +219,26 @@ async def test_PC10_a_change_of_another_client_comes_alone(fresh_server: NatsSer
         assert (change.seq, change.mesg) == (2, "b")
 
 
+async def test_PC12_a_write_fails_while_the_server_is_away_and_works_later(
+    fresh_server: NatsServer,
+) -> None:
+    async with clients(fresh_server) as [one, two]:
+        await one.set_kv("key", "one")
+        await asyncio.to_thread(fresh_server.stop, keep_store=True)
+        with pytest.raises(NatsStreamError):
+            await one.set_kv("key", "two", msg_id="id", timeout=0.2)
+        await asyncio.to_thread(fresh_server.start)
+
+        async def is_set() -> bool:
+            with suppress(NatsStreamError):
+                await one.set_kv("key", "two", msg_id="id", timeout=1)
+                return True
+            return False
+
+        await eventually_async(is_set)
+        await until(lambda: one.get_all() == two.get_all() == ["two"])
+
+
 async def test_PC13_changes_go_on_after_a_restart(fresh_server: NatsServer) -> None:
     async with clients(fresh_server) as [one, two]:
         changes = two.changes()
@@ -168,6 +247,13 @@ async def test_PC13_changes_go_on_after_a_restart(fresh_server: NatsServer) -> N
         await asyncio.to_thread(fresh_server.restart)
         await publish_eventually(one, "b", "1")
         assert (await anext(changes)).mesg == "b"
+
+
+async def test_PR1_values_are_set_and_read(fresh_server: NatsServer) -> None:
+    async with clients(fresh_server) as [one, two]:
+        await one.set_kv("test", "one")
+        await until(lambda: two.get_kv("test", None) == "one")
+        assert (one.get_kv("test"), one.seq_kv("test")) == ("one", two.seq_kv("test"))
 
 
 @pytest.mark.parametrize("what", ["connections", "server", "both"], ids=["PR2", "PR3", "PR4"])

@@ -67,7 +67,7 @@ async def test_writes_whose_connection_is_cut_are_stored_once(fresh_server: Nats
             assert {kv.seq(key) for key in kv} == set(range(1, 13))
 
 
-async def test_PR1_to_PR4_PC4_PC5_PC7_a_map_of_the_leader_works_again_after_a_restart(
+async def test_PR2_to_PR4_PC5_PC7_a_map_of_the_leader_works_again_after_a_restart(
     fresh_server: NatsServer,
 ) -> None:
     async with (
@@ -84,7 +84,7 @@ async def test_PR1_to_PR4_PC4_PC5_PC7_a_map_of_the_leader_works_again_after_a_re
             assert await kv.get("x") == 10
 
 
-async def test_PC12_PC13_a_changefeed_goes_on_after_a_restart(fresh_server: NatsServer) -> None:
+async def test_PC13_a_changefeed_goes_on_after_a_restart(fresh_server: NatsServer) -> None:
     async with (
         connect(fresh_server.url, reconnect_timeout=60) as js,
         await js.astream(new_name()) as log,

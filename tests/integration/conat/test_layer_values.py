@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from natsstream.conat.names import StreamNames
+from natsstream.errors import StreamNotFoundError
 from tests.support.conat_layers import new_name, opened, until
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 BYTES = bytes(range(256))
+HALF_A_MEGABYTE = bytes(500_000)
 
 
 @pytest.mark.smoke
@@ -28,6 +31,17 @@ async def test_BI1_bytes_in_a_log_are_the_same_when_it_is_opened_again(js: JetSt
         assert log[0] == BYTES
     async with await js.dstream(name) as later:
         assert later[0] == BYTES
+
+
+async def test_BI2_half_a_megabyte_is_one_message(js: JetStream) -> None:
+    assert js.raw.max_payload > len(HALF_A_MEGABYTE)
+    name = new_name()
+    async with await js.dstream(name) as log:
+        log.publish(HALF_A_MEGABYTE)
+        await log.save()
+        assert log[0] == HALF_A_MEGABYTE
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(StreamNames(f"hub/{name}").blob_stream)
 
 
 async def test_BI4_bytes_in_a_map_are_the_same_when_it_is_opened_again(js: JetStream) -> None:

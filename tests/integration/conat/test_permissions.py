@@ -27,6 +27,7 @@ pytestmark = pytest.mark.asyncio
 
 NAMES = StreamNames("hub/guarded")
 OWNER = "00000000-0000-4000-8000-000000000000"
+OTHER = "00000000-0000-4000-8000-000000000001"
 # Account and project of an owner; neither is the hub.
 OWNERS = [(None, None), (None, OWNER), (OWNER, None)]
 
@@ -121,11 +122,13 @@ async def test_PP1_paths_of_the_hub_of_projects_and_of_accounts_are_allowed(js: 
         await js.streams.delete(StreamNames(path).stream)
 
 
-@pytest.mark.parametrize("name", ["", "/", "a/", "..", "../hub2/a", "../accounts/x/a", "x" * 4_001])
+@pytest.mark.parametrize(
+    "name", ["", "/", "a/", "..", "../hub2/a", "../accounts/x/a", f"../{OTHER}/a", "x" * 4_001]
+)
 @pytest.mark.parametrize("owner", OWNERS)
-async def test_PP2_paths_outside_of_their_folder_are_refused_with_403(
+async def test_CS39_PP2_paths_outside_of_their_folder_are_refused_with_403(
     js: JetStream, name: str, owner: tuple[str | None, str | None]
 ) -> None:
-    with pytest.raises(StoragePathError) as caught:
+    with pytest.raises(StoragePathError, match="permission denied") as caught:
         await js.core_stream(name, account_id=owner[0], project_id=owner[1])
     assert conat_code(caught.value) == 403
