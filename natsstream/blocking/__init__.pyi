@@ -1058,6 +1058,17 @@ class CoreStreams:
     ) -> CoreStream:
         """Open a core stream; it is created if it is missing."""
 
+    def delete(
+        self,
+        name: str,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        service: str = "persist",
+        prefix: str = "cn",
+    ) -> bool:
+        """Delete a core stream and its big values: all that a map or a log of this name holds, too."""
+
 class CoreSubscription:
     """A subject that is listened to while the context is open; made by `Core.subscribe`."""
 
@@ -1848,7 +1859,7 @@ class Inventory:
         """Open all items; each is to be closed."""
 
     def delete(self, name: str, kind: StoreType) -> None:
-        """Take a map or a log from the list; it is not touched itself."""
+        """Take a map or a log from the list; `js.core_stream.delete` deletes the stream itself."""
 
     def save(self) -> None:
         """Save all changes; errors and cost as for `DKV.save`."""
@@ -2686,6 +2697,7 @@ class Stream:
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
         newest: int | None = None,
+        headers_only: bool = False,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,

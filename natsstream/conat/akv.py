@@ -29,7 +29,7 @@ class AKV:
 
     async def close(self) -> None:
         """End the object; nothing is left on the server."""
-        self._leader.close()
+        await self._leader.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -40,7 +40,7 @@ class AStream:
 
     async def close(self) -> None:
         """End the object and its changefeeds; nothing is left on the server."""
-        self._leader.close()
+        await self._leader.close()
         feeds, self._feeds = self._feeds, []
         for feed in feeds:
             await feed.close()

@@ -36,6 +36,9 @@ from natsstream.streams.stream import Stream
 GRACE_S = SILENCE_S
 """Seconds after its last chunk in which a value may get its message."""
 
+SWEEP_EVERY_S = 3_600.0
+"""Seconds between two sweeps: messages that the server evicts or expires leave their chunks."""
+
 # Our headers have their room in the same message.
 _HEADER_SLACK_BYTES = 65_536
 _IN_FLIGHT = 8
@@ -52,6 +55,9 @@ class Blobs:
         js: The JetStream context.
         names: The core stream's names.
         core: Returns the stream of the messages.
+
+    Attributes:
+        has_put: True if this client has stored a big value.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class Blobs:
         self._core = core
         self._held: Stream | None = None
         self._has_looked = False
+        self.has_put: bool = False
         self._endings = Endings()
         # Values of writes in progress, which the feed need not read again.
         self._own: dict[str, bytes] = {}
@@ -91,6 +98,7 @@ class Blobs:
         except (NoRespondersError, StreamNotFoundError):
             self._held = None  # The next put makes the stream again.
             raise
+        self.has_put = True
         self._own[blob_id] = data
         return Blob(blob_id, value.chunks, value.size, value.digest)
 

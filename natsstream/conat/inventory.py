@@ -139,7 +139,7 @@ class Inventory:
         return stores
 
     def delete(self, name: str, kind: StoreType) -> None:
-        """Take a map or a log from the list; it is not touched itself."""
+        """Take a map or a log from the list; `js.core_stream.delete` deletes the stream itself."""
         self._dkv.delete(_key(name, kind))
 
     async def save(self) -> None:

@@ -6,18 +6,20 @@ server still holds it.
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from natsstream.api.message import Message
 from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_utf8
 from natsstream.conat.attempts import retried
-from natsstream.conat.blobs import Blobs
+from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob
@@ -29,6 +31,9 @@ from natsstream.errors import MessageNotFoundError, TransportError, UsageError
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import NS_PER_MS, time_from_ns
+
+# A sweep that has begun may end while its object is closed.
+_SWEEP_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,8 @@ class LeaderStream:
         self._writer = Writer(js, options.names, self, self._blobs, options.encoding)
         self._clock_offset_ns = 0
         self._is_closed = False
+        self._sweep: asyncio.Task[None] | None = None
+        self._swept_s = -math.inf
 
     async def open(self) -> None:
         """Create the stream if it is missing; waits while no server answers.
@@ -85,9 +92,17 @@ class LeaderStream:
         self.stream = await retried(self._opener.open)
         await self._look()
 
-    def close(self) -> None:
-        """End the object: every call raises `UsageError` from now on."""
+    async def close(self) -> None:
+        """End the object: every call raises `UsageError` from now on.
+
+        Cost: at most 10 s if this client has stored big values and the server does not answer.
+        """
         self._is_closed = True
+        if self._sweep is not None:
+            await asyncio.wait([self._sweep], timeout=_SWEEP_WAIT_S)
+            self._sweep.cancel()
+            await asyncio.wait([self._sweep])
+        await self._blobs.close()
 
     def check(self) -> None:
         """Raise an error after the end."""
@@ -155,12 +170,15 @@ class LeaderStream:
         stored = await self._writer.publish(mesg, options)
         if before is not None and stored is not None and stored.seq > before.seq:
             await self._blobs.remove(self._blobs.of([before]))
+        self._sweep_soon()
         return stored
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
         self.check()
-        return await self._writer.publish_many(items)
+        results = await self._writer.publish_many(items)
+        self._sweep_soon()
+        return results
 
     async def delete_key(self, key: str, options: PublishOptions) -> Stored | None:
         """Store a tombstone, which expires."""
@@ -227,14 +245,22 @@ class LeaderStream:
         found = await self.stream.get(last_by_subject=self._subject_of(key))
         return None if found is None else self._record(found)
 
-    async def _big_values(self, last_seq: int) -> list[Blob]:
-        big: list[Blob] = []
-        async with self.stream.ordered(headers_only=True) as heads:
-            async for message in heads.initial():
-                if message.sequence > last_seq:
-                    break
-                big += self._blobs.of([self._record(message)])
-        return big
+    async def _big_values(
+        self, last_seq: int, on_loss: Literal["raise", "report"] = "report"
+    ) -> list[Blob]:
+        heads = self.stream.read(last_seq=last_seq, headers_only=True, on_loss=on_loss)
+        return [each async for head in heads for each in self._blobs.of([self._record(head)])]
+
+    def _sweep_soon(self) -> None:
+        """Sweep big values in the background: only their writers leave chunks behind."""
+        now_s = asyncio.get_running_loop().time()
+        if self._blobs.has_put and now_s - self._swept_s >= SWEEP_EVERY_S and not self._is_closed:
+            self._swept_s = now_s
+            self._sweep = asyncio.create_task(self._blobs.sweep(self._used_blobs))
+
+    async def _used_blobs(self) -> list[Blob]:
+        last_seq = (await self._look()).state.last_seq
+        return await self._big_values(last_seq, on_loss="raise") if last_seq else []
 
     def _record(self, message: Message) -> Record:
         subject = message.subject

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from natsstream.conat.core_stream import CoreStream
 from natsstream.conat.layer_options import CoreStreamArguments
+from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.names import PREFIX, SERVICE, StreamNames, storage_path
 from natsstream.conat.opening import CoreStreamOptions
 from natsstream.conat.shared import Release, SharedObjects, is_last
@@ -94,6 +95,40 @@ class CoreStreams:
         fields = json_text(sorted((config or {}).items()))
         key = (options.names, fields, start_seq, ephemeral, replicas, encoding, tombstone_ttl)
         return await self._shared.get(key, make)
+
+    async def delete(
+        self,
+        name: str,
+        *,
+        account_id: str | None = None,
+        project_id: str | None = None,
+        service: str = SERVICE,
+        prefix: str = PREFIX,
+    ) -> bool:
+        """Delete a core stream and its big values: all that a map or a log of this name holds, too.
+
+        Clients that have it open make it again, empty. A map of objects has the name
+        `__dko__` and its own.
+
+        Args:
+            name: Its name.
+            account_id: UUID of the account that owns it; counts before `project_id`.
+            project_id: UUID of the project that owns it.
+            service: Its service.
+            prefix: The first tokens of its subjects.
+
+        Returns:
+            True if it was there.
+
+        Raises:
+            StoragePathError: The name or the owner is not legal (403).
+            StreamExistsError: A stream of this name belongs to something else.
+            NatsStreamError: The server refused it, or did not answer; the call may be repeated.
+
+        Cost: three round trips.
+        """
+        path = storage_path(name, account_id=account_id, project_id=project_id)
+        return await Lifetime(self._js, StreamNames(path, service, prefix)).end()
 
     def __repr__(self) -> str:
         return f"<CoreStreams {self._js.url}>"

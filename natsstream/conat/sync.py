@@ -14,7 +14,7 @@ from natsstream.api.message import Message
 from natsstream.api.stream_info import StreamInfo
 from natsstream.conat.arrays import CALL_WAIT_S, Arrays, release
 from natsstream.conat.attempts import retried
-from natsstream.conat.blobs import Blobs
+from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob, is_big
@@ -43,8 +43,6 @@ _DELETED_LISTED_MAX = 200_000
 # Rounds of questions without progress before the sync waits between them.
 _ROUNDS_MAX = 4
 _ROUND_WAIT_S = 1.0
-# Messages that the server evicts or expires leave the chunks of big values behind.
-_SWEEP_EVERY_S = 3_600.0
 
 _log = logging.getLogger(__name__)
 
@@ -285,7 +283,7 @@ class StreamSync:
         while True:
             if self.reconciler.is_whole:
                 await self._blobs.sweep(self._used_blobs)
-            await asyncio.sleep(_SWEEP_EVERY_S)
+            await asyncio.sleep(SWEEP_EVERY_S)
 
     async def _used_blobs(self) -> list[Blob]:
         await self.settle()

@@ -89,6 +89,7 @@ class RangeSpec:
         object.__setattr__(self, "filters", check_filters(self.filters))
         check_choice(self.on_loss, "on_loss", ON_LOSS)
         check_bool(self.eviction_is_loss, "eviction_is_loss")
+        check_bool(self.headers_only, "headers_only")
 
 
 class RangeReader(Generic[Item]):
@@ -327,7 +328,7 @@ class RangeReader(Generic[Item]):
             f"{self._recovery.limit_s:g} s",
             detail=cause,
             hint="read it again"
-            if self._spec.headers_only  # It looked for the newest; no message was handed over.
+            if self._spec.headers_only  # A look for the newest hands no message over.
             else f"resume with read(first_seq={progress.next_seq}, last_seq={progress.last})",
             retryable=True,
         )

@@ -182,6 +182,7 @@ class Stream:
         start_time: datetime | int | None = None,
         end_time: datetime | int | None = None,
         newest: int | None = None,
+        headers_only: bool = False,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
@@ -197,6 +198,7 @@ class Stream:
             newest: Only the newest messages of the filters, this many, as of when the read begins;
                 ascending. Counts back from `last_seq` or `end_time` if one is given. There are
                 fewer if the stream has fewer, or if some are deleted meanwhile.
+            headers_only: Leave out the payloads; `message.stored_bytes` has their size.
             created_ns: The stream's identity, from `StreamInfo`; refuse another stream of this
                 name.
             on_loss: "raise" ends the read at the first lost message; "report" reads on and counts.
@@ -226,6 +228,7 @@ class Stream:
             start_time_ns=moment_ns(start_time),
             end_time_ns=moment_ns(end_time),
             newest=newest,
+            headers_only=headers_only,
             created_ns=created_ns,
             on_loss=on_loss,
             eviction_is_loss=eviction_is_loss,

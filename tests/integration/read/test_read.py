@@ -91,6 +91,20 @@ async def test_start_time_is_included_and_end_time_is_not(js: JetStream, stream_
     assert await sequences(stream, end_time=times[0]) == []
 
 
+async def test_headers_alone_are_read_without_payloads(js: JetStream, stream_name: str) -> None:
+    stream = await js.streams.create(stream_name, subjects=[stream_name])
+    for number in range(3):
+        await stream.publish(stream_name, b"x" * number, headers={"a": f"{number}"})
+
+    found = [message async for message in stream.read(headers_only=True, last_seq=2)]
+
+    assert [(each.sequence, each.data, each.stored_bytes) for each in found] == [
+        (1, b"", 0),
+        (2, b"", 1),
+    ]
+    assert [each.headers["a"] for each in found] == ["0", "1"]
+
+
 async def test_deleted_messages_are_told_as_gaps(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 10)
     for sequence in (3, 6, 7, 10):
