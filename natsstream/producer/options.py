@@ -12,7 +12,7 @@ from natsstream.arguments import (
     check_choice,
     check_int,
     check_seconds,
-    check_text,
+    check_utf8,
 )
 from natsstream.errors import ConfigError, NatsStreamError
 
@@ -47,9 +47,7 @@ class ProducerOptions:
     on_error: Callable[[NatsStreamError], object] | None = None
 
     def __post_init__(self) -> None:
-        producer_id = check_text(self.producer_id, "producer_id")
-        # Twice the id's size stands in a subject; lone surrogates are bytes that are no UTF-8.
-        size = len(producer_id.encode("utf-8", "surrogatepass"))
+        size = len(check_utf8(self.producer_id, "producer_id").encode())
         if not 0 < size <= _PRODUCER_ID_BYTES_MAX:
             raise ConfigError(
                 f"producer_id has {size} bytes, 1 to {_PRODUCER_ID_BYTES_MAX} are allowed",

@@ -113,8 +113,7 @@ class StateRecord:
 
 def token_of(producer_id: str) -> str:
     """Return the token of a subject for any id: unpadded base64url."""
-    raw = producer_id.encode("utf-8", "surrogatepass")
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    return base64.urlsafe_b64encode(producer_id.encode()).decode().rstrip("=")
 
 
 def _plain(instance: Instance) -> dict[str, object]:

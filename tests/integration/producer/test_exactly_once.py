@@ -267,7 +267,7 @@ async def test_producers_of_one_stream_are_independent(
 ) -> None:
     js, replicas = place
     await make(js, stream_name, replicas)
-    ids = ["a.b", "with space", "*", ">", "/", "ä\n", "\udcff", "x" * 150]
+    ids = ["a.b", "with space", "*", ">", "/", "ä\n", "x" * 150]
     producers = [
         await opened(js, stream_name, each, subject=f"{stream_name}.{n}", max_batch_messages=7)
         for n, each in enumerate(ids)
@@ -358,6 +358,7 @@ async def test_wrong_arguments_are_refused_before_anything_is_sent(
     wrong: dict[str, Any]
     for wrong in (
         {"producer_id": ""},
+        {"producer_id": "\udcff"},
         {"epoch": -1},
         {"epoch": "1"},
         {"max_batch_bytes": 0},
