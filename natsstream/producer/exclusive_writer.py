@@ -32,8 +32,10 @@ from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
 from natsstream.values import to_json
 
-# A new instance reads what stands behind the newest state record.
+# A new instance reads all messages behind the newest state record.
 _RECORD_EVERY = 10_000
+# The limits of a stream evict the record: it is written anew after such a part of them.
+_LIMIT_PART = 4
 _START = b"NATS/1.0\r\n%b: %d\r\n%b: %b%d\r\n"
 
 
@@ -99,6 +101,8 @@ class ExclusiveWriter:
         self._attempt: _Attempt | None = None
         self._record: StateRecord | None = None
         self._record_seq = 0
+        # Bytes of the messages behind the record.
+        self._bytes_behind = 0
 
     async def read(self) -> Found:
         """Return the producer's state, as the leader has it."""
@@ -123,8 +127,7 @@ class ExclusiveWriter:
         record, last_seq = write.record, write.last_seq
         if write.batch is None:
             self._attempt = None
-            self._record_seq = await self._publish_record(record, last_seq)
-            self._record = record
+            await self._write_record(record, last_seq)
             return self._record_seq, self._record_seq - 1
         number = record.count - write.batch.count
         self._attempt = _Attempt(record.epoch, record.seq, number, last_seq)
@@ -134,10 +137,9 @@ class ExclusiveWriter:
             messages.append(self._placement.end(write.end, expect))
         if messages:
             last_seq = await self._store(messages)
-        is_due = not messages or last_seq - self._record_seq >= _RECORD_EVERY
-        if write.end is None and is_due:
-            self._record_seq = await self._publish_record(record, last_seq)
-            self._record = record
+            self._bytes_behind += sum(len(each.data) + len(each.block) for each in messages)
+        if write.end is None and (not messages or self._is_record_due(last_seq)):
+            await self._write_record(record, last_seq)
         return self._record_seq, last_seq - (write.end is not None)
 
     async def close(self) -> None:
@@ -182,8 +184,21 @@ class ExclusiveWriter:
         )
         return ack.sequence
 
-    async def _publish_record(self, record: StateRecord, last_seq: int) -> int:
-        return await self._publish(self._placement.record(record, Expect(last_seq=last_seq)))
+    async def _write_record(self, record: StateRecord, last_seq: int) -> None:
+        message = self._placement.record(record, Expect(last_seq=last_seq))
+        self._record_seq = await self._publish(message)
+        self._record, self._bytes_behind = record, 0
+
+    def _is_record_due(self, last_seq: int) -> bool:
+        """Return True if the record is so far behind that it is slow to find, or may be evicted."""
+        config, count = self._placement.config, last_seq - self._record_seq
+        messages_max = (config.max_msgs or 0) // _LIMIT_PART
+        bytes_max = (config.max_bytes or 0) // _LIMIT_PART
+        return (
+            count >= _RECORD_EVERY
+            or 0 < messages_max <= count
+            or 0 < bytes_max <= self._bytes_behind
+        )
 
     # Reading.
 

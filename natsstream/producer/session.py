@@ -17,6 +17,7 @@ from natsstream.errors import (
     ConnectionClosedError,
     NatsStreamError,
     ProducerFailedError,
+    ProducerTimeoutError,
     ProtocolError,
     ServerError,
     StreamClosedError,
@@ -30,7 +31,7 @@ from natsstream.producer.batches import Action, Batches, Found, Outcome, Read, W
 
 # These leave open what is stored, or say that something else was stored first: reading tells.
 _DOUBTS = (WrongLastSequenceError, BatchIncompleteError, TooManyBatchesError)
-_ENDS = (ConnectionClosedError, AuthenticationError, ProtocolError)
+_ENDS = (ConnectionClosedError, AuthenticationError, ProducerTimeoutError, ProtocolError)
 
 
 class Writer(Protocol):

@@ -32,7 +32,7 @@ def missing_settings(
     Raises:
         ConfigError: No update of the stream would do.
     """
-    _check(config)
+    _check(config, has_ttl=has_ttl)
     lacks: dict[str, object] = {}
     if mode == "shared" and not config.allow_atomic:
         lacks["allow_atomic"] = True
@@ -40,7 +40,7 @@ def missing_settings(
         lacks["allow_batched"] = True
     if not config.allow_rollup_hdrs and not config.deny_purge:
         lacks["allow_rollup_hdrs"] = True
-    # Else the state record expires with the messages.
+    # Else the state record expires with the messages, also under a max_age that is set later.
     if has_ttl and not config.allow_msg_ttl:
         lacks["allow_msg_ttl"] = True
     control = control_of(config)
@@ -57,7 +57,7 @@ def missing_settings(
     return lacks
 
 
-def _check(config: StreamConfig) -> None:
+def _check(config: StreamConfig, *, has_ttl: bool) -> None:
     """Refuse a stream that can hold no producer's state.
 
     Raises:
@@ -72,6 +72,12 @@ def _check(config: StreamConfig) -> None:
             config,
             f"its retention is {config.retention}, under which the state record would vanish",
             "take a stream with retention='limits', and let a work queue source it",
+        )
+    if config.max_age and not has_ttl:
+        raise _unfit(
+            config,
+            "its max_age would remove the state record, which only nats-server 2.11 can prevent",
+            "upgrade the server, or js.streams.update(name, max_age=0)",
         )
     if config.persist_mode == "async":
         raise _unfit(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.errors import UnsupportedServerError
+from natsstream.errors import ConfigError, UnsupportedServerError
 
 if TYPE_CHECKING:
     from natsstream import JetStream
 
 pytestmark = pytest.mark.asyncio
 
+_TTL = (2, 11)
 _ATOMIC = (2, 12)
 
 
@@ -44,3 +45,16 @@ async def test_shared_producer_needs_atomic_batches(
             producer.append(b"%d" % number)
     stored = [m.data async for m in stream.read(first_seq=1, filters=[f"{nats_name}.d"])]
     assert stored == [b"%d" % number for number in range(100)]
+
+
+async def test_stream_whose_max_age_would_remove_the_state_is_refused(
+    js: JetStream, nats_name: str, line: tuple[int, int]
+) -> None:
+    await js.streams.ensure(nats_name, subjects=[f"{nats_name}.>"], max_age=3_600)
+    opening = js.producer(nats_name, "p", mode="exclusive", update_stream=True)
+    if line < _TTL:
+        with pytest.raises(ConfigError, match="max_age"):
+            await opening
+        return
+    async with await opening as producer:
+        await producer.append_wait(b"x", subject=f"{nats_name}.d")

@@ -13,6 +13,7 @@ from natsstream.errors import (
     NatsStreamError,
     PayloadTooLargeError,
     ProducerFullError,
+    SequenceGapError,
     StaleEpochError,
     StreamClosedError,
     StreamNotFoundError,
@@ -246,7 +247,8 @@ async def test_close_stops_another_producer_in_the_middle(
     busy = await opened(js, stream_name, "busy", max_batch_messages=20)
     closer = await opened(js, stream_name, "closer")
     append_all(busy, numbers(2_000))
-    await asyncio.sleep(0.02)
+    while busy.last_offset is None:
+        await asyncio.sleep(0)
     closed = await closer.close(b"end")
     with pytest.raises(StreamClosedError):
         await busy.flush()
@@ -401,11 +403,29 @@ async def test_full_buffer_raises_and_drain_waits(js: JetStream, stream_name: st
 async def test_limits_that_evict_the_state_are_told(js: JetStream, stream_name: str) -> None:
     await make(js, stream_name, max_msgs=5)
     producer = await opened(js, stream_name, delivery_timeout=5.0)
-    with pytest.raises(NatsStreamError):  # noqa: PT012 - Which batch meets it depends on timing.
-        for number in range(20):
-            await js.publish(f"{stream_name}.f", b"%d" % number)
+    for number in range(20):
+        await js.publish(f"{stream_name}.f", b"%d" % number)
+    with pytest.raises(SequenceGapError):
         await producer.append_wait(b"a")
     await producer.detach(ignore_errors=True)
+
+
+@pytest.mark.parametrize("limit", [{"max_msgs": 400}, {"max_bytes": 40_000}])
+async def test_limits_evict_old_messages_and_not_the_state_of_an_exclusive_producer(
+    js: JetStream, stream_name: str, limit: dict[str, Any]
+) -> None:
+    await make(js, stream_name, **limit)
+    options: dict[str, Any] = {"mode": "exclusive", "max_batch_messages": 20}
+    async with await opened(js, stream_name, **options) as producer:
+        append_all(producer, numbers(1_500))
+        await producer.flush()
+        await js.publish(f"{stream_name}.f", b"f")  # It makes the producer read its state.
+        append_all(producer, numbers(5, 1_500))
+    data = await data_of(js, stream_name)
+    assert data == numbers(len(data), 1_505 - len(data))
+    async with await opened(js, stream_name, **options) as heir:
+        assert heir.recovered is not None
+        assert heir.recovered.count == 1_505
 
 
 # Faults.
