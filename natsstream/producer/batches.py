@@ -61,7 +61,8 @@ class Found:
         end: The end of the stream; None while it is open.
         end_seq: The sequence of the end; 0 while it is open.
         last_seq: The stream's last sequence, read before the rest.
-        stored: How many messages of the first batch are stored, where they are not all at once.
+        batch: The batch that was sent last, if its messages are stored one by one.
+        stored: How many of its messages are stored; None if that cannot be told.
         stored_seq: The sequence of the last of them; None if it is not known.
     """
 
@@ -70,7 +71,8 @@ class Found:
     end: EndOfStream | None = None
     end_seq: int = 0
     last_seq: int = 0
-    stored: int = 0
+    batch: Batch | None = None
+    stored: int | None = 0
     stored_seq: int | None = None
 
 
@@ -158,7 +160,7 @@ class Batches:
     @property
     def in_flight_count(self) -> int:
         """Batches that were sent and are not settled."""
-        return int(self._is_flying)
+        return int(self._is_flying and self._phase == "ready")
 
     @property
     def is_open(self) -> bool:
@@ -282,7 +284,7 @@ class Batches:
 
     def _take_part(self, count: int, last_seq: int | None) -> None:
         """Settle the next messages of the first batch, which an earlier attempt has stored."""
-        if not count or self._record is None or not self.queue.batches:
+        if not count or self._record is None:
             return
         self._settled()
         part = self.queue.take(count)
@@ -327,7 +329,12 @@ class Batches:
                     self._owner_before = found.record.instance.owner
         self._last_seq = found.last_seq
         record = found.record
-        self._take_part(found.stored, found.stored_seq)
+        # After a restart other batches wait than the one that was sent.
+        if found.batch is not None and found.batch in self.queue.batches:
+            if found.stored is None:
+                self.fail(_untold(found.batch))
+                return
+            self._take_part(found.stored, found.stored_seq)
         is_mine = record is not None and record.instance.owner == self._owner
         if self.epoch is None or (self._is_claiming and not is_mine):
             self._claim(found, now)
@@ -483,6 +490,14 @@ def _closed(found: Found) -> StreamClosedError:
     )
     error.final_offset = found.end_seq - 1
     return error
+
+
+def _untold(batch: Batch) -> ProducerTimeoutError:
+    return ProducerTimeoutError(
+        f"whether the messages of batch {batch.seq} are stored cannot be told",
+        detail="the sequence where the first of them would stand was removed from the stream",
+        hint="raise the stream's limits; await producer.restart() begins a new epoch",
+    )
 
 
 def _stale(current: int, epoch: int) -> StaleEpochError:

@@ -18,11 +18,10 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import ProducerTimeoutError
 from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Write
 from natsstream.producer.messages import Placement
-from natsstream.producer.queue import NO_CHECKPOINT, Group
+from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import StateRecord
 from natsstream.producer.shared_writer import read_state
 from natsstream.publish.batches.run import StoredRun
@@ -65,10 +64,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last batch that was sent: its epoch and number, its first message's, and its place."""
+    """A batch that was sent: its epoch, the number of its first message, and its place."""
 
+    batch: Batch
     epoch: int
-    seq: int
     number: int
     after_seq: int
 
@@ -116,7 +115,9 @@ class ExclusiveWriter:
         if attempt is not None:
             if self._record is not None and record.instance == self._record.instance:
                 # All batches before this one are stored, whatever the record knew.
-                record = replace(record, instance=replace(record.instance, seq=attempt.seq - 1))
+                record = replace(
+                    record, instance=replace(record.instance, seq=attempt.batch.seq - 1)
+                )
                 after_seq = attempt.after_seq
             else:
                 after_seq = min(attempt.after_seq, after_seq)
@@ -130,7 +131,7 @@ class ExclusiveWriter:
             await self._write_record(record, last_seq)
             return self._record_seq, self._record_seq - 1
         number = record.count - write.batch.count
-        self._attempt = _Attempt(record.epoch, record.seq, number, last_seq)
+        self._attempt = _Attempt(write.batch, record.epoch, number, last_seq)
         messages = self._messages(write.batch.groups, record.epoch, number, last_seq)
         if write.end is not None:
             expect = Expect(last_seq=last_seq + len(messages))
@@ -140,6 +141,7 @@ class ExclusiveWriter:
             self._bytes_behind += sum(len(each.data) + len(each.block) for each in messages)
         if write.end is None and (not messages or self._is_record_due(last_seq)):
             await self._write_record(record, last_seq)
+        self._attempt = None
         return self._record_seq, last_seq - (write.end is not None)
 
     async def close(self) -> None:
@@ -229,16 +231,12 @@ class ExclusiveWriter:
                 if attempt is not None and identity.epoch == attempt.epoch:
                     stored = max(stored, identity.number + 1 - attempt.number)
                     stored_seq = message.sequence
-        is_hidden = first_held != after_seq + 1 and after_seq < found.last_seq
-        if attempt is not None and after_seq == attempt.after_seq and is_hidden and not stored:
-            raise ProducerTimeoutError(
-                f"whether message {attempt.number} of the producer is stored cannot be told",
-                detail=f"sequence {after_seq + 1}, where it would stand, was removed",
-                hint="raise the stream's limits; await producer.restart() begins a new epoch",
-            )
+        # Where the first message would stand there must be one, whoever's it is.
+        is_told = first_held == after_seq + 1 or after_seq >= found.last_seq or stored > 0
         return replace(
             found,
             record=replace(record, count=count, checkpoint=checkpoint),
-            stored=stored,
+            batch=None if attempt is None else attempt.batch,
+            stored=stored if is_told else None,
             stored_seq=stored_seq,
         )

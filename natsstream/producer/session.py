@@ -17,7 +17,6 @@ from natsstream.errors import (
     ConnectionClosedError,
     NatsStreamError,
     ProducerFailedError,
-    ProducerTimeoutError,
     ProtocolError,
     ServerError,
     StreamClosedError,
@@ -31,7 +30,7 @@ from natsstream.producer.batches import Action, Batches, Found, Outcome, Read, W
 
 # These leave open what is stored, or say that something else was stored first: reading tells.
 _DOUBTS = (WrongLastSequenceError, BatchIncompleteError, TooManyBatchesError)
-_ENDS = (ConnectionClosedError, AuthenticationError, ProducerTimeoutError, ProtocolError)
+_ENDS = (ConnectionClosedError, AuthenticationError, ProtocolError)
 
 
 class Writer(Protocol):

@@ -199,6 +199,21 @@ async def test_restart_begins_the_next_epoch(js: JetStream, stream_name: str) ->
     assert await data_of(js, stream_name) == [b"a", b"b", b"d"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_messages_appended_during_a_restart_are_stored(
+    js: JetStream, stream_name: str, mode: str
+) -> None:
+    await make(js, stream_name)
+    async with await opened(js, stream_name, mode=mode, max_batch_messages=5) as producer:
+        append_all(producer, numbers(10))
+        await producer.flush()
+        restart = asyncio.create_task(producer.restart())
+        await asyncio.sleep(0)
+        append_all(producer, numbers(10, 10))
+        await restart
+    assert await data_of(js, stream_name) == numbers(20)
+
+
 # The end of a stream.
 
 

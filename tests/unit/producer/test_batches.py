@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from natsstream.errors import (
     NatsStreamError,
     ProducerConflictError,
+    ProducerTimeoutError,
     RequestTimeoutError,
     SequenceGapError,
     StaleEpochError,
@@ -331,3 +332,58 @@ def test_record_survives_json() -> None:
         previous=(Instance(4, "x", 2),),
     )
     assert StateRecord.from_json(record.to_json()) == record
+
+
+# Messages that are stored one by one.
+
+
+def half_stored(writer: Writer) -> Write:
+    """Let an instance send a batch of four, of which nobody knows how many are stored."""
+    writer.rules.state_read(Found(), 0.0)
+    claim = writer.rules.next(0.0)
+    assert isinstance(claim, Write)
+    writer.rules.stored(claim, 1, 0)
+    for _ in range(4):
+        writer.append(0.0)
+    write = writer.rules.next(1.0)
+    assert isinstance(write, Write)
+    writer.rules.refused(RequestTimeoutError("no answer", retryable=True), 1.0, is_final=False)
+    assert isinstance(writer.rules.next(10.0), Read)
+    return write
+
+
+def test_rest_of_a_batch_is_sent_again() -> None:
+    writer = Writer("a", random.Random(0), mode="exclusive")  # noqa: S311 - No secret.
+    write = half_stored(writer)
+    record = replace(write.record, instance=replace(write.record.instance, seq=-1), count=3)
+    writer.rules.state_read(
+        Found(record, 1, last_seq=4, batch=write.batch, stored=3, stored_seq=4), 10.0
+    )
+    writer.take()
+    assert [writer.outcomes[data].offset for data in writer.ended] == [2, 3, 4]
+    rest = writer.rules.next(10.0)
+    assert isinstance(rest, Write)
+    assert rest.batch is not None
+    assert [message.data for message in rest.batch.messages()] == [b"a-3"]
+    assert (rest.record.count, rest.last_seq) == (4, 4)
+
+
+def test_answer_about_an_earlier_batch_settles_no_later_one() -> None:
+    writer = Writer("a", random.Random(0), mode="exclusive")  # noqa: S311 - No secret.
+    write = half_stored(writer)
+    writer.rules.refused(RequestTimeoutError("gave up"), 10.0, is_final=True)
+    writer.rules.restart()
+    writer.take()
+    writer.append(11.0)
+    assert isinstance(writer.rules.next(11.0), Read)
+    writer.rules.state_read(Found(write.record, 1, last_seq=5, batch=write.batch, stored=4), 11.0)
+    writer.take()
+    assert b"a-4" not in writer.outcomes
+    assert writer.rules.failure is None
+
+
+def test_removed_place_of_a_message_is_an_open_question() -> None:
+    writer = Writer("a", random.Random(0), mode="exclusive")  # noqa: S311 - No secret.
+    write = half_stored(writer)
+    writer.rules.state_read(Found(write.record, 1, batch=write.batch, stored=None), 10.0)
+    assert isinstance(writer.rules.failure, ProducerTimeoutError)
