@@ -183,6 +183,7 @@ async def test_epochs_go_up_and_never_down(js: JetStream, stream_name: str) -> N
     assert await data_of(js, stream_name) == [b"0", b"10", b"2147483640", b"claimed"]
 
 
+@pytest.mark.smoke
 async def test_restart_begins_the_next_epoch(js: JetStream, stream_name: str) -> None:
     await make(js, stream_name)
     async with await opened(js, stream_name) as producer:
