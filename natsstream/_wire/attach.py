@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -35,6 +36,9 @@ _log = logging.getLogger(__name__)
 _CRLF_SIZE = 2
 # The state of nats-py's parser in which it waits for a line, and not for a payload.
 _AWAITING_LINE = 1
+# Lines that stay in nats-py's buffer while its callbacks for them run; all others are taken out
+# before. A whole one at the start is being handled, since nats-py never waits behind one.
+_BEING_HANDLED = re.compile(rb"(?:-ERR|INFO)[^\r\n]*\r\n")
 _CALLBACKS = {
     "_error_cb": "on_error",
     "_disconnected_cb": "on_disconnected",
@@ -226,9 +230,11 @@ class _Attachment:
         # In the middle of a payload its rest is nats-py's; a line that has begun is taken back.
         is_payload = nats._ps.state != _AWAITING_LINE
         rest = max(0, nats._ps.needed + _CRLF_SIZE - len(parsed)) if is_payload else 0
-        early = bytes(received) if is_payload else bytes(parsed) + bytes(received)
+        early = bytes(received)
         received.clear()
         if not is_payload:
+            handled = _BEING_HANDLED.match(parsed)
+            early = bytes(parsed[handled.end() if handled else 0 :]) + early
             parsed.clear()
         listener = self._listener
         self._parser.allow(nats.max_payload)

@@ -154,7 +154,9 @@ class ConnectionState:
             self.last_error = str(error).removeprefix("nats: ") or type(error).__name__
 
     async def on_connected(self) -> None:
-        """A server is connected, at first or again."""
+        """A server is connected, at first or again; after the end it is left at once."""
+        if self._is_closed:
+            return
         self.connections += 1
         self._blamed_at = -_CAUSE_S
         self._is_up.set()

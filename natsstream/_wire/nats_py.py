@@ -48,6 +48,8 @@ DEFAULT_PORT = 4222
 _REFUSALS_MAX = 2
 # The watchdog pings; nats-py's own timer cannot leave a peer that has frozen.
 _NEVER_S = 1 << 24
+# Between two cancellations of what has swallowed the first.
+_CANCEL_AGAIN_S = 0.02
 
 
 class ConnectionListener(Protocol):
@@ -114,7 +116,20 @@ class LanedClient(NatsPyClient):
         super().__init__()
         self._natsstream = (parser, listener)
         self._refusals = 0
+        self._is_over = False
         self.transport: asyncio.Transport | None = None
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
+        # `wait_for` of Python 3.11 swallows a cancellation, and nats-py cancels once and goes on:
+        # its attempts to reconnect would outlive the connection, or forget a socket.
+        self._is_over = True
+        tasks = {*self._tasks(), cast("Any", self)._reconnection_task}
+        tasks -= {None, asyncio.current_task()}
+        while pending := {task for task in tasks if task is not None and not task.done()}:
+            for task in pending:
+                task.cancel()
+            await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
+        await super()._close(status, do_cbs)
 
     async def _process_connect_init(self) -> None:
         # nats-py forgets the tasks of a connection that broke between PONG and the first flush.
@@ -123,14 +138,19 @@ class LanedClient(NatsPyClient):
             if task is not None:
                 task.cancel()
         try:
+            self._check_wanted()
             # A server of a large cluster greets with more than asyncio's limit for a line.
             mine._transport._io_reader._limit = LINE_BYTES_MAX
             mine._transport.readline = _past_pings(mine._transport)
             await super()._process_connect_init()
+            self._check_wanted()
             self.transport = install_lane(self, *self._natsstream)
         except (OSError, NatsPyError, TimeoutError) as error:
             self.abort()  # nats-py forgets the socket.
             self._count_refusal(error)
+            raise
+        except asyncio.CancelledError:
+            self.abort()
             raise
         # Anything: what a stranger sends breaks nats-py in many ways, and all but these two would
         # end its attempts to reconnect for good.
@@ -138,6 +158,12 @@ class LanedClient(NatsPyClient):
             self.abort()
             raise NatsPyError(f"nats: no NATS handshake: {error!r}") from error
         self._refusals = 0
+
+    def _check_wanted(self) -> None:
+        """Leave a connection that was closed while it was made."""
+        if self._is_over:
+            self.discard()
+            raise asyncio.CancelledError
 
     def _count_refusal(self, error: Exception) -> None:
         """End the attempts to reconnect with credentials that are refused again and again."""
@@ -158,13 +184,17 @@ class LanedClient(NatsPyClient):
 
     async def _attempt_reconnect(self) -> None:
         # nats-py waits until the old socket is closed, which a peer that has frozen with bytes on
-        # their way delays until the kernel gives up, a quarter of an hour.
+        # their way delays until the kernel gives up, a quarter of an hour. Cancelled in that wait,
+        # it would break the wait of `close` too, which awaits the same future.
         self.abort()
+        self._transport = None
         pool = self._server_pool
         random.shuffle(pool)
         # The server that was lost comes last: connecting to a frozen one costs a whole timeout.
         pool.sort(key=lambda server: server is self._current_server)
         await super()._attempt_reconnect()
+        if self._is_over:
+            self.discard()
 
     async def _read_loop(self) -> None:
         await super()._read_loop()
@@ -238,6 +268,7 @@ class LanedClient(NatsPyClient):
     def discard(self) -> None:
         """Drop the socket and nats-py's tasks, if `close` could not."""
         mine = cast("Any", self)
+        self._is_over = True
         mine._status = NatsPyClient.CLOSED
         for task in (*self._tasks(), mine._reconnection_task):
             if task is not None:

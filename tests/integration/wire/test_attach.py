@@ -104,6 +104,8 @@ async def test_lane_takes_over_in_the_middle_of_whatever_is_being_received(
     sender = await connect_nats_py(server.url)
     count = 200
     inbox = await application.subscribe(stream_name, pending_bytes_limit=1 << 30)
+    # Twice: nats-py sends the first PING before the SUB, which waits for its flusher.
+    await application.flush()
     await application.flush()
 
     switches = 0

@@ -12,18 +12,22 @@ from natsstream.core.core import Core
 from natsstream.errors import ConnectionClosedError, TransportError
 from natsstream.options import ConnectOptions
 from tests.support.eventually import eventually_async
+from tests.support.peers import Peer, scripted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from natsstream.testing import NatsServer
     from tests.integration.wire.conftest import Opener
+    from tests.support.peers import Script
 
 pytestmark = pytest.mark.asyncio
 
 # Every step up to here; where a busy server makes waiting long, in ever larger ones after that.
 STEPS_EACH = 200
 STEPS_MAX = 1 << 24
+# About twice as many as a reconnect on a quiet machine takes.
+RECONNECT_STEPS = 60
 
 
 async def cancelled_after(steps: int, work: Coroutine[None, None, object]) -> bool:
@@ -168,6 +172,35 @@ async def test_closing_while_it_reconnects_ends_in_time(fresh_server: NatsServer
         with pytest.raises(ConnectionClosedError):
             await waiting
     await only(tasks)
+
+
+async def serves(peer: Peer) -> None:
+    await peer.greet()
+    await peer.answer_pings()  # Until the client has hung up.
+
+
+async def says_nothing(peer: Peer) -> None:
+    await peer.reader.read()
+
+
+@pytest.mark.parametrize("other", [serves, says_nothing])
+async def test_closing_at_any_step_of_a_reconnect_ends_it(other: Script) -> None:
+    """`wait_for` of Python 3.11 swallows a cancellation, and nats-py would go on reconnecting."""
+    # With two servers, the other one is tried at once.
+    async with scripted(serves) as first, scripted(other) as second:
+        tasks = asyncio.all_tasks()
+        for step in range(RECONNECT_STEPS):
+            client = await Client.connect(ConnectOptions(servers=(first, second)))
+            client.raw.abort()
+            for _ in range(step):
+                await asyncio.sleep(0)
+
+            async with asyncio.timeout(30):
+                await client.close()
+
+            assert client.is_closed
+            assert not client.is_connected
+            await only(tasks)
 
 
 async def test_subscribing_at_a_frozen_server_does_not_wait(

@@ -128,3 +128,15 @@ async def test_closing_is_no_break_and_is_told_once(life: ConnectionState) -> No
     with pytest.raises(ConnectionClosedError) as raised:
         life.check_open()
     assert raised.value.detail == ""
+
+
+async def test_connection_that_comes_about_after_the_end_is_none(life: ConnectionState) -> None:
+    events: list[ConnectionEvent] = []
+    life.listen(events.append)
+    life.end()
+
+    await life.on_connected()
+
+    assert [type(each) for each in events] == [Closed]
+    assert (life.is_connected, life.connections) == (False, 0)
+    assert life.watchdog._timer is None  # pyright: ignore[reportPrivateUsage]

@@ -64,6 +64,7 @@ SUBSCRIPTION_ATTRIBUTES = ("_id", "_max_msgs", "_queue", "_received", "_subject"
 # Methods of Client: name, whether it is awaited, names of the arguments that are passed.
 METHODS: list[tuple[str, bool, list[str]]] = [
     ("_attempt_reconnect", True, []),
+    ("_close", True, ["status", "do_cbs"]),
     ("_process_connect_init", True, []),
     ("_process_err", True, ["err_msg"]),
     ("_process_msg", True, ["sid", "subject", "reply", "data", "headers"]),
@@ -102,7 +103,15 @@ METHODS: list[tuple[str, bool, list[str]]] = [
 PROPERTIES = ("connected_url", "discovered_servers", "is_connected", "max_payload", "servers")
 MODULES = (attach_module, client_module, life_module, nats_py_module, subscriptions_module)
 # Names of our own that the two files use in the same way.
-OURS = {"_natsstream", "_refusals", "_count_refusal", "_unknown_urls", "_tasks"}
+OURS = {
+    "_natsstream",
+    "_refusals",
+    "_is_over",
+    "_check_wanted",
+    "_count_refusal",
+    "_unknown_urls",
+    "_tasks",
+}
 
 
 def test_version_is_the_one_that_the_names_were_read_from() -> None:
