@@ -1,10 +1,12 @@
-"""The newest message of each key of a core stream.
+"""The messages of each key of a core stream, the newest above all.
 
 Law: `newest` has the tombstones too, `live` only keys that have a value, in the order in which the
-keys came.
+keys came. Adding and removing a message cost the same however many a key has.
 """
 
 from __future__ import annotations
+
+from itertools import islice
 
 from natsstream.conat.record import Record
 
@@ -20,17 +22,22 @@ class KeyIndex:
     def __init__(self) -> None:
         self.newest: dict[str, int] = {}
         self.live: dict[str, int] = {}
-        # Older messages that are still stored: other clients write keys without a rollup.
-        self._older: dict[str, list[int]] = {}
+        # Older messages that are still stored: other clients write keys without a rollup. The
+        # sequences of each key ascend, unless the key is in `_unsorted`.
+        self._older: dict[str, dict[int, None]] = {}
+        self._unsorted: set[str] = set()
 
     def add(self, subject: str, seq: int, *, is_tombstone: bool) -> None:
         """Add a key's message; an older one does not change what the key has."""
         held = self.newest.get(subject)
         if held is not None and held > seq:
-            self._older.setdefault(subject, []).append(seq)
+            older = self._older.setdefault(subject, {})
+            if older and next(reversed(older)) > seq:
+                self._unsorted.add(subject)
+            older[seq] = None
             return
         if held is not None:
-            self._older.setdefault(subject, []).append(held)
+            self._older.setdefault(subject, {})[held] = None
         self.newest[subject] = seq
         if is_tombstone:
             self.live.pop(subject, None)
@@ -44,7 +51,8 @@ class KeyIndex:
 
     def replaced(self, subject: str, seq: int) -> list[int]:
         """Forget a key's messages before a sequence, and return their sequences."""
-        gone = [each for each in self._older.pop(subject, []) if each < seq]
+        gone = [each for each in self._older.pop(subject, ()) if each < seq]
+        self._unsorted.discard(subject)
         held = self.newest.get(subject)
         if held is not None and held < seq:
             # `live` keeps the key's place for the message to come.
@@ -55,15 +63,36 @@ class KeyIndex:
     def remove(self, record: Record) -> int | None:
         """Forget a message; return the older one that is the key's newest now, None for none."""
         subject, seq = record.key_subject, record.seq
-        older = self._older.get(subject, [])
         if self.newest.get(subject) != seq:
-            if seq in older:
-                older.remove(seq)
+            self._forget(subject, seq)
             return None
         del self.newest[subject]
         self.live.pop(subject, None)
+        older = self._ascending(subject)
         if not older:
             return None
-        newest = max(older)
-        older.remove(newest)
+        newest = next(reversed(older))
+        self._forget(subject, newest)
         return newest
+
+    def surplus(self, subject: str, count: int) -> list[int]:
+        """Return the oldest messages of a key that leave it so many, or fewer; count is above 0."""
+        older = self._ascending(subject)
+        held = len(older) + (subject in self.newest)
+        return list(islice(older, max(held - count, 0)))
+
+    def _ascending(self, subject: str) -> dict[int, None]:
+        """Return the older messages of a key, ascending."""
+        older = self._older.get(subject, {})
+        if subject in self._unsorted:
+            self._unsorted.remove(subject)
+            older = self._older[subject] = dict.fromkeys(sorted(older))
+        return older
+
+    def _forget(self, subject: str, seq: int) -> None:
+        older = self._older.get(subject)
+        if older is not None:
+            older.pop(seq, None)
+            if not older:
+                del self._older[subject]
+                self._unsorted.discard(subject)
