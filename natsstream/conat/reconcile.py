@@ -57,15 +57,21 @@ class Doubt(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that remove old messages.
+    """What removes old messages: limits, and what the stream allows its messages to do.
 
     Attributes:
         max_msgs: Messages of the stream, beyond which a new one evicts the oldest; -1 for no limit.
         max_age_ns: Nanoseconds after which a message expires; 0 for never.
+        max_msgs_per_key: Messages of each key, beyond which its oldest go; -1 for no limit.
+        has_rollups: True if a message may replace older ones by its headers.
+        has_ttls: True if a message may expire by its headers.
     """
 
     max_msgs: int = -1
     max_age_ns: int = 0
+    max_msgs_per_key: int = -1
+    has_rollups: bool = True
+    has_ttls: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +111,7 @@ class Reconciler:
     Args:
         limits: The stream's limits.
         start_seq: The first sequence that is wanted.
+        is_partial: True if not all messages of the stream are wanted, wherever they are.
 
     Attributes:
         log: The messages.
@@ -113,15 +120,19 @@ class Reconciler:
         floor: The first sequence that was asked for; older messages are not loaded.
         doubt: How much the arrays may differ from the stream.
         life: Counts how often the stream was made anew: a sequence is another message then.
+        is_partial: As given.
     """
 
-    def __init__(self, limits: Limits | None = None, *, start_seq: int = 1) -> None:
+    def __init__(
+        self, limits: Limits | None = None, *, start_seq: int = 1, is_partial: bool = False
+    ) -> None:
         self.log: MessageLog = MessageLog()
         self.keys: KeyIndex = KeyIndex()
         self.floor: int = max(start_seq, 1)
         self.applied: int = 0
         self.doubt: Doubt = Doubt.NONE
         self.life: int = 0
+        self.is_partial: bool = is_partial
         self._limits = limits or Limits()
         self._created_ns: int | None = None
         self._older_since_ns: int | None = None
@@ -170,8 +181,8 @@ class Reconciler:
 
     @property
     def is_whole(self) -> bool:
-        """True if all messages of the stream are wanted, not only later ones."""
-        return self.floor <= max(1, self._purged + 1)
+        """True if all messages of the stream are wanted, not only later or chosen ones."""
+        return not self.is_partial and self.floor <= max(1, self._purged + 1)
 
     @property
     def next_expiry_ns(self) -> int | None:
@@ -423,18 +434,33 @@ class Reconciler:
             return
         previous_seq = self.keys.live.get(record.key_subject)
         previous = None if previous_seq is None else self.log.find(previous_seq)
-        if self._limits.max_msgs > 0:
+        per_key = self._limits.max_msgs_per_key
+        if per_key < 1:
             # The server counts a message before it removes the one that it replaces.
-            while len(self.log) >= self._limits.max_msgs:
-                yield from self.deleted(first := self.log.seq(0), first)
+            yield from self._evict()
         yield from self._roll_up(record)
+        if per_key > 0:
+            if per_key > 1 and record.key_subject:
+                for seq in self.keys.surplus(record.key_subject, per_key - 1):
+                    yield from self.deleted(seq, seq)
+            yield from self._evict()
         self.log.insert(record)
         self._index(record)
         yield Edit(record, previous=previous, is_conflated=is_conflated)
 
+    def _evict(self) -> Iterator[Edit]:
+        """Remove the oldest messages that the stream has no room for when another one comes."""
+        while 0 < self._limits.max_msgs <= len(self.log):
+            yield from self.deleted(first := self.log.seq(0), first)
+
+    def _removes(self, headers: bytes) -> str:
+        """Return which earlier messages go for a message with this header block."""
+        found = replaces(headers) if self._limits.has_rollups else ""
+        return "subject" if not found and self._limits.max_msgs_per_key == 1 else found
+
     def _roll_up(self, record: Record) -> Iterator[Edit]:
         """Remove what the server removes for a message."""
-        match replaces(record.headers):
+        match self._removes(record.headers):
             case "subject" if record.key_subject:
                 for seq in self.keys.replaced(record.key_subject, record.seq):
                     self.log.remove(seq)
@@ -449,7 +475,7 @@ class Reconciler:
     def _index(self, record: Record) -> None:
         if record.key_subject:
             self.keys.add(record.key_subject, record.seq, is_tombstone=record.is_tombstone)
-        expires_ns = record.expires_ns
+        expires_ns = record.expires_ns if self._limits.has_ttls else None
         if expires_ns is not None:
             heappush(self._expiries, (expires_ns, record.seq))
 
@@ -482,7 +508,7 @@ class Reconciler:
                 held.remove(seq)
             elif not self._is_gone(seq):
                 newest = self.keys.newest.get(record.key_subject, 0)
-                if newest > seq and replaces(self._headers(newest)) == "subject":
+                if newest > seq and self._removes(self._headers(newest)) == "subject":
                     continue  # It was overwritten meanwhile.
                 self.log.insert(record)
                 self._index(record)
