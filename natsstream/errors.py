@@ -15,6 +15,7 @@ NatsStreamError
 │   ├── PayloadTooLargeError             larger than the server's max_payload
 │   ├── StoragePathError                 not a path of the core stream's owner
 │   ├── SequenceRangeError               a range that the stream does not hold
+│   ├── EventLoopError                   a connection is used on another event loop than its own
 │   ├── ProducerFullError                retryable: a producer's buffer is full
 │   └── MissingExtraError                an optional dependency is not installed
 ├── ServerError                          the server refused (`code`, `err_code`)
@@ -188,6 +189,10 @@ class SequenceRangeError(UsageError):
         super().__init__(message, hint=hint)
         self.first_seq = first_seq
         self.last_seq = last_seq
+
+
+class EventLoopError(UsageError):
+    """A connection is used on another event loop or thread than the one it was opened on."""
 
 
 class ProducerFullError(UsageError):

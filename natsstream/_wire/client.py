@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
 from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.endings import Endings
+from natsstream._wire.own_loop import OwnLoop
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.request_timer import RequestTimer
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
@@ -53,7 +54,8 @@ class Client:
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options: ConnectOptions = options
-        self.requests: Requests = Requests(options.inbox_prefix)
+        self._own_loop = OwnLoop()
+        self.requests: Requests = Requests(options.inbox_prefix, self._own_loop)
         self.endings: Endings = Endings()
         watchdog = Watchdog(
             interval_s=options.ping_interval,
@@ -168,6 +170,10 @@ class Client:
 
     # State.
 
+    def check_loop(self) -> None:
+        """Raise EventLoopError on another event loop than the connection's."""
+        self._own_loop.check()
+
     @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
@@ -241,7 +247,9 @@ class Client:
             ConnectionLostError: No server was connected within `timeout` seconds.
             ConnectionClosedError: The connection was closed.
             AuthenticationError: It was closed because the servers refuse the credentials.
+            EventLoopError: The connection belongs to another event loop.
         """
+        self._own_loop.check()
         await self._state.wait_connected(timeout)
 
     # Writing.
@@ -300,7 +308,9 @@ class Client:
         Raises:
             RequestTimeoutError: No PONG came within `timeout` seconds.
             ConnectionLostError: The connection broke, or there is none.
+            EventLoopError: The connection belongs to another event loop.
         """
+        self._own_loop.check()
         await self._writer.flush(timeout)
 
     def publish_command(self, subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
@@ -345,6 +355,7 @@ class Client:
             NoRespondersError: The subject has no responders.
             PermissionDeniedError: The user may not publish there, or not subscribe to the inbox.
             ConnectionLostError: The connection broke before the answer came.
+            EventLoopError: The connection belongs to another event loop.
             UsageError: The request is illegal; see `publish_command`.
         """
         now = asyncio.get_running_loop().time
@@ -426,7 +437,9 @@ class Client:
             ConfigError: The name of the queue group would.
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
+            EventLoopError: The connection belongs to another event loop.
         """
+        self._own_loop.check()
         self._state.check_open()
         if self._link is None:
             raise self._state.broken()
@@ -436,9 +449,13 @@ class Client:
         """Send what is written, then leave; closing twice is fine.
 
         An attached connection stays open for the application.
+
+        Raises:
+            EventLoopError: The connection belongs to another event loop.
         """
         if self._link is None or self._state.is_closed:
             return
+        self._own_loop.check()
         try:
             await self.endings.finish(_LAST_FLUSH_S)
             self._subscriptions.end_all()

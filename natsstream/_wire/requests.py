@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from natsstream._wire.own_loop import OwnLoop
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.status import StatusCode, parse_status
@@ -31,11 +32,16 @@ class _Waiting:
 class Requests:
     """The requests of one connection.
 
+    Args:
+        inbox_prefix: First tokens of the reply subjects.
+        own_loop: The connection's event loop.
+
     Attributes:
         inbox: Prefix of all reply subjects of this connection.
     """
 
-    def __init__(self, inbox_prefix: str) -> None:
+    def __init__(self, inbox_prefix: str, own_loop: OwnLoop) -> None:
+        self._own_loop = own_loop
         self.inbox: str = f"{inbox_prefix}.{secrets.token_hex(11)}"
         self._waiting: dict[bytes, _Waiting] = {}
         self._count = 0
@@ -48,13 +54,15 @@ class Requests:
 
         Raises:
             PermissionDeniedError: The user may not subscribe to the inbox.
+            EventLoopError: The connection belongs to another event loop.
         """
+        loop = self._own_loop.check()
         if self._refusal is not None:
             # Raised again and again, it would keep a longer traceback each time.
             raise self._refusal.with_traceback(None)
         self._count += 1
         reply = f"{self.inbox}.{self._count:x}"
-        future: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Frame] = loop.create_future()
         self._waiting[reply.encode()] = _Waiting(subject, future)
         return reply, future
 

@@ -57,6 +57,7 @@ async def send(
     Raises:
         NatsStreamError: As for `Core.publish`.
     """
+    client.check_loop()
     check_subject(subject)
     if check_text(reply, "reply", error=SubjectError):
         check_subject(reply)

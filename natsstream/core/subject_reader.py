@@ -120,6 +120,7 @@ class SubjectReader(Generic[Item]):
                 raise StopAsyncIteration
             if not self._is_open:
                 raise UsageError(f"{self._what} is not open", hint=self._example)
+            self._client.check_loop()
             self._wake.clear()
             await self._wake.wait()
 

@@ -194,6 +194,7 @@ class Publisher:
 
         Cost: at most `ack_timeout` plus `retry_for`.
         """
+        self._api.client.check_loop()
         if self._sender is not None:
             self._sender.write()
             await self._window.wait_for(self._sender.entries())

@@ -35,6 +35,7 @@ class OrderedConsumer:
     def __init__(self, api: Api, spec: OrderedSpec) -> None:
         self._spec = spec
         self.report: OrderedReport = OrderedReport()
+        self._check_loop = api.client.check_loop
         self._follower = Follower(api, spec, report=self.report, on_event=self._on_event)
         self._events = EventStream()
         # Arrived together and not taken yet, the last one first.
@@ -182,6 +183,7 @@ class OrderedConsumer:
         if self._rest:
             batch, self._rest = self._rest[::-1], []
             return batch
+        self._check_loop()
         try:
             # It has no deadline; closing makes it one.
             async with asyncio.timeout(None) as self._scope:

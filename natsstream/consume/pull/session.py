@@ -369,6 +369,7 @@ class ConsumeSession:
         self.fail(self._source.deleted_error(cause))
 
     async def _sleep_until_woken(self) -> None:
+        self._client.check_loop()
         self._wake.clear()
         await self._wake.wait()
 

@@ -261,6 +261,7 @@ class PushMessages:
         """Wait for a message; look for the consumer while none comes."""
         if self._is_read:
             raise UsageError("another task reads this push consumer", hint="one task reads")
+        self._client.check_loop()
         self._is_read = True
         try:
             client = self._client

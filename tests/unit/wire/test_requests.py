@@ -7,6 +7,7 @@ import gc
 
 import pytest
 
+from natsstream._wire.own_loop import OwnLoop
 from natsstream._wire.requests import Requests, check_responders
 from natsstream.errors import ConnectionLostError, NoRespondersError, PermissionDeniedError
 from natsstream.events import PermissionDenied
@@ -19,7 +20,7 @@ def denial(subject: str) -> PermissionDenied:
 
 
 async def test_answer_goes_to_its_own_request() -> None:
-    requests = Requests("_INBOX")
+    requests = Requests("_INBOX", OwnLoop())
     first, one = requests.expect("a")
     second, two = requests.expect("a")
 
@@ -31,7 +32,7 @@ async def test_answer_goes_to_its_own_request() -> None:
 
 
 async def test_each_denial_fails_the_oldest_request_on_its_subject() -> None:
-    requests = Requests("_INBOX")
+    requests = Requests("_INBOX", OwnLoop())
     _, other = requests.expect("b")
     _, one = requests.expect("a")
     reply, two = requests.expect("a")
@@ -47,7 +48,7 @@ async def test_each_denial_fails_the_oldest_request_on_its_subject() -> None:
 
 
 async def test_break_fails_those_under_way_and_not_those_that_follow() -> None:
-    requests = Requests("_INBOX")
+    requests = Requests("_INBOX", OwnLoop())
     reply, future = requests.expect("a")
     requests.lose(lambda: ConnectionLostError("gone"))
     requests.forget(reply)
@@ -62,7 +63,7 @@ async def test_break_fails_those_under_way_and_not_those_that_follow() -> None:
 async def test_error_of_a_request_that_was_left_is_nobodys_complaint() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told))
-    requests = Requests("_INBOX")
+    requests = Requests("_INBOX", OwnLoop())
 
     for _ in range(3):
         reply, _ = requests.expect("a")
@@ -75,7 +76,7 @@ async def test_error_of_a_request_that_was_left_is_nobodys_complaint() -> None:
 
 async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> None:
     """After it, the server may have other permissions, and refuses again where it has not."""
-    requests = Requests("_INBOX")
+    requests = Requests("_INBOX", OwnLoop())
     _, under_way = requests.expect("a")
     requests.refuse(PermissionDeniedError("no", operation="subscription", subject="_INBOX.>"))
     assert isinstance(under_way.exception(), PermissionDeniedError)
