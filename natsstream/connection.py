@@ -140,7 +140,9 @@ def connect(
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         connect_timeout: Seconds for the handshake with one server. Default 5.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
+            wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
+            ever.
         ping_interval: Seconds between two pings. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
@@ -177,7 +179,9 @@ def attach(
         domain: JetStream domain.
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
+            wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
+            ever.
         ping_interval: Seconds between two pings. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 

@@ -6,6 +6,7 @@ sent, with a hint. No repr and no message shows a secret.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -37,6 +38,9 @@ Secret: TypeAlias = str | Callable[[], str]
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 INBOX_PREFIX = "_INBOX"
 MISSED_PINGS_MAX = 100
+# A call must end. What a program leaves running outlives any outage: ending it would stop the
+# program's work unnoticed.
+_BOUNDED_RECONNECT_S = 30.0
 
 # Not ws and wss: the fast lane needs the transport of a TCP connection.
 _SCHEMES = ("nats", "tls")
@@ -97,7 +101,9 @@ class ConnectOptions:
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
         connect_timeout: Seconds for the handshake with one server. Default 5.
         request_timeout: Seconds that a request waits for its answer. Default 5.
-        reconnect_timeout: Seconds that a reader waits for a reconnect. Default 30.
+        reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
+            wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
+            ever.
         ping_interval: Seconds between two pings. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
@@ -124,7 +130,7 @@ class ConnectOptions:
     api_prefix: str | None = field(default=None, metadata=_from(context="jetstream_api_prefix"))
     connect_timeout: float = 5.0
     request_timeout: float = field(default=5.0, metadata=_from("NATS_TIMEOUT"))
-    reconnect_timeout: float = 30.0
+    reconnect_timeout: float | None = None
     ping_interval: float = 10.0
     max_missed_pings: int = 2
 
@@ -161,6 +167,17 @@ class ConnectOptions:
         """True if a server without TLS is refused."""
         asked = self.ca is not None or self.cert is not None or self.tls_first
         return asked or any(urlsplit(url).scheme == "tls" for url in self.servers)
+
+    @property
+    def bounded_reconnect_s(self) -> float:
+        """Seconds that a read with an end, or a call, waits for a reconnect."""
+        given = self.reconnect_timeout
+        return _BOUNDED_RECONNECT_S if given is None else given
+
+    @property
+    def running_reconnect_s(self) -> float:
+        """Seconds that a reader without an end waits for a reconnect; infinite by default."""
+        return math.inf if self.reconnect_timeout is None else self.reconnect_timeout
 
     def creds_pair(self) -> tuple[str, str]:
         """Return the current JWT and seed of `creds`.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +110,8 @@ class ConnectionState:
         """
         try:
             if not self._is_up.is_set():
-                async with asyncio.timeout(timeout):
+                # Not every event loop takes an infinite time.
+                async with asyncio.timeout(timeout if timeout < math.inf else None):
                     await self._is_up.wait()
         except TimeoutError:
             raise ConnectionLostError(

@@ -3005,7 +3005,7 @@ class Worker:
 
     @property
     def report(self) -> WorkReport:
-        """Its counts so far."""
+        """Its counts so far, and the error that has ended it."""
 
     @property
     def options(self) -> WorkOptions:

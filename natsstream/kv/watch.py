@@ -151,8 +151,8 @@ class Watch(Generic[T]):
             StopAsyncIteration: The watch was closed.
             BucketNotFoundError: The bucket was deleted.
             StreamRecreatedError: The bucket was deleted and made again.
-            ConnectionLostError: The server did not come back within `reconnect_timeout`; iterating
-                again retries.
+            ConnectionLostError: The server did not come back within the connection's
+                `reconnect_timeout`, if it has one; iterating again retries.
             CodecError: The entry cannot be decoded, and `on_unreadable` is "raise"; iterating again
                 continues behind it.
 

@@ -168,8 +168,8 @@ class ObjectWatch:
                 continues behind it.
             BucketNotFoundError: The store was deleted.
             StreamRecreatedError: The store was deleted and created again.
-            ConnectionLostError: The connection did not come back within `reconnect_timeout`; the
-                next call tries again.
+            ConnectionLostError: The connection did not come back within its `reconnect_timeout`, if
+                it has one; the next call tries again.
 
         Cost: none for infos that have arrived.
         """

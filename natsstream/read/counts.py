@@ -86,7 +86,7 @@ class MatchCounts:
     async def retry(self, request: Callable[[], Awaitable[T]]) -> T:
         """Run a request, again after a disconnect."""
         now, client = asyncio.get_running_loop().time, self._api.client
-        limit_s = client.options.reconnect_timeout
+        limit_s = client.options.bounded_reconnect_s
         deadline = now() + limit_s
         while True:
             try:

@@ -88,7 +88,8 @@ class Follower:
         # The creation of the next consumer: a reader with short timeouts does not cancel it, or it
         # would never get one.
         self._beginning: asyncio.Task[ReadSession[list[Message]]] | None = None
-        self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
+        # Opening is a call, which ends. `advance` chooses for itself.
+        self._recovery = Recovery[BreakReason](api.client.options.bounded_reconnect_s)
         # When an idle consumer is checked, and what it should have delivered the last time.
         self._next_look = 0.0
         self._overdue: int | None = None
@@ -121,8 +122,11 @@ class Follower:
         """True when what existed has been passed, and what has replaced it if that is wanted."""
         return self.progress.is_caught_up and self._catch_up.is_done
 
-    async def advance(self) -> list[Message]:
+    async def advance(self, *, is_bounded: bool) -> list[Message]:
         """Return the next messages, or an empty list when something else happened.
+
+        Args:
+            is_bounded: The read has an end, so it gives up after an outage.
 
         Raises:
             StreamNotFoundError: The stream was deleted.
@@ -133,6 +137,10 @@ class Follower:
         """
         if self._failure is not None:
             raise self._failure
+        options = self._api.client.options
+        self._recovery.limit(
+            options.bounded_reconnect_s if is_bounded else options.running_reconnect_s
+        )
         try:
             session = self._session or await self._begun()
             if not self.is_caught_up and not self._runs and self._pending == 0:

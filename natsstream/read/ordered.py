@@ -117,8 +117,8 @@ class OrderedConsumer:
             StreamNotFoundError: The stream was deleted.
             StreamRecreatedError: The stream was deleted and created again.
             MessagesLostError: Messages are lost and `on_loss` is "raise".
-            ConnectionLostError: The server did not come back within `reconnect_timeout`; iterating
-                again retries.
+            ConnectionLostError: The server did not come back within the connection's
+                `reconnect_timeout`, if it has one; iterating again retries.
 
         Cost: a buffered message is returned without waiting.
         """
@@ -141,6 +141,7 @@ class OrderedConsumer:
         later.
 
         Raises:
+            ConnectionLostError: The server did not come back within `reconnect_timeout`, or 30 s.
             NatsStreamError: As for `__anext__`.
         """
         while (batch := await self._next_batch(until_caught_up=True)) is not None:
@@ -188,7 +189,7 @@ class OrderedConsumer:
             # It has no deadline; closing makes it one.
             async with asyncio.timeout(None) as self._scope:
                 while not self._is_closed:
-                    batch = await self._follower.advance()
+                    batch = await self._follower.advance(is_bounded=until_caught_up)
                     if batch and until_caught_up and self._follower.is_caught_up:
                         # It lies behind the end, and is for the next loop.
                         self._rest = batch[::-1]

@@ -117,7 +117,7 @@ class RangeReader(Generic[Item]):
         self._progress: Progress | None = None
         self._message_bytes = 1
         self._short_since: float | None = None
-        self._recovery = Recovery[BreakReason](api.client.options.reconnect_timeout)
+        self._recovery = Recovery[BreakReason](api.client.options.bounded_reconnect_s)
         self._missing = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
         self._leader = LeaderReads(
             api, spec.stream, spec.filters, missing=self._missing, created_ns=spec.created_ns

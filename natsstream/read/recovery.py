@@ -2,6 +2,7 @@
 
 Law: the first attempt after a break waits for nothing, each further one twice as long as the last.
 Progress begins anew. A reader that makes none for `limit_s` gives up; its next attempt begins anew.
+One that runs on has an infinite limit.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ class Recovery(Generic[Cause]):
         rank = self._severity.index
         if self.cause is None or (self._severity and rank(cause) > rank(self.cause)):
             self.cause = cause
+
+    def limit(self, limit_s: float) -> None:
+        """Set the limit; a break that goes on has all of a new limit."""
+        if limit_s != self.limit_s:
+            self.limit_s = limit_s
+            self._deadline = None
 
     def reset(self) -> None:
         """Note progress: the next attempt is a first one, with all of the time."""

@@ -224,7 +224,7 @@ class FakeClient:
     """What pulls use of a connection."""
 
     def __init__(self, server: PullServer) -> None:
-        self.options = SimpleNamespace(request_timeout=5.0, reconnect_timeout=60.0)
+        self.options = SimpleNamespace(request_timeout=5.0, running_reconnect_s=60.0)
         self.is_connected = True
         self.is_closed = False
         self.connections = 1
@@ -316,6 +316,9 @@ class FakeClient:
     async def flush(self, timeout: float) -> None:
         del timeout
         await asyncio.sleep(2 * TRIP_S)
+
+    def check_loop(self) -> None:
+        """Every loop is its own."""
 
     async def wait_connected(self, timeout: float) -> None:
         if self.is_connected:

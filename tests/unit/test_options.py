@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import dataclasses
 import inspect
 import pickle
@@ -44,8 +45,15 @@ def test_defaults_are_one_local_server() -> None:
     assert (options.connect_timeout, options.request_timeout, options.reconnect_timeout) == (
         5.0,
         5.0,
-        30.0,
+        None,
     )
+
+
+def test_reads_with_an_end_have_a_bound_and_others_only_one_that_was_given() -> None:
+    options, given = ConnectOptions(), ConnectOptions(reconnect_timeout=7)
+
+    assert (options.bounded_reconnect_s, options.running_reconnect_s) == (30.0, math.inf)
+    assert (given.bounded_reconnect_s, given.running_reconnect_s) == (7, 7)
 
 
 @pytest.mark.parametrize(

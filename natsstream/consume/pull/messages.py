@@ -63,8 +63,8 @@ class ConsumerMessages:
         Raises:
             StopAsyncIteration: It was stopped or drained, or has handed out `stop_after` messages.
             ConsumerDeletedError: The consumer, or its stream, was deleted.
-            ConnectionLostError: The consumer was away for longer than `reconnect_timeout`;
-                iterating again retries.
+            ConnectionLostError: The consumer was away for longer than the connection's
+                `reconnect_timeout`, if it has one; iterating again retries.
             PermissionDeniedError: This user may not pull from the consumer.
             UsageError: It is a push consumer.
             ServerError: The server refuses the pulls.

@@ -92,7 +92,7 @@ class ConsumeSession:
         self._requests = PullRequests(options, source)
         self._subscription = self._new_subscription()
         self._runs: deque[tuple[list[DeliveredMessage], int]] = deque()
-        self._recovery = Recovery[Cause](client.options.reconnect_timeout, severity=tuple(Cause))
+        self._recovery = Recovery[Cause](client.options.running_reconnect_s, severity=tuple(Cause))
         self._scope: asyncio.Timeout | None = None
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
@@ -419,7 +419,8 @@ class ConsumeSession:
             raise ConnectionLostError(
                 f"{self._source.what} was away for {recovery.limit_s:g} s",
                 detail=cause.value if cause is not None else lost.message,
-                hint="iterate again to retry, or raise reconnect_timeout",
+                hint="iterate again, or start the worker again; without reconnect_timeout it waits "
+                "for the server without a limit",
                 retryable=True,
             ) from lost
         await asyncio.sleep(wait_s)

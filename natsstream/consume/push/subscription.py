@@ -207,7 +207,8 @@ class PushMessages:
             StopAsyncIteration: It was closed or drained.
             ConsumerDeletedError: The consumer, or its stream, was deleted.
             SlowReaderError: Messages were dropped before this one; the next call continues.
-            ConnectionLostError: The server did not come back within `reconnect_timeout`.
+            ConnectionLostError: The server did not come back within the connection's
+                `reconnect_timeout`, if it has one.
             ConnectionClosedError: The connection was closed.
         """
         while True:
@@ -266,7 +267,7 @@ class PushMessages:
         try:
             client = self._client
             if not client.is_connected:
-                await client.wait_connected(client.options.reconnect_timeout)
+                await client.wait_connected(client.options.running_reconnect_s)
             if self._connections != client.connections:
                 self._connections = client.connections
                 self._events.put(Reconnected())

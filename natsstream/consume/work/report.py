@@ -1,13 +1,15 @@
-"""Counts of a worker; pure."""
+"""Counts of a worker, and what ended it; pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natsstream.errors import NatsStreamError
+
 
 @dataclass(slots=True)
 class WorkReport:
-    """Counts of one worker.
+    """Counts of one worker, and its failure.
 
     Attributes:
         received: Messages that a handler began, or that had used up their attempts.
@@ -25,6 +27,7 @@ class WorkReport:
             no `in_progress` reached it for `ack_wait`.
         unstored: Dead letters that could not be stored; the message was redelivered, or held.
         unconfirmed: Acks that may not have reached the server.
+        failure: The error that ended the worker; None while it runs, and after a normal end.
     """
 
     received: int = 0
@@ -40,3 +43,4 @@ class WorkReport:
     lost_leases: int = 0
     unstored: int = 0
     unconfirmed: int = 0
+    failure: NatsStreamError | None = None

@@ -32,7 +32,7 @@ from natsstream.errors import (
     SubjectOverlapError,
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.worker")
 
 # A handler that is cancelled gets this long to end, and is cancelled again in between.
 _CANCEL_WAIT_S = 1.0
@@ -49,7 +49,7 @@ class Worker:
     `async with` begins, and ends with `stop`; `wait` waits until it has ended by itself.
 
     Attributes:
-        report: Its counts so far.
+        report: Its counts so far, and the error that has ended it.
         options: How it works.
     """
 
@@ -73,7 +73,6 @@ class Worker:
         self._incoming: ConsumerMessages | None = None
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._failure: NatsStreamError | None = None
         self._is_told = False
         self._has_left = False
         self._prefetch: PrefetchWindow | None = None
@@ -232,13 +231,13 @@ class Worker:
 
     async def _next(self, messages: AsyncIterator[DeliveredMessage]) -> DeliveredMessage | None:
         incoming = self._incoming
-        if incoming is not None and not self._is_ending and self._failure is None:
+        if incoming is not None and not self._is_ending and self.report.failure is None:
             # Measured: waiting for one's turn costs more than the rest of a message.
             ready = incoming.take_ready()
             if ready is not None:
                 return ready
         async with self._turn:
-            if self._failure is not None:
+            if self.report.failure is not None:
                 return None
             try:
                 message = await anext(messages)
@@ -264,12 +263,18 @@ class Worker:
         ]
         if failures:
             raise failures[0]
-        if self._failure is not None:
-            raise self._failure
+        failure = self.report.failure
+        if failure is not None:
+            raise failure
 
     def _fail(self, error: NatsStreamError) -> None:
-        if self._failure is None:
-            self._failure = error
+        if self.report.failure is None:
+            self.report.failure = error
+            _log.error(
+                "worker of %s ended: %s; its messages wait until a worker is started",
+                self._source.what,
+                error.message,
+            )
 
     async def _handle(self, message: DeliveredMessage) -> None:
         if message.is_settled:

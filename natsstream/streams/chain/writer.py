@@ -229,7 +229,7 @@ class ChainedPublisher:
             except _NO_ANSWER:
                 if not tries:
                     raise
-                await self._api.client.wait_connected(self._api.client.options.reconnect_timeout)
+                await self._api.client.wait_connected(self._api.client.options.bounded_reconnect_s)
             except ServerError as error:
                 if error.retryable and tries:
                     # Another write is in flight, perhaps an earlier try of this link.

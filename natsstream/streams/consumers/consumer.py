@@ -319,7 +319,8 @@ class Consumer:
             ConfigError: The handler is not a coroutine function, or an option does not fit the
                 consumer; no message was taken.
             ConsumerDeletedError: The consumer was deleted; running handlers have finished.
-            ConnectionLostError: The server was away for longer than `reconnect_timeout`.
+            ConnectionLostError: The connection has a `reconnect_timeout`, and the server was away
+                for longer. Without one the call outlives any outage.
             NatsStreamError: Another failure makes it impossible to continue.
 
         Cost: for each message that of `consume` and of its ack, and a task switch.

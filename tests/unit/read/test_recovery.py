@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +49,22 @@ def test_reader_that_gave_up_gets_all_of_the_time_again() -> None:
     assert recovery.next_wait(LIMIT_S) is None
     assert recovery.next_wait(LIMIT_S) == 0
     assert recovery.left_s(LIMIT_S) == LIMIT_S
+
+
+def test_reader_without_a_limit_never_gives_up() -> None:
+    recovery = Recovery[str](math.inf)
+    waits = [recovery.next_wait(10.0**power) for power in range(20)]
+
+    assert waits[0] == 0
+    assert waits[-1] == RETRY_WAIT_MAX_S
+
+
+def test_new_limit_holds_for_a_break_that_goes_on() -> None:
+    recovery = Recovery[str](LIMIT_S)
+    recovery.next_wait(0)
+    recovery.limit(2 * LIMIT_S)
+
+    assert recovery.left_s(LIMIT_S) == 2 * LIMIT_S
 
 
 def test_wait_ends_with_the_time() -> None:
