@@ -1,10 +1,11 @@
-"""The events of a connection, as typed objects."""
+"""The events of a connection, as typed objects; each is also a line of the log."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from natsstream.errors import NatsStreamError
 
@@ -22,8 +23,14 @@ class ConnectionEvent:
         url: The server, without secrets; empty for none.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
     time: datetime = field(default_factory=_now)
     url: str = ""
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"{type(self).__name__} at {self.url}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +45,11 @@ class Connected(ConnectionEvent):
     is_reconnect: bool
     version: str = ""
 
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        again = "reconnected" if self.is_reconnect else "connected"
+        return f"{again} to {self.url}, nats-server {self.version}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disconnected(ConnectionEvent):
@@ -47,7 +59,14 @@ class Disconnected(ConnectionEvent):
         reason: The cause, as far as it is known.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.WARNING
+
     reason: str = ""
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        why = f": {self.reason}" if self.reason else ""
+        return f"connection to {self.url} lost{why}; reconnecting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +79,10 @@ class PeerSilent(ConnectionEvent):
 
     seconds: float
 
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"nothing came from {self.url} for {self.seconds:g} s; dropping the connection"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerUnreadable(ConnectionEvent):
@@ -69,12 +92,24 @@ class PeerUnreadable(ConnectionEvent):
         error: A `ProtocolError` with the line.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.ERROR
+
     error: NatsStreamError
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"{self.url} sent what is not NATS; dropping the connection: {self.error.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LameDuck(ConnectionEvent):
     """The server is about to shut down and will close this connection soon."""
+
+    LOG_LEVEL: ClassVar[int] = logging.WARNING
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"{self.url} is about to shut down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +120,13 @@ class ServersChanged(ConnectionEvent):
         servers: All servers for reconnects, without secrets.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.DEBUG
+
     servers: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"servers for reconnects: {', '.join(self.servers)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +139,16 @@ class PermissionDenied(ConnectionEvent):
         queue: The queue group of a subscription, empty for none.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.WARNING
+
     operation: Literal["publish", "subscription"]
     subject: str
     queue: str = ""
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        act = "publish" if self.operation == "publish" else "subscribe"
+        return f"{self.url} does not allow this user to {act} to {self.subject}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +159,13 @@ class ServerComplaint(ConnectionEvent):
         text: Text of the error.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.WARNING
+
     text: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"{self.url} reports an error: {self.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +177,9 @@ class Closed(ConnectionEvent):
     """
 
     reason: str = ""
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged; it shows no credentials."""
+        return f"connection to {self.url} closed" + (
+            f" for good: {self.reason}" * bool(self.reason)
+        )

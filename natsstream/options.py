@@ -38,8 +38,8 @@ Secret: TypeAlias = str | Callable[[], str]
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 INBOX_PREFIX = "_INBOX"
 MISSED_PINGS_MAX = 100
-# A call must end. What a program leaves running outlives any outage: ending it would stop the
-# program's work unnoticed.
+# A call must end. Workers and other readers without an end outlive any outage: their end would
+# stop the program's work unnoticed.
 _BOUNDED_RECONNECT_S = 30.0
 
 # Not ws and wss: the fast lane needs the transport of a TCP connection.

@@ -31,7 +31,7 @@ from natsstream._wire.parser import FrameParser
 from natsstream._wire.server_info import settle_info
 from natsstream.errors import ConfigError, ProtocolError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.connection")
 
 _CRLF_SIZE = 2
 # The state of nats-py's parser in which it waits for a line, and not for a payload.

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from natsstream._wire.connection_log import ConnectionLog
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
 from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.endings import Endings
@@ -71,6 +72,7 @@ class Client:
         self._nats: Any = None
         self._subscriptions = Subscriptions(self.parser, self.write)
         self._state.watch(self._on_change)
+        self._state.listen(ConnectionLog())
 
     @classmethod
     async def connect(cls, options: ConnectOptions) -> Client:

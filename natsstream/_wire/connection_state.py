@@ -30,7 +30,7 @@ from natsstream.options import public_url
 if TYPE_CHECKING:
     from natsstream._wire.watchdog import Watchdog
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.connection")
 
 # An error of the server just before a disconnect is its cause; an older one is not.
 _CAUSE_S = 1.0

@@ -17,7 +17,7 @@ from typing import cast
 from natsstream._wire.parser import FrameParser
 from natsstream.errors import NatsStreamError, ProtocolError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.connection")
 
 # 1 MiB is where framing with numpy is cheapest: 64 KiB costs five times as much a message, 4 MiB
 # falls out of the second-level cache. One buffer a connection.

@@ -8,6 +8,7 @@ are not trusted: a resumed download hashes them again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,8 @@ from natsstream.streams.chunks.value import Progress
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
 _WRITE_BYTES = 1 << 20
+
+_log = logging.getLogger("natsstream.objects")
 
 
 async def download_object(
@@ -92,12 +95,21 @@ class _Download:
                     pass
             else:
                 await _in_thread(part.restart)
+            if part.done:
+                _log.info(
+                    "download of object %r of store %s resumes at byte %d of %d",
+                    self._resolved.info.name,
+                    self._resolved.info.bucket,
+                    part.done,
+                    self._resolved.info.size,
+                )
             try:
                 await self._write_rest()
             except ChunksDamagedError:
                 if part.digest() is None:
                     raise
                 # The part file was another program's, or damaged on the disk: start again.
+                _log.warning("the part file of object %r is damaged", self._resolved.info.name)
                 await _in_thread(part.restart)
                 await self._write_rest()
         except BaseException as error:

@@ -7,6 +7,7 @@ server's error, or with an error that leaves open whether the message is stored.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import Self
 
@@ -44,6 +45,8 @@ from natsstream.publish.pub_ack import PubAck
 from natsstream.publish.publisher_options import PublisherOptions
 from natsstream.publish.schedule import Schedule, Ttl
 from natsstream.units import NS_PER_SECOND, duration_ns
+
+_log = logging.getLogger("natsstream.publisher")
 
 # The server's own default, for streams that do not say.
 _DUPLICATE_WINDOW_S = 120.0
@@ -106,6 +109,12 @@ class Publisher:
         try:
             if kind is None:
                 await self.flush()
+            elif self._window.count:
+                _log.warning(
+                    "a publisher was left by an error with %d messages in flight: they are stored "
+                    "or not",
+                    self._window.count,
+                )
         finally:
             self._close()
 
@@ -309,6 +318,12 @@ class Publisher:
             self._sender.on_acks(frames)
 
     def _on_connection(self) -> None:
+        if self._window.count and not self._api.client.is_connected:
+            _log.warning(
+                "connection lost with %d messages in flight: they %s",
+                self._window.count,
+                "are sent again" if self._is_retried else "are stored or not, and fail",
+            )
         if self._sender is not None:
             self._sender.on_connection()
 

@@ -18,7 +18,7 @@ from natsstream.errors import StreamRecreatedError
 from natsstream.read.missing import MissingSequences, holes_between
 from natsstream.units import format_rfc3339
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.consumer")
 
 # The server lists what it deleted and lost in one answer, seven bytes a sequence: 1.4 MB and 20 ms
 # for this many. A stream with more deleted ones in it is not asked, and all of them count as such.

@@ -37,7 +37,7 @@ class OrderedConsumer:
         self.report: OrderedReport = OrderedReport()
         self._check_loop = api.client.check_loop
         self._follower = Follower(api, spec, report=self.report, on_event=self._on_event)
-        self._events = EventStream()
+        self._events = EventStream(f"ordered read of stream {spec.stream}")
         # Arrived together and not taken yet, the last one first.
         self._rest: list[Message] = []
         self._is_entered = False

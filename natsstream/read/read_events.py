@@ -5,9 +5,10 @@ Law: listening is optional. Events that are not read in time are dropped, oldest
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from natsstream.read.progress import Gap, ReadReport
 
@@ -46,7 +47,13 @@ class ReadEvent:
         time: When the client noticed it, UTC.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.WARNING
+
     time: datetime = field(default_factory=_now)
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return type(self).__name__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,10 @@ class HeartbeatsMissed(ReadEvent):
     """
 
     seconds: float
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"no heartbeat for {self.seconds:g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +83,10 @@ class Recreated(ReadEvent):
     reason: BreakReason
     next_seq: int
 
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"consumer recreated ({self.reason}); resuming at sequence {self.next_seq}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapFound(ReadEvent):
@@ -82,6 +97,10 @@ class GapFound(ReadEvent):
     """
 
     gap: Gap
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"sequences {self.gap.first_seq} to {self.gap.last_seq} are {self.gap.reason}"
 
 
 @dataclass(slots=True)

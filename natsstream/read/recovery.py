@@ -2,7 +2,7 @@
 
 Law: the first attempt after a break waits for nothing, each further one twice as long as the last.
 Progress begins anew. A reader that makes none for `limit_s` gives up; its next attempt begins anew.
-One that runs on has an infinite limit.
+A reader without an end has an infinite limit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Recovery(Generic[Cause]):
             self.cause = cause
 
     def limit(self, limit_s: float) -> None:
-        """Set the limit; a break that goes on has all of a new limit."""
+        """Set the limit; a break in progress gets all of a new limit."""
         if limit_s != self.limit_s:
             self.limit_s = limit_s
             self._deadline = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import dataclasses
 import inspect
+import math
 import pickle
 from pathlib import Path
 from typing import Any, cast

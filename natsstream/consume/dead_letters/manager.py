@@ -32,7 +32,7 @@ from natsstream.errors import (
     SubjectOverlapError,
 )
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.worker")
 
 # Workers that begin at the same time add to one stream: each looks whether its own is there still,
 # after longer than another one takes between reading and writing.

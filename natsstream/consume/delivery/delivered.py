@@ -31,7 +31,7 @@ from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import MessageSettledError, NatsStreamError, SubjectError, UsageError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.consumer")
 
 _NEXT_TIMEOUT_S = 5.0
 FLUSH_AT = 64

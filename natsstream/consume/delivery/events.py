@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+from typing import ClassVar
 
 from natsstream.read.read_events import ReadEvent
 
@@ -10,6 +12,12 @@ from natsstream.read.read_events import ReadEvent
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconnected(ReadEvent):
     """The connection was lost and is back; pulling resumes."""
+
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return "connection is back; pulling resumes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +28,13 @@ class LeaderChanged(ReadEvent):
         reason: The server's words.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
     reason: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"leader stepped down: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +45,13 @@ class ConsumerDeleted(ReadEvent):
         consumer: Its name.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.ERROR
+
     consumer: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return "consumer deleted; the reader ends"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +63,10 @@ class ConsumerRecreated(ReadEvent):
     """
 
     consumer: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return "consumer was deleted and created again; it delivers from its start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +81,10 @@ class LimitExceeded(ReadEvent):
     limit: str
     reason: str
 
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"a pull exceeds {self.limit}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned(ReadEvent):
@@ -66,12 +94,24 @@ class Pinned(ReadEvent):
         pin_id: The server's id of this reader.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
     pin_id: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return "this reader is pinned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpinned(ReadEvent):
     """Another reader of the priority group is pinned; this one stands by."""
+
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return "another reader is pinned; this one stands by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +128,10 @@ class DeliveriesMissed(ReadEvent):
     count: int
     next_stream_seq: int
 
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"{self.count} deliveries did not arrive"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverSubjectChanged(ReadEvent):
@@ -97,4 +141,10 @@ class DeliverSubjectChanged(ReadEvent):
         subject: The new deliver subject.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
     subject: str
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"deliver subject is {self.subject} now"

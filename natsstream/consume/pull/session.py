@@ -74,7 +74,7 @@ class ConsumeSession:
     """
 
     def __init__(self, ack_sender: AckSender, options: ConsumeOptions) -> None:
-        self.events: EventStream = EventStream()
+        self.events: EventStream = EventStream(ack_sender.source.what)
         self.is_ended: bool = False
         self.rest: list[DeliveredMessage] = []
         self._ack_sender = ack_sender

@@ -22,7 +22,7 @@ from natsstream.consume.pull.open_pulls import OpenPulls, PullTimes
 from natsstream.consume.pull.outcomes import PullOutcome, PullStatus, read_status
 from natsstream.errors import NatsStreamError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.consumer")
 
 OnMessages = Callable[[list[DeliveredMessage]], None]
 OnStatus = Callable[[PullStatus], None]

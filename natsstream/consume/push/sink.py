@@ -17,7 +17,7 @@ from natsstream.consume.push.buffer import DeliveryCount, FlowRequest, PushBuffe
 from natsstream.errors import NatsStreamError, ProtocolError, SlowReaderError
 from natsstream.read.event_stream import EventStream
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.consumer")
 
 
 class PushSink:

@@ -28,7 +28,7 @@ from natsstream.read.event_stream import EventStream
 from natsstream.read.read_events import HeartbeatsMissed, ReadEvent
 from natsstream.units import NS_PER_SECOND
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.consumer")
 
 MAX_PENDING = 65_536
 # The server's window of flow control grows to 32 MiB, so with it this is never reached.
@@ -62,7 +62,7 @@ class PushMessages:
         self._source = source
         self._client = source.consumer.api.client
         self._ack_sender = AckSender(source.consumer)
-        self._events = EventStream()
+        self._events = EventStream(source.consumer.what)
         buffer = PushBuffer[DeliveredMessage](max_count=max_pending, max_bytes=max_pending_bytes)
         self._sink = PushSink(source, self._ack_sender, self._events, buffer)
         self._monitor = HeartbeatMonitor(_silence_s(source))

@@ -20,10 +20,10 @@ from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.consume.work.in_progress import InProgressTimer
 from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.report import WorkReport
-from natsstream.consume.work.rules import Decision, Policy, abandoned, decide
+from natsstream.consume.work.rules import Decision, Policy, abandoned, decide, fate
 from natsstream.errors import ConnectionClosedError, LeaseLostError, NatsStreamError
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.worker")
 
 # A letter that cannot be stored now, such as in a full stream, is not tried again at once.
 _UNSTORED_DELAY_S = 1.0
@@ -63,14 +63,18 @@ class Outcomes:
             await message.ack()
             report.acked += 1
             return
+        decision = None
+        if not message.is_settled:
+            decision = decide(error, delivered=delivered, policy=self._policy)
         if error is not None and not isinstance(error, Reject | Retry):
             report.failures += 1
-        if message.is_settled:
+            if self._options.on_error is None:
+                self._log_failure(error, message, decision, delivered)
+        if decision is None:
             report.settled_by_handler += 1
         else:
-            decision = decide(error, delivered=delivered, policy=self._policy)
             await self._try(message, decision, delivered)
-        if error is not None:
+        if error is not None and self._options.on_error is not None:
             await self._tell(error, message)
 
     async def abandon(self, message: DeliveredMessage, delivered: int) -> None:
@@ -140,6 +144,13 @@ class Outcomes:
             self._report.dead_lettered += 1
         else:
             self._report.letters_found += 1
+        _log.warning(
+            "message %d of %s is a dead letter in %s: %s",
+            message.sequence,
+            self._source.what,
+            queue,
+            decision.text,
+        )
         reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
         await message.term(reason=reason, confirm=self._options.confirm)
 
@@ -160,11 +171,10 @@ class Outcomes:
             return None
 
     async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
-        """Report an error to `on_error`; a failure of that is logged."""
+        """Report an error to `on_error`, or log it; a failure of `on_error` is logged."""
         sink = self._options.on_error
         if sink is None:
-            if not isinstance(error, Reject | Retry):
-                _log.warning("message %d of %s: %r", message.sequence, self._source.what, error)
+            _log.warning("message %d of %s: %s", message.sequence, self._source.what, error)
             return
         try:
             answer = sink(error, message)
@@ -174,6 +184,25 @@ class Outcomes:
             raise
         except Exception:  # noqa: BLE001 - whatever it raises, the messages go on.
             _log.warning("on_error failed for message %d", message.sequence, exc_info=True)
+
+    def _log_failure(
+        self,
+        error: BaseException,
+        message: DeliveredMessage,
+        decision: Decision | None,
+        delivered: int,
+    ) -> None:
+        """Log a handler's error: where, with which message, and what happens to that next."""
+        _log.warning(
+            "handler failed on message %d (%s) of %s, attempt %d: %r; %s",
+            message.sequence,
+            message.subject,
+            self._source.what,
+            delivered,
+            error,
+            "the handler had settled it" if decision is None else fate(decision),
+            exc_info=error,
+        )
 
     def _lease_lost(self, message: DeliveredMessage) -> LeaseLostError:
         return LeaseLostError(

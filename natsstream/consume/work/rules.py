@@ -77,6 +77,15 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     return Decision(action="nak", delay_s=policy.backoff.delay_s(delivered), text=_text(error))
 
 
+def fate(decision: Decision) -> str:
+    """Return what happens to a message whose handler failed, in words."""
+    if decision.action == "nak":
+        return f"it is redelivered after {decision.delay_s:g} s"
+    if decision.action == "dead":
+        return "that was the last attempt, and it becomes a dead letter"
+    return "that was the last attempt, and it is terminated without a dead letter"
+
+
 def abandoned(delivered: int, policy: Policy) -> Decision:
     """Return the fate of a message that was delivered more often than it may be tried."""
     text = (

@@ -108,6 +108,7 @@ class Worker:
             asyncio.create_task(self._work(messages), name=f"{self._source.what}, task {index}")
             for index in range(self.options.concurrency)
         }
+        _log.info("worker of %s started, concurrency %d", self._source.what, len(self._tasks))
         return self
 
     async def wait(self) -> None:
@@ -209,6 +210,8 @@ class Worker:
                 "%s: %d handlers do not end though they were cancelled", self._source.what, left
             )
         self._in_progress.close()
+        if self._tasks and self.report.failure is None:
+            _log.info("worker of %s ended", self._source.what)
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             await incoming.stop()

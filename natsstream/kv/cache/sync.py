@@ -6,6 +6,7 @@ Law: an error that ends one of the tasks ends the mirror, so no mirror answers w
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from natsstream.kv.locks.leases import now_ns
 from natsstream.kv.watch import Watch
 from natsstream.read.read_events import Recreated
 from natsstream.units import NS_PER_SECOND
+
+_log = logging.getLogger("natsstream.kv")
 
 CACHE_BYTES_MAX = 256 << 20
 _LOOK_EVERY_S = 5.0
@@ -243,6 +246,7 @@ class CacheSync:
         error = task.exception()
         if isinstance(error, Exception) and self.error is None:
             self.error = error
+            _log.error("mirror of bucket %s ended: %s", self._bucket.name, error)
             self._wake_all()
 
     def _wake_all(self) -> None:

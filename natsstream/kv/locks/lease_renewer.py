@@ -6,6 +6,7 @@ Law: the lease ends by the clock whatever the renewals do; a loss is final.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from natsstream.errors import LockLostError, NatsStreamError
@@ -14,6 +15,8 @@ from natsstream.kv.locks.lock_key import LockKey
 from natsstream.units import NS_PER_SECOND
 
 _RETRY_S = 0.1
+
+_log = logging.getLogger("natsstream.kv")
 
 
 class LeaseRenewer:
@@ -60,6 +63,7 @@ class LeaseRenewer:
         if self.loss is None and not self.is_left:
             self.loss = error
             self._has_ended.set()
+            _log.warning("%s", error.message)
             if not is_told:
                 self._on_loss()
         return self.loss or error

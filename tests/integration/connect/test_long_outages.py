@@ -75,8 +75,7 @@ async def test_all_that_runs_outlives_an_outage(fresh_server: NatsServer) -> Non
         enter = opened.enter_async_context
         consumers = [await make_work(js, "S", 0)]
         stream = await js.streams.get("S")
-        for name in ("run", "consume"):
-            consumers.append(await stream.consumers.ensure(name))
+        consumers += [await stream.consumers.ensure(name) for name in ("run", "consume")]
         push = await stream.consumers.ensure("push", deliver_subject="deliver.S")
         bucket = await js.kv.ensure("B")
         worker = await enter(consumers[0].worker(handler("worker")))
