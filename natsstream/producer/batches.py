@@ -254,9 +254,10 @@ class Batches:
             seq, count, is_end = batch.seq, count + batch.count, batch.is_end
             if batch.checkpoint is not NO_CHECKPOINT:
                 checkpoint = batch.checkpoint
-        instance = Instance(epoch, self._owner, seq)
-        previous = () if before is None else before.followed_by(instance).previous
-        return StateRecord(instance, count, checkpoint, is_end, previous)
+        follows = (before or StateRecord(Instance(epoch, self._owner))).followed_by(
+            Instance(epoch, self._owner, seq)
+        )
+        return replace(follows, count=count, checkpoint=checkpoint, is_closed=is_end)
 
     # Answers.
 
@@ -380,8 +381,7 @@ class Batches:
         if found.end is not None:
             self.fail(_closed(found))
         elif self._has_written or first > 0:
-            expected = 0 if found.record is None else found.record.seq + 1
-            self.fail(_lost(expected, first))
+            self.fail(_lost(0, first))  # Every epoch begins with batch 0.
         else:
             self._take_found(found)
             self._go_on()

@@ -22,7 +22,7 @@ from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
-from natsstream.producer.records import StateRecord
+from natsstream.producer.records import Instance, StateRecord
 from natsstream.producer.shared_writer import read_state
 from natsstream.publish.batches.run import StoredRun
 from natsstream.publish.outgoing import Expect, Prepared, add_header
@@ -64,10 +64,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A batch that was sent: its epoch, the number of its first message, and its place."""
+    """A batch that was sent: by whom, the number of its first message, and its place."""
 
     batch: Batch
-    epoch: int
+    instance: Instance
     number: int
     after_seq: int
 
@@ -113,15 +113,20 @@ class ExclusiveWriter:
             return found
         after_seq = found.token
         if attempt is not None:
-            if self._record is not None and record.instance == self._record.instance:
+            if record.instance.is_same(attempt.instance):
                 # All batches before this one are stored, whatever the record knew.
-                record = replace(
-                    record, instance=replace(record.instance, seq=attempt.batch.seq - 1)
-                )
+                seq = max(record.seq, attempt.batch.seq - 1)
+                record = replace(record, instance=replace(record.instance, seq=seq))
                 after_seq = attempt.after_seq
             else:
                 after_seq = min(attempt.after_seq, after_seq)
-        return await self._with_messages(found, record, after_seq)
+        found = await self._with_messages(found, record, after_seq)
+        heir = None if attempt is None else record.heir_of(attempt.instance)
+        if attempt is None or heir is None:
+            return found
+        # It has counted what is stored; records of claims that were replaced leave holes there.
+        stored = min(max(heir.first - attempt.number, 0), attempt.batch.count)
+        return replace(found, stored=stored)
 
     async def write(self, write: Write) -> tuple[int, int]:
         """Store a write; return the sequences of the newest state record and the last message."""
@@ -131,7 +136,7 @@ class ExclusiveWriter:
             await self._write_record(record, last_seq)
             return self._record_seq, self._record_seq - 1
         number = record.count - write.batch.count
-        self._attempt = _Attempt(write.batch, record.epoch, number, last_seq)
+        self._attempt = _Attempt(write.batch, record.instance, number, last_seq)
         messages = self._messages(write.batch.groups, record.epoch, number, last_seq)
         if write.end is not None:
             expect = Expect(last_seq=last_seq + len(messages))
@@ -228,7 +233,7 @@ class ExclusiveWriter:
                 position = message.headers.get(HeaderName.PRODUCER_CHECKPOINT)
                 if position is not None:
                     checkpoint = parse_json(position, "a checkpoint")
-                if attempt is not None and identity.epoch == attempt.epoch:
+                if attempt is not None and identity.epoch == attempt.instance.epoch:
                     stored = max(stored, identity.number + 1 - attempt.number)
                     stored_seq = message.sequence
         # Where the first message would stand there must be one, whoever's it is.

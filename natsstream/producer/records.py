@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from natsstream.errors import ControlRecordError
 from natsstream.fields import Fields
@@ -26,11 +27,17 @@ class Instance:
         epoch: Its epoch.
         owner: A random text of its own.
         seq: The number of its last stored batch, from 0; -1 for none.
+        first: Messages of all instances before it.
     """
 
     epoch: int
     owner: str
     seq: int = -1
+    first: int = 0
+
+    def is_same(self, other: Instance) -> bool:
+        """Return True for the same life, whatever is stored of it."""
+        return (self.epoch, self.owner) == (other.epoch, other.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,9 @@ class StateRecord:
 
     def followed_by(self, instance: Instance) -> StateRecord:
         """Return the record of an instance that follows this one."""
-        mine = (self.instance.epoch, self.instance.owner)
-        if mine == (instance.epoch, instance.owner):
-            return replace(self, instance=instance)
+        if self.instance.is_same(instance):
+            return replace(self, instance=replace(instance, first=self.instance.first))
+        instance = replace(instance, first=self.count)
         previous = (self.instance, *self.previous)[:_PREVIOUS_MAX]
         return replace(self, instance=instance, previous=previous)
 
@@ -74,6 +81,14 @@ class StateRecord:
         for each in (self.instance, *self.previous):
             if (each.epoch, each.owner) == (epoch, owner):
                 return each
+        return None
+
+    def heir_of(self, instance: Instance) -> Instance | None:
+        """Return the instance that replaced one; None for one that is not remembered."""
+        known = (self.instance, *self.previous)
+        for heir, each in pairwise(known):
+            if each.is_same(instance):
+                return heir
         return None
 
     def to_json(self) -> bytes:
@@ -117,8 +132,15 @@ def token_of(producer_id: str) -> str:
 
 
 def _plain(instance: Instance) -> dict[str, object]:
-    return {"epoch": instance.epoch, "seq": instance.seq, "owner": instance.owner}
+    return {
+        "epoch": instance.epoch,
+        "seq": instance.seq,
+        "owner": instance.owner,
+        "first": instance.first,
+    }
 
 
 def _instance(fields: Fields) -> Instance:
-    return Instance(fields.count("epoch"), fields.text("owner"), fields.integer("seq"))
+    return Instance(
+        fields.count("epoch"), fields.text("owner"), fields.integer("seq"), fields.count("first")
+    )

@@ -325,13 +325,23 @@ def test_lost_state_is_a_gap() -> None:
 
 def test_record_survives_json() -> None:
     record = StateRecord(
-        Instance(5, "owner", -1),
+        Instance(5, "owner", -1, 6),
         7,
         {"file": "ä", "line": 3},
         is_closed=True,
         previous=(Instance(4, "x", 2),),
     )
     assert StateRecord.from_json(record.to_json()) == record
+
+
+def test_record_knows_who_replaced_an_instance_and_how_much_was_stored_by_then() -> None:
+    first = StateRecord(Instance(0, "a", 3), 10)
+    second = replace(first.followed_by(Instance(1, "b")), count=12)
+    third = second.followed_by(Instance(2, "c"))
+    fourth = third.followed_by(Instance(2, "c", 7))
+    assert [each.first for each in (fourth.instance, *fourth.previous)] == [12, 10, 0]
+    heirs = [fourth.heir_of(Instance(*each)) for each in ((0, "a"), (1, "b"), (2, "c"), (0, "b"))]
+    assert [None if heir is None else heir.first for heir in heirs] == [10, 12, None, None]
 
 
 # Messages that are stored one by one.
