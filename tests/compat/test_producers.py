@@ -31,14 +31,18 @@ async def test_exclusive_producer_works_everywhere(
     assert stored == [b"%d" % number for number in range(100)]
 
 
-async def test_shared_producer_needs_atomic_batches(
+async def test_old_server_refuses_shared_mode_naming_the_version(
     js: JetStream, nats_name: str, line: tuple[int, int]
 ) -> None:
     stream = await js.streams.ensure(nats_name, subjects=[f"{nats_name}.>"])
     opening = js.producer(nats_name, "p", subject=f"{nats_name}.d", update_stream=True)
     if line < _ATOMIC:
-        with pytest.raises(UnsupportedServerError, match="exclusive"):
+        with pytest.raises(UnsupportedServerError, match="exclusive") as caught:
             await opening
+        version = f"{line[0]}.{line[1]}."
+        assert caught.value.needs == "2.12"
+        assert caught.value.version.startswith(version)
+        assert version in str(caught.value)
         return
     async with await opening as producer:
         for number in range(100):

@@ -1,0 +1,120 @@
+"""Batches of one producer, and its end: left, closed, or with the stream gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError
+from tests.support.producers import MODES, append_all, numbers
+
+if TYPE_CHECKING:
+    from tests.support.producers import Place
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_batch_preserves_order(place: Place, mode: str) -> None:
+    async with await place.open(mode=mode) as producer:
+        append_all(producer, numbers(500))
+        await producer.flush()
+        assert producer.next_seq < 500
+    assert await place.data() == numbers(500)
+
+
+async def test_batch_partial_failure(place: Place) -> None:
+    """A message that is refused on the spot costs those beside it nothing."""
+    async with await place.open() as producer:
+        producer.append(b"0")
+        wrong: Any = 5
+        with pytest.raises(ConfigError):
+            producer.append(wrong)
+        with pytest.raises(ConfigError):
+            producer.append_many([b"never", wrong])
+        producer.append(b"1")
+    assert await place.data() == numbers(2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_batch_concurrent_appends(place: Place, mode: str) -> None:
+    """Calls of many tasks share batches."""
+    async with await place.open(mode=mode) as producer:
+        waits = [asyncio.create_task(producer.append_wait(each)) for each in numbers(100)]
+        stored = [await each for each in waits]
+        assert producer.next_seq < 100
+    messages = await place.messages()
+    assert [message.data for message in messages] == numbers(100)
+    assert [each.offset for each in stored] == [message.sequence for message in messages]
+
+
+async def test_client_deduplication_works(place: Place) -> None:
+    """A new process with the same epoch sends all again, in batches cut by number."""
+    for _ in range(2):
+        async with await place.open(epoch=0, max_batch_messages=10) as producer:
+            append_all(producer, numbers(50))
+    assert await place.data() == numbers(50)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_idempotent_producer_detach_does_not_close(place: Place, mode: str) -> None:
+    first = await place.open(mode=mode)
+    first.append(b"0")
+    await first.detach()
+    await first.detach()
+    with pytest.raises(ConfigError, match="detached"):
+        first.append(b"never")
+    async with await place.open(mode=mode) as second:
+        second.append(b"1")
+    assert await place.data() == numbers(2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_idempotent_producer_close_idempotent(place: Place, mode: str) -> None:
+    producer = await place.open(mode=mode)
+    append_all(producer, numbers(5))
+    closed = await producer.close(b"final")
+    assert await producer.close(b"another") == closed
+    assert await producer.close() == closed
+    with pytest.raises(ConfigError, match="closed"):
+        producer.append(b"late")
+    assert await place.data() == [*numbers(5), b"final"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_append_to_closed_stream_fails(place: Place, mode: str) -> None:
+    late = await place.open("late", mode=mode)
+    async with await place.open(mode=mode) as producer:
+        closed = await producer.close(b"final")
+    with pytest.raises(StreamClosedError) as caught:
+        await late.append_wait(b"never")
+    assert caught.value.final_offset == closed.final_offset
+    await late.detach(ignore_errors=True)
+    with pytest.raises(StreamClosedError):
+        await place.open("later", mode=mode)
+    assert await place.data() == [b"final"]
+
+
+async def test_close_nonexistent_stream(place: Place) -> None:
+    """The stream vanishes under its producer."""
+    producer = await place.open(delivery_timeout=5.0)
+    await producer.append_wait(b"0")
+    await place.js.streams.delete(place.name)
+    with pytest.raises(StreamNotFoundError):
+        await producer.close(b"never")
+    await producer.detach(ignore_errors=True)
+
+
+async def test_delete_closed_stream(place: Place) -> None:
+    """A new stream of the name is open, and nothing of the old one is left."""
+    await (await place.open()).close(b"final")
+    await place.js.streams.delete(place.name)
+    with pytest.raises(StreamNotFoundError):
+        await place.open()
+    await place.make()
+    async with await place.open() as producer:
+        assert (producer.epoch, producer.recovered) == (0, None)
+        producer.append(b"new")
+    assert await place.data() == [b"new"]
