@@ -138,6 +138,7 @@ class Batches:
         # The owner of the epoch's record when this instance began.
         self._owner_before = owner
         self._is_claiming = False
+        self._was_open = False
         self._epoch_min = 0
         self._record: StateRecord | None = None
         self._token = 0
@@ -165,7 +166,8 @@ class Batches:
     @property
     def is_open(self) -> bool:
         """True once the state was read and the epoch is known."""
-        is_claimed = self._phase != "unclaimed" and self.epoch is not None
+        # After a refused claim the state is read again, and the epoch is another's until then.
+        is_claimed = self.epoch is not None and not self._is_claiming
         return self._has_read and is_claimed and self.failure is None
 
     def take_outcomes(self) -> list[Outcome]:
@@ -369,6 +371,8 @@ class Batches:
             if stored_epoch != self._claimed_over:  # Else this is one more attempt.
                 self._claims.append(now)
             self._claimed_over = stored_epoch
+            if not self._was_open:  # An earlier instance may have stored more since the first read.
+                self.recovered = found.record
             self._take_found(found)
             self.epoch = max(stored_epoch + 1, self._epoch_min)
             self._has_written, self._is_claiming = False, True
@@ -442,7 +446,7 @@ class Batches:
             self.last_offset = max(last, self.last_offset or 0)
 
     def _go_on(self) -> None:
-        self._phase = "ready"
+        self._phase, self._was_open = "ready", True
         self._deadline = None
 
     def _begin_again(self) -> None:

@@ -313,6 +313,26 @@ def test_claims_that_were_lost_do_not_count_as_claims_of_others() -> None:
     assert writer.rules.failure is None
 
 
+def test_claim_recovers_what_was_stored_since_the_first_read() -> None:
+    """The instance before stores another batch between the read and the claim."""
+    log = Log()
+    world, before = opened(log, "a")
+    flushed(world, before, 2)
+    world, heir = opened(log, "b")
+    assert not heir.rules.is_open
+    flushed(world, before)
+    assert world.step(heir), "the claim"
+    assert not heir.rules.is_open, "the claim was refused, so nothing is claimed"
+    world.now += 5
+    assert world.step(heir), "another read"
+    assert not heir.rules.is_open
+    assert world.step(heir), "another claim"
+    assert heir.rules.is_open
+    assert heir.rules.recovered is not None
+    assert heir.rules.recovered.count == 3
+    assert isinstance(flushed(world, before)[0].error, StaleEpochError)
+
+
 def test_lost_state_is_a_gap() -> None:
     log = Log()
     world, writer = opened(log, "a")
