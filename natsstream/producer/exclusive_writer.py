@@ -35,7 +35,6 @@ from natsstream.values import to_json
 _RECORD_EVERY = 10_000
 # The limits of a stream evict the record: it is written anew after such a part of them.
 _LIMIT_PART = 4
-_START = b"NATS/1.0\r\n%b: %d\r\n%b: %b%d\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,8 @@ class ExclusiveWriter:
         stream: The stream.
         placement: Where messages and records go.
         token: The producer's id as a token.
-        has_fast_batches: Whether the servers and the stream take fast batches.
+        in_flight: Messages that are sent without an ack, at most; None for one, where the servers
+            or the stream take no fast batches.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class ExclusiveWriter:
         placement: Placement,
         token: str,
         *,
-        has_fast_batches: bool,
+        in_flight: int | None,
     ) -> None:
         self._api = api
         self._stream = stream
         self._placement = placement
         self._token = token
-        self._run = StoredRun(api, stream) if has_fast_batches else None
+        self._run = None if in_flight is None else StoredRun(api, stream, in_flight)
         self._attempt: _Attempt | None = None
         self._record: StateRecord | None = None
         self._record_seq = 0
@@ -143,7 +143,7 @@ class ExclusiveWriter:
             messages.append(self._placement.end(write.end, expect))
         if messages:
             last_seq = await self._store(messages)
-            self._bytes_behind += sum(len(each.data) + len(each.block) for each in messages)
+            self._bytes_behind += write.batch.size + len(messages) * len(messages[0].block)
         if write.end is None and (not messages or self._is_record_due(last_seq)):
             await self._write_record(record, last_seq)
         self._attempt = None
@@ -160,19 +160,18 @@ class ExclusiveWriter:
         self, groups: Sequence[Group], epoch: int, number: int, last_seq: int
     ) -> list[Prepared]:
         """Return the messages with their place and identity."""
-        expects = HeaderName.EXPECTED_LAST_SEQUENCE.value.encode()
-        names = HeaderName.PRODUCER.value.encode()
-        identity = f"{self._token} {epoch} ".encode()
+        start = f"NATS/1.0\r\n{HeaderName.EXPECTED_LAST_SEQUENCE.value}: ".encode()
+        middle = f"\r\n{HeaderName.PRODUCER.value}: {self._token} {epoch} ".encode()
         made: list[Prepared] = []
         for group in groups:
-            for message in group.messages:
-                place = len(made)
-                start = _START % (expects, last_seq + place, names, identity, number + place)
-                block = start + (message.block[10:] if message.block else b"\r\n")
+            for subject, data, given, needs, _ in group.messages:
+                rest = given[10:] if given else b"\r\n"
+                block = b"%b%d%b%d\r\n%b" % (start, last_seq, middle, number, rest)
                 if group.checkpoint is not NO_CHECKPOINT:
                     position = to_json(group.checkpoint, ascii_only=True)
                     block = add_header(block, HeaderName.PRODUCER_CHECKPOINT, position)
-                made.append(message._replace(block=block))
+                made.append(Prepared(subject, data, block, needs, expects_last_id=False))
+                last_seq, number = last_seq + 1, number + 1
         return made
 
     async def _store(self, messages: Sequence[Prepared]) -> int:

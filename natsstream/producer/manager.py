@@ -90,8 +90,8 @@ class Producers:
             max_batch_messages: Messages after which a batch is cut, 998 at most.
             linger: Seconds that a message waits for others. While a batch is in flight the next one
                 grows anyway.
-            max_in_flight: Batches in flight at most. The stream takes one after another, so there
-                is never more than one.
+            max_in_flight: So many full batches may wait before `drain` waits. The stream takes
+                shared batches one after another; so many exclusive ones are stored as one run.
             max_buffered_bytes: Bytes that may wait; beyond that `append` raises.
             delivery_timeout: Seconds in which a batch must be acknowledged, retries included.
             max_claims: Epochs that may be claimed in a minute.
@@ -182,7 +182,8 @@ class Producers:
             writer = SharedWriter(self._api, info, placement, has_guard=options.eof_guard)
         else:
             has_fast = bool(info.config.allow_batched) and await self._has(FAST_BATCH)
-            writer = ExclusiveWriter(self._api, info, placement, token, has_fast_batches=has_fast)
+            in_flight = options.max_batch_messages * options.max_in_flight if has_fast else None
+            writer = ExclusiveWriter(self._api, info, placement, token, in_flight=in_flight)
         rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
         rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng)
         return await IdempotentProducer(rules, writer, maker, options).open()

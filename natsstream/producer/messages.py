@@ -16,7 +16,7 @@ from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamErro
 from natsstream.producer.options import ProducerEncoding
 from natsstream.producer.records import StateRecord
 from natsstream.publish.destination import captures
-from natsstream.publish.outgoing import Expect, Payload, Prepared, prepare
+from natsstream.publish.outgoing import Expect, Prepared, prepare
 from natsstream.streams.closing.control import Control
 from natsstream.streams.closing.end import EndOfStream
 from natsstream.values import to_json
@@ -76,6 +76,7 @@ class MessageMaker:
         self._control = placement.control
         self._subject = subject
         self._encoding = encoding
+        self._takes_bytes = encoding == "bytes"
         names = len(placement.control.end) + len(placement.state)
         self._size_max = largest - _OWN_BYTES_MAX - names
         self._known: set[str] = set()
@@ -98,10 +99,14 @@ class MessageMaker:
         subject = self._subject if subject is None else subject
         if subject is None:
             raise ConfigError("the message has no subject", hint="give subject= here or at first")
-        message = prepare(subject, self._encoded(value), _own(headers))
-        if subject not in self._known:
-            self._check_subject(subject)
-        size = len(message.data) + len(message.block)
+        data = value if type(value) is bytes and self._takes_bytes else self._encoded(value)
+        if headers is None and type(subject) is str and subject in self._known:
+            message = Prepared(subject, data, b"", (), expects_last_id=False)
+        else:
+            message = prepare(subject, data, _own(headers))
+            if subject not in self._known:
+                self._check_subject(subject)
+        size = len(data) + len(message.block)
         if size > self._size_max:
             raise PayloadTooLargeError(
                 f"message to {subject} has {size} bytes, {self._size_max} are left beside the "
@@ -129,7 +134,7 @@ class MessageMaker:
             )
         return position
 
-    def _encoded(self, value: object) -> Payload:
+    def _encoded(self, value: object) -> bytes:
         if self._encoding == "json":
             try:
                 return to_json(value).encode()

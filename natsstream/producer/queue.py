@@ -88,8 +88,10 @@ class Queue:
         self.size: int = 0
         self._open: Batch | None = None
         self._is_pushed = False
-        self._bytes_max = options.max_batch_bytes
-        self._messages_max = options.max_batch_messages
+        # An exclusive producer's batches in flight are one run, so they are one batch here.
+        parts = options.max_in_flight if options.mode == "exclusive" else 1
+        self._bytes_max = options.max_batch_bytes * parts
+        self._messages_max = options.max_batch_messages * parts
         self._linger_s = options.linger
 
     @property

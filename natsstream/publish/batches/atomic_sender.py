@@ -27,6 +27,7 @@ _ASK_EVERY = 250
 _ASK_EVERY_BYTES = 8 << 20
 # Commands gathered within one turn of the loop go out as one write, of about this size at most.
 _WRITE_BYTES = 64 << 10
+_SUBJECTS_MAX = 1_024
 
 
 class AtomicSender:
@@ -44,6 +45,7 @@ class AtomicSender:
         self._id = batch_id
         self._connection = client.connections
         self._loop = asyncio.get_running_loop()
+        self._starts: dict[str, bytes] = {}
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._unasked_bytes = 0
@@ -61,21 +63,32 @@ class AtomicSender:
             NatsStreamError: The batch was refused, or is on another connection.
         """
         self.check()
-        self.sent += 1
         self.sent_at = self._loop.time()
-        self.anchor = self.anchor or subject
         self._unasked_bytes += len(data) + len(block)
-        is_first = self.sent == 1
-        if is_first or not self.sent % _ASK_EVERY or self._unasked_bytes >= _ASK_EVERY_BYTES:
-            await self._ask(subject, data, block, is_first=is_first)
+        number = self.sent + 1
+        if number == 1 or not number % _ASK_EVERY or self._unasked_bytes >= _ASK_EVERY_BYTES:
+            self.sent = number
+            self.anchor = self.anchor or subject
+            await self._ask(subject, data, block, is_first=number == 1)
             return
-        command = publish_command(publish_start(subject, ""), b"", block, data)
+        self.put(subject, data, block)
+        if self._client.is_congested:
+            await self._client.drain()
+
+    def put(self, subject: str, data: bytes, block: bytes, *, reply: str = "") -> None:
+        """Send a message within this turn of the loop, and wait for nothing."""
+        self.sent += 1
+        self.anchor = self.anchor or subject
+        start = b"" if reply else self._starts.get(subject, b"")
+        if not start:
+            start = publish_start(subject, reply)
+            if not reply and len(self._starts) < _SUBJECTS_MAX:
+                self._starts[subject] = start
+        command = publish_command(start, b"", block, data)
         self._waiting.append(command)
         self._waiting_bytes += len(command)
         if self._waiting_bytes >= _WRITE_BYTES:
             self.write()
-            if self._client.is_congested:
-                await self._client.drain()
         elif not self._is_write_due:
             self._is_write_due = True
             self._loop.call_soon(self.write)

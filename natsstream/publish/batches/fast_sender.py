@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -237,6 +237,18 @@ class FastSender:
             self._is_write_due = True
             self._loop.call_soon(self.write)
         return batch.base + number
+
+    def put_some(self, messages: Sequence[Prepared], index: int) -> int:
+        """Take messages from an index on, as many as there is room for; return the next index."""
+        batch, starts = self._ingest.current, self.starts
+        while self.room > 0 and index < len(messages):
+            self.room -= 1
+            subject, data, block, _, _ = messages[index]
+            index += 1
+            batch.taken += 1
+            start = starts.get(subject) or self.start_of(subject)
+            self.put(start, batch.taken, _APPEND, block, data)
+        return index
 
     def put(self, start: bytes, number: int, operation: int, block: bytes, data: bytes) -> None:
         """Queue the command of a message."""

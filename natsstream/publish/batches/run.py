@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import BatchIncompleteError
-from natsstream.publish.batches.fast_answers import Operation
 from natsstream.publish.batches.fast_sender import FastSender, IngestOptions
 from natsstream.publish.batches.fast_state import IngestState
 from natsstream.publish.outgoing import Prepared
 
-# The server's largest flow, and as many acks in flight as an ingest has.
+# The server's largest flow, and how many acks are in flight: 10 x 500 messages are half of what a
+# stream's inbox holds.
 _FLOW = 500
-_OUTSTANDING = 2
+_OUTSTANDING_MIN = 2
+_OUTSTANDING_MAX = 10
 # The server's default: it forgets a batch to which nothing comes.
 _IDLE_TIMEOUT_S = 10.0
 
@@ -29,14 +30,15 @@ class StoredRun:
     Args:
         api: The connection.
         stream: The stream.
+        in_flight: Messages that are sent without an ack, 5,000 at most.
     """
 
-    def __init__(self, api: Api, stream: StreamInfo) -> None:
+    def __init__(self, api: Api, stream: StreamInfo, in_flight: int) -> None:
         self._stream = stream.name
         self._ingest = IngestState(stream.name, stream.state.last_seq)
         options = IngestOptions(
             flow=_FLOW,
-            outstanding=_OUTSTANDING,
+            outstanding=min(max(-(-in_flight // _FLOW), _OUTSTANDING_MIN), _OUTSTANDING_MAX),
             gaps_are_ok=False,
             ack_timeout_s=api.client.options.request_timeout,
             idle_timeout_s=_IDLE_TIMEOUT_S,
@@ -58,15 +60,11 @@ class StoredRun:
             self._is_open = True
         try:
             await sender.begin(messages[0])
-            for message in messages[1:]:
-                while sender.room <= 0 and not sender.is_over:
+            index = 1
+            while index < len(messages) and not sender.is_over:
+                index = sender.put_some(messages, index)
+                if index < len(messages) and not sender.is_over:
                     await sender.wait_for_room()
-                if sender.is_over:
-                    break
-                sender.room -= 1
-                number = batch.taken = batch.taken + 1
-                start = sender.start_of(message.subject)
-                sender.put(start, number, Operation.APPEND, message.block, message.data)
             if not sender.is_over:
                 await sender.end()
         except BaseException:

@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 
-from natsstream._wire.client import Client
-from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
 from natsstream.api.requests import Api
-from natsstream.errors import (
-    BatchIncompleteError,
-    ConnectionLostError,
-    NatsStreamError,
-    ServerError,
-)
+from natsstream.errors import BatchIncompleteError, ServerError
 from natsstream.publish.batches.atomic_rules import (
     BatchAck,
-    abort_block,
     batch_mark,
     committing,
     marked,
     read_batch_ack,
     read_staged,
 )
+from natsstream.publish.batches.atomic_sender import AtomicSender
 from natsstream.publish.destination import check_teller
 from natsstream.publish.outgoing import Prepared, too_large
 
@@ -49,7 +41,7 @@ async def store_together(
         timeout: Seconds to wait for the ack.
 
     Raises:
-        PayloadTooLargeError: A message exceeds the server's limit; nothing was sent.
+        PayloadTooLargeError: A message exceeds the server's limit; nothing is stored.
         ServerError: The stream refused the batch; nothing of it is stored.
         WrongStreamError: Another stream has stored the batch.
         TransportError: No answer came: the batch may be stored or not.
@@ -57,16 +49,22 @@ async def store_together(
     Cost: one round trip, and a few milliseconds in a file store with one replica.
     """
     client, batch_id = api.client, secrets.token_urlsafe(_ID_BYTES)
+    sender = AtomicSender(client, stream, batch_id)
+    # The first message has a reply subject: why a batch cannot begin is said to it alone.
     reply, answer = client.requests.expect(messages[0].subject)
+    mark, largest = batch_mark(batch_id), client.max_payload_bytes
+    *others, final = messages
     is_over = False
     try:
-        run, last = _encoded(client, messages, batch_id, reply)
-        if not client.write_now(run):
-            raise ConnectionLostError(
-                f"batch into {stream}: no server is connected", retryable=True
-            )
-        *_, final = messages
-        frame = await client.request(final.subject, final.data, headers=last, timeout=timeout)
+        # It is written in parts, so that the server works on the first ones meanwhile.
+        for number, (subject, data, given, _, _) in enumerate(others, 1):
+            block = marked(given, mark, number)
+            _check_size(subject, len(block) + len(data), largest)
+            sender.put(subject, data, block, reply=reply if number == 1 else "")
+        block = committing(marked(final.block, mark, len(messages)))
+        _check_size(final.subject, len(block) + len(final.data), largest)
+        sender.check()
+        frame = await sender.commit(final.subject, final.data, block, timeout)
         try:
             ack = read_batch_ack(frame, final.subject, batch_id)
         except ServerError as error:
@@ -80,46 +78,15 @@ async def store_together(
     finally:
         client.requests.forget(reply)
         if not is_over:
-            _abort(client, messages[0].subject, batch_id)
+            sender.end()
 
 
-def _encoded(
-    client: Client, messages: Sequence[Prepared], batch_id: str, reply: str
-) -> tuple[bytes, bytes]:
-    """Return the commands of all messages but the last, and the last one's header block.
-
-    The first message has a reply subject: why a batch cannot begin is said to it alone.
-    """
-    mark, largest = batch_mark(batch_id), client.max_payload_bytes
-    commands: list[bytes] = []
-    starts: dict[str, bytes] = {}
-    block = b""
-    for number, message in enumerate(messages, 1):
-        block = marked(message.block, mark, number)
-        if number == len(messages):
-            block = committing(block)
-        if len(block) + len(message.data) > largest:
-            what = f"message to {message.subject}, with the batch's headers,"
-            raise too_large(what, len(block) + len(message.data), largest)
-        if number == 1:
-            start = publish_start(message.subject, reply)
-        else:
-            start = starts.get(message.subject, b"")
-            if not start:
-                start = starts[message.subject] = publish_start(message.subject, "")
-        if number < len(messages):
-            commands.append(publish_command(start, b"", block, message.data))
-    return b"".join(commands), block
+def _check_size(subject: str, size: int, largest: int) -> None:
+    if size > largest:
+        raise too_large(f"message to {subject}, with the batch's headers,", size, largest)
 
 
 def _raise_refusal(frame: Frame, subject: str, stream: str) -> None:
     """Raise why the batch could not begin, if the answer to its first message says so."""
     check_responders(frame, subject)
     read_staged(frame, f"batch into {stream}, message 1")
-
-
-def _abort(client: Client, subject: str, batch_id: str) -> None:
-    """Let the server forget the batch: it would count for 10 s among the open ones."""
-    with suppress(NatsStreamError):
-        command = publish_command(publish_start(subject, ""), b"", abort_block(batch_id), b"")
-        client.write_now(command)

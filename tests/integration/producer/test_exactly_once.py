@@ -272,6 +272,14 @@ async def test_full_buffer_raises_and_drain_waits(place: Place) -> None:
     assert len(await place.data()) == appended + 1
 
 
+async def test_drain_waits_while_full_batches_wait(place: Place) -> None:
+    async with await place.open(max_batch_messages=10, max_in_flight=2) as producer:
+        append_all(producer, [bytes(100)] * 105)
+        await producer.drain()
+        assert producer.buffered_bytes <= 1_500
+    assert len(await place.data()) == 105
+
+
 # Faults.
 
 

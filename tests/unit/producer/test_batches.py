@@ -367,6 +367,20 @@ def test_record_knows_who_replaced_an_instance_and_how_much_was_stored_by_then()
 # Messages that are stored one by one.
 
 
+def test_batches_in_flight_of_an_exclusive_producer_are_one_run() -> None:
+    writer = Writer(
+        "a",
+        random.Random(0),  # noqa: S311 - No secret.
+        mode="exclusive",
+        max_batch_messages=2,
+        max_in_flight=3,
+    )
+    for _ in range(13):
+        writer.append(0.0)
+    assert [batch.count for batch in writer.rules.queue.batches] == [6, 6]
+    assert writer.rules.queue.pending_count == 1
+
+
 def half_stored(writer: Writer) -> Write:
     """Let an instance send a batch of four, of which nobody knows how many are stored."""
     writer.rules.state_read(Found(), 0.0)
