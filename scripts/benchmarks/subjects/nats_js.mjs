@@ -42,35 +42,43 @@ const subjects = {
   },
 
   async publish(js) {
-    const payload = new Uint8Array(256).fill(120);
-    let acked = 0;
-    let failure = null;
-    let wake = () => {};
-    const onAck = () => {
-      acked += 1;
-      wake();
-    };
-    const onError = (error) => {
-      failure = error;
-      wake();
-    };
-    // Woken by each ack: a race over thousands of promises would measure the race.
-    const until = async (isDone) => {
-      while (failure === null && !isDone()) {
-        await new Promise((resolve) => {
-          wake = resolve;
-        });
-      }
-      if (failure !== null) throw failure;
-    };
-    for (let sent = 0; sent < count; sent += 1) {
-      if (sent - acked >= WINDOW) await until(() => sent - acked < WINDOW);
-      js.publish(`${stream}.x`, payload).then(onAck, onError);
-    }
-    await until(() => acked === count);
-    return acked;
+    return await published(js, () => ({}));
+  },
+
+  async publish_ids(js) {
+    return await published(js, (number) => ({ msgID: String(number) }));
   },
 };
+
+async function published(js, optionsOf) {
+  const payload = new Uint8Array(256).fill(120);
+  let acked = 0;
+  let failure = null;
+  let wake = () => {};
+  const onAck = () => {
+    acked += 1;
+    wake();
+  };
+  const onError = (error) => {
+    failure = error;
+    wake();
+  };
+  // Woken by each ack: a race over thousands of promises would measure the race.
+  const until = async (isDone) => {
+    while (failure === null && !isDone()) {
+      await new Promise((resolve) => {
+        wake = resolve;
+      });
+    }
+    if (failure !== null) throw failure;
+  };
+  for (let sent = 0; sent < count; sent += 1) {
+    if (sent - acked >= WINDOW) await until(() => sent - acked < WINDOW);
+    js.publish(`${stream}.x`, payload, optionsOf(sent)).then(onAck, onError);
+  }
+  await until(() => acked === count);
+  return acked;
+}
 
 async function consumed(js, ack_policy) {
   const jsm = await js.jetstreamManager();
