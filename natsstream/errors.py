@@ -16,6 +16,7 @@ NatsStreamError
 │   ├── StoragePathError                 not a path of the core stream's owner
 │   ├── SequenceRangeError               a range that the stream does not hold
 │   ├── EventLoopError                   a connection is used on another event loop than its own
+│   ├── ReadOnlyStreamError              a write to a core stream that is only read
 │   ├── ProducerFullError                retryable: a producer's buffer is full
 │   └── MissingExtraError                an optional dependency is not installed
 ├── ServerError                          the server refused (`code`, `err_code`)
@@ -175,6 +176,10 @@ class PayloadTooLargeError(UsageError):
 
 class StoragePathError(UsageError):
     """The path of a core stream is not legal, or not one of its owner's."""
+
+
+class ReadOnlyStreamError(UsageError):
+    """A core stream over a stream that is only read was told to write (403 in Conat)."""
 
 
 class SequenceRangeError(UsageError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from natsstream.api.message import Message
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.headers import is_big
-from natsstream.conat.names import StreamNames
+from natsstream.conat.names import KeySubjects
 from natsstream.conat.reconcile import Doubt, Edit, Reconciler
 from natsstream.conat.record import Record
 from natsstream.errors import NatsStreamError, RequestTimeoutError
@@ -33,11 +33,12 @@ class Arrays:
 
     Args:
         names: The core stream's names.
-        blobs: Its big values.
+        blobs: Its big values; None if it cannot have any.
         on_edit: Called with each edit after `begin`; must not wait and must not raise.
         start_seq: The first sequence to load; None is the first.
 
     Attributes:
+        names: As given.
         reconciler: The rules that hold them.
         wake: Set when there may be something to ask the server.
         suspected: The worst doubt since the stream's info was asked for, which cannot settle it.
@@ -47,15 +48,20 @@ class Arrays:
     """
 
     def __init__(
-        self, names: StreamNames, blobs: Blobs, on_edit: OnEdit, *, start_seq: int | None = None
+        self,
+        names: KeySubjects,
+        blobs: Blobs | None,
+        on_edit: OnEdit,
+        *,
+        start_seq: int | None = None,
     ) -> None:
+        self.names: KeySubjects = names
         self.reconciler: Reconciler = Reconciler(start_seq=start_seq or 1)
         self.wake: asyncio.Event = asyncio.Event()
         self.suspected: Doubt = Doubt.NONE
         self.clock_offset_ns: int = 0
         self.error: NatsStreamError | None = None
         self.is_closed: bool = False
-        self._names = names
         self._blobs = blobs
         self._on_edit = on_edit
         self._is_loaded = False
@@ -90,7 +96,7 @@ class Arrays:
         """Make edits, and tell each of them."""
         rules, life = self.reconciler, self.reconciler.life
         for edit in edits:
-            if edit.previous is not None:
+            if edit.previous is not None and self._blobs is not None:
                 self._blobs.note(edit)
             if is_told and self._is_loaded:
                 self._on_edit(edit)
@@ -115,7 +121,7 @@ class Arrays:
     def record(self, message: Message) -> Record:
         """Return a stored message as a record; a big value that is held need not be read again."""
         subject = message.subject
-        key_subject = subject if self._names.is_keyed(subject) else ""
+        key_subject = subject if self.names.is_keyed(subject) else ""
         block = message.headers.source
         if is_big(block):
             held = self.reconciler.log.find(message.sequence)

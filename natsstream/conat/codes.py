@@ -11,6 +11,7 @@ from natsstream import errors
 _CODES: tuple[tuple[type[errors.NatsStreamError], int | str], ...] = (
     (errors.StoragePathError, 403),
     (errors.PermissionDeniedError, 403),
+    (errors.ReadOnlyStreamError, 403),
     (errors.WrongLastSequenceError, "wrong-last-sequence"),
     (errors.RejectedError, "reject"),
     (errors.StreamFullError, "reject"),

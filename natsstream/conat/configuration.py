@@ -16,6 +16,7 @@ from natsstream.api.settings.mapping import Republish
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_int, check_names, described
 from natsstream.conat.names import StreamNames
+from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import json_text
 from natsstream.errors import ConfigError, StreamExistsError
 from natsstream.fields import Fields
@@ -218,6 +219,23 @@ def check_stream(names: StreamNames, held: StreamConfig) -> None:
         )
         error.differences = wrong
         raise error
+
+
+def limits_of(stream: StreamConfig, *, per_key: bool = False) -> Limits:
+    """Return what removes messages of a stream.
+
+    Args:
+        stream: Its configuration.
+        per_key: True if each of its subjects is a key.
+    """
+    config = Configuration.from_stream(stream)
+    return Limits(
+        config.max_msgs if config.discard_policy == "old" else -1,
+        config.max_age * NS_PER_MS,
+        (per_key and stream.max_msgs_per_subject) or -1,
+        has_rollups=bool(stream.allow_rollup_hdrs),
+        has_ttls=bool(stream.allow_msg_ttl),
+    )
 
 
 def _integer(value: object, name: str) -> int:

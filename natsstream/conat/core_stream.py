@@ -17,14 +17,16 @@ from natsstream.conat.blobs import Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
+from natsstream.conat.foreign import ForeignCodec, ForeignOpener, ForeignOptions
 from natsstream.conat.layer_events import CORE_EVENTS, LayerEvents
 from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.limiter import Limiter
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
+from natsstream.conat.republished import RepublishedFeed
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.sizes import logical_size
-from natsstream.conat.sync import StreamSync
+from natsstream.conat.sync import Opener, StreamSync
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding
 from natsstream.conat.views import Change, Codec, KeyValues, Messages, RawMessages
@@ -36,7 +38,12 @@ from natsstream.conat.writer import (
     Writer,
     check_value,
 )
-from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
+from natsstream.errors import (
+    MissingExtraError,
+    NatsStreamError,
+    ReadOnlyStreamError,
+    UsageError,
+)
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.units import time_from_ns
 
@@ -79,11 +86,26 @@ class CoreStreamInventory:
     is_exact: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """What a core stream's own stream has besides; one that is only read has none of it."""
+
+    opener: StreamOpener
+    blobs: Blobs
+    deletion: Deletion
+    limiter: Limiter
+    writer: Writer
+    lifetime: Lifetime
+
+
 class CoreStream:
     """A stream whose messages are in memory, always those that the server holds.
 
     Made by `js.core_stream(name)`; use it with `async with`, or call `close`. Every method raises
     `UsageError` after the end, and the error that ended the sync, such as missing permission.
+
+    One made by `js.core_stream.over(stream)` is only read. Its keys are the stream's subjects, and
+    every method that writes raises `ReadOnlyStreamError` (403).
 
     Args:
         js: The JetStream context.
@@ -102,34 +124,49 @@ class CoreStream:
         self,
         js: JetStreamContext,
         name: str,
-        options: CoreStreamOptions,
+        options: CoreStreamOptions | ForeignOptions,
         release: Release = is_last,
     ) -> None:
         self.name: str = name
         self._js = js
         self._options = options
         self._names = options.names
-        self._opener = StreamOpener(js, options)
-        self._codec = Codec(options.names)
         self._events = LayerEvents(CORE_EVENTS)
-        self._blobs = Blobs(js, options.names, lambda: self._sync.stream)
-        arrays = Arrays(options.names, self._blobs, self._on_edit, start_seq=options.start_seq)
-        self._sync = StreamSync(
-            js, options.names, arrays, self._blobs, self._opener.open, self._events.close
-        )
-        rules = arrays.reconciler
+        self._held: _Own | None = None
+        if isinstance(options, ForeignOptions):
+            self._codec: Codec = ForeignCodec(options.names)
+            self._sync = self._synced(ForeignOpener(js, options), None)
+        else:
+            self._codec = Codec(options.names)
+            self._held = self._owned(options)
+        rules = self._sync.reconciler
         self.raw: RawMessages = RawMessages(rules, self._codec)
         self.messages: Messages = Messages(rules, self._codec)
         self.kv: KeyValues = KeyValues(rules, self._codec, options.names)
-        self._deletion = Deletion(self._sync, self._blobs)
-        self._limiter = Limiter(self._sync, self._codec, self._deletion)
-        self._writer = Writer(
-            js, options.names, self._sync, self._blobs, options.encoding, self._limiter
-        )
-        self._lifetime = Lifetime(js, options.names)
         self._is_open = False
         self._is_closed = False
         self._release = release
+
+    def _owned(self, options: CoreStreamOptions) -> _Own:
+        """Make the parts that write."""
+        js, names = self._js, options.names
+        opener, blobs = StreamOpener(js, options), Blobs(js, names, lambda: self._sync.stream)
+        self._sync = self._synced(opener, blobs)
+        deletion = Deletion(self._sync, blobs)
+        limiter = Limiter(self._sync, self._codec, deletion)
+        writer = Writer(js, names, self._sync, blobs, options.encoding, limiter)
+        return _Own(opener, blobs, deletion, limiter, writer, Lifetime(js, names))
+
+    def _synced(self, opener: Opener, blobs: Blobs | None) -> StreamSync:
+        options, js = self._options, self._js
+        arrays = Arrays(options.names, blobs, self._on_edit, start_seq=options.start_seq)
+        feed = None
+        if blobs is not None and isinstance(options, CoreStreamOptions):
+            feed = RepublishedFeed(js, options.names, arrays, blobs)
+        look_every = options.look_every
+        return StreamSync(
+            js, opener, arrays, self._events.close, feed=feed, blobs=blobs, look_every=look_every
+        )
 
     async def open(self) -> Self:
         """Create the stream if it is missing, load its messages and follow it.
@@ -148,10 +185,11 @@ class CoreStream:
             raise UsageError("a core stream is opened once", hint="call js.core_stream() again")
         self._is_open = True
         try:
-            await retried(self._lifetime.end_abandoned)
+            if self._held is not None:
+                await retried(self._held.lifetime.end_abandoned)
             await self._sync.open()
-            if self._options.config:
-                await self._limiter.evict()
+            if isinstance(self._options, CoreStreamOptions) and self._options.config:
+                await self._own.limiter.evict()
         except BaseException:
             await self._end()
             raise
@@ -217,7 +255,7 @@ class CoreStream:
         Cost: one round trip, plus the stream's replication. A value above `max_payload` less 64 KiB
         costs about three more, and its bytes go through a second stream.
         """
-        self._check()
+        own = self._own
         options = PublishOptions(
             headers=headers,
             msg_id=msg_id,
@@ -229,7 +267,7 @@ class CoreStream:
         if mesg is UNDEFINED and key is not None:
             return await self._delete_key(key, options)
         check_value(mesg)
-        return await self._writer.publish(mesg, options)
+        return await own.writer.publish(mesg, options)
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages in order, many in flight; each has a result or an error of its own.
@@ -241,8 +279,7 @@ class CoreStream:
 
         Cost: one round trip for many messages.
         """
-        self._check()
-        return await self._writer.publish_many(items)
+        return await self._own.writer.publish_many(items)
 
     @property
     def error(self) -> NatsStreamError | None:
@@ -251,8 +288,24 @@ class CoreStream:
 
     @property
     def encoding(self) -> Encoding:
-        """The format of the values that it writes."""
+        """The format of the values that it writes.
+
+        Raises:
+            ReadOnlyStreamError: It is only read.
+        """
+        if isinstance(self._options, ForeignOptions):
+            raise self._read_only()
         return self._options.encoding
+
+    @property
+    def conflates(self) -> bool:
+        """True if values may be overwritten unseen, although this client is connected.
+
+        The server republishes each message to a core stream's clients, so they see all. Where it
+        does not, an ordered consumer brings the messages that are still stored when it comes to
+        them: a stream that is only read, or whose republishing an operator has removed.
+        """
+        return self._sync.conflates
 
     # Keys and values.
 
@@ -291,13 +344,11 @@ class CoreStream:
             WrongLastSequenceError: `previous_seq` is not the newest.
             NatsStreamError: As for `publish`.
         """
-        self._check()
         return await self._delete_key(key, PublishOptions(msg_id=msg_id, previous_seq=previous_seq))
 
     def tombstone(self, key: str, *, msg_id: str | None = None) -> PublishItem:
         """Return the message that deletes a key, for `publish_many`."""
-        options = PublishOptions(msg_id=msg_id)
-        return PublishItem(None, self._writer.tombstone(key, options, self._options.tombstone_ttl))
+        return PublishItem(None, self._tombstone(key, PublishOptions(msg_id=msg_id)))
 
     def newest_seq_kv(self, key: str) -> int:
         """Return the sequence of a key's newest message, a tombstone's too; 0 for none.
@@ -342,7 +393,7 @@ class CoreStream:
         """Return the user's headers of a key's value; None for none."""
         self._check()
         record = self.kv.record(key)
-        return None if record is None else self._codec.headers(record).user
+        return None if record is None else self._codec.user(record)
 
     @overload
     def time_kv(self) -> dict[str, datetime]: ...
@@ -524,10 +575,10 @@ class CoreStream:
         Cost: one round trip for a beginning of the stream, one for each other message, 64 in
         flight.
         """
-        self._check()
+        deletion = self._own.deletion
         if key is not None and not any((all, seq, seqs, last_seq)) and last_index is None:
-            return await self._deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
-        return await self._deletion.of(
+            return await deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
+        return await deletion.of(
             all=all, last_index=last_index, seq=seq, seqs=seqs, last_seq=last_seq
         )
 
@@ -539,16 +590,18 @@ class CoreStream:
 
         Raises:
             ConfigError: A field is unknown or its value is not legal; nothing was sent.
+            ReadOnlyStreamError: There are changes, and it is only read.
             NatsStreamError: The server refused it.
 
         Cost: two round trips, four with changes.
         """
         self._check()
         if changes:
-            self._sync.stream = await self._opener.set_config(changes)
+            self._sync.stream = await self._own.opener.set_config(changes)
             await self._sync.announce(Announcement(is_config_changed=True))
         await self._sync.settle()
-        await self._limiter.evict()
+        if self._held is not None:
+            await self._held.limiter.evict()
         return self._sync.config
 
     # Changes.
@@ -583,7 +636,7 @@ class CoreStream:
     @property
     def msg_ids(self) -> frozenset[str]:
         """The ids that this object has published, the newest 100,000."""
-        return frozenset(self._writer.msg_ids)
+        return frozenset() if self._held is None else frozenset(self._held.writer.msg_ids)
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else f"{len(self)} messages, {self.length_kv} keys"
@@ -595,17 +648,40 @@ class CoreStream:
         self._is_closed = True
         self._events.close()
         await self._sync.close()
-        await self._blobs.close()
+        if self._held is not None:
+            await self._held.blobs.close()
 
     async def _leave(self, created_ns: int) -> None:
-        if self._sync.stream.cached.config.storage == "memory":
-            await self._lifetime.end_abandoned(created_ns)
+        if self._held is not None and self._sync.stream.cached.config.storage == "memory":
+            await self._held.lifetime.end_abandoned(created_ns)
 
     async def _delete_key(self, key: str, options: PublishOptions) -> Stored | None:
-        if key not in self.kv:
-            return None
-        marked = self._writer.tombstone(key, options, self._options.tombstone_ttl)
-        return await self._writer.publish(None, marked)
+        writer = self._own.writer
+        return await writer.publish(None, self._tombstone(key, options)) if key in self.kv else None
+
+    def _tombstone(self, key: str, options: PublishOptions) -> PublishOptions:
+        if isinstance(self._options, ForeignOptions):
+            raise self._read_only()
+        return self._own.writer.tombstone(key, options, self._options.tombstone_ttl)
+
+    @property
+    def _own(self) -> _Own:
+        """The parts that write.
+
+        Raises:
+            ReadOnlyStreamError: It is only read.
+        """
+        self._check()
+        if self._held is None:
+            raise self._read_only()
+        return self._held
+
+    def _read_only(self) -> ReadOnlyStreamError:
+        return ReadOnlyStreamError(
+            f"core stream over {self.name} is only read",
+            hint=f"publish to the subjects with js.publish, and change or delete with "
+            f'(await js.streams.get("{self.name}"))',
+        )
 
     def _on_edit(self, edit: Edit) -> None:
         self._events.emit("change", Change(edit, self._codec))

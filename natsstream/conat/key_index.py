@@ -51,8 +51,9 @@ class KeyIndex:
 
     def replaced(self, subject: str, seq: int) -> list[int]:
         """Forget a key's messages before a sequence, and return their sequences."""
-        gone = [each for each in self._older.pop(subject, ()) if each < seq]
-        self._unsorted.discard(subject)
+        gone = [each for each in self._older.get(subject, ()) if each < seq]
+        for each in gone:
+            self._forget(subject, each)
         held = self.newest.get(subject)
         if held is not None and held < seq:
             # `live` keeps the key's place for the message to come.

@@ -41,10 +41,12 @@ class CoreStreamArguments(LeaderArguments, total=False):
     Attributes:
         start_seq: Load only messages from this sequence on.
         no_cache: Return an object of its own.
+        look_every: Seconds between two comparisons with the stream's info.
     """
 
     start_seq: int | None
     no_cache: bool
+    look_every: float
 
 
 def check_arguments(

@@ -274,7 +274,7 @@ class LeaderStream:
 
     def _stored(self, record: Record) -> StoredMessage:
         key = self._codec.key(record)
-        headers: dict[str, object] = {**(self._codec.headers(record).user or {})}
+        headers: dict[str, object] = {**(self._codec.user(record) or {})}
         headers |= {"seq": record.seq, "time": record.time_ns // NS_PER_MS}
         if key is not None:
             headers["key"] = key

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from natsstream.conat.core_stream import CoreStream
+from natsstream.conat.foreign import ForeignOptions
 from natsstream.conat.layer_options import CoreStreamArguments
 from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.names import PREFIX, SERVICE, StreamNames, storage_path
-from natsstream.conat.opening import CoreStreamOptions
+from natsstream.conat.opening import LOOK_EVERY_S, CoreStreamOptions
 from natsstream.conat.shared import Release, SharedObjects, is_last
 from natsstream.conat.values import Encoding, json_text
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.stream import Stream
 
 
 class CoreStreams:
@@ -39,6 +41,7 @@ class CoreStreams:
         encoding: Encoding = Encoding.MSGPACK,
         tombstone_ttl: int | None = TOMBSTONE_TTL_MS,
         no_cache: bool = False,
+        look_every: float = LOOK_EVERY_S,
         service: str = SERVICE,
         prefix: str = PREFIX,
     ) -> CoreStream:
@@ -59,6 +62,8 @@ class CoreStreams:
             tombstone_ttl: Milliseconds after which the tombstone of a key expires, if the
                 configuration has `allow_msg_ttl`; None is never.
             no_cache: Return an object of its own.
+            look_every: Seconds between two comparisons with the stream's info. They find what other
+                programs have deleted, and messages that were lost on their way.
             service: A service has streams of its own.
             prefix: The first tokens of all subjects.
 
@@ -69,7 +74,8 @@ class CoreStreams:
             ResourceExhaustedError: The account has no room for the stream (429).
             StreamExistsError: A stream of this name belongs to something else.
 
-        Cost: two round trips and the bytes of the messages; one subscription.
+        Cost: two round trips and the bytes of the messages; one subscription. Then a round trip for
+        each comparison.
         """
         options = options_of(
             name,
@@ -82,6 +88,7 @@ class CoreStreams:
                 "replicas": replicas,
                 "encoding": encoding,
                 "tombstone_ttl": tombstone_ttl,
+                "look_every": look_every,
                 "service": service,
                 "prefix": prefix,
             },
@@ -93,8 +100,53 @@ class CoreStreams:
         if no_cache:
             return await make(is_last)
         fields = json_text(sorted((config or {}).items()))
-        key = (options.names, fields, start_seq, ephemeral, replicas, encoding, tombstone_ttl)
-        return await self._shared.get(key, make)
+        others = (start_seq, ephemeral, replicas, encoding, tombstone_ttl, look_every)
+        return await self._shared.get((options.names, fields, *others), make)
+
+    async def over(
+        self,
+        stream: Stream | str,
+        *,
+        start_seq: int | None = None,
+        filters: Sequence[str] = (),
+        look_every: float = LOOK_EVERY_S,
+    ) -> CoreStream:
+        """Read any stream as a core stream, and follow it; nothing of it is changed.
+
+        Each subject is a key, and its newest message the key's value. A value is bytes, unless a
+        core stream's header names its encoding. The headers are those of NATS, as they are. Delete
+        markers of buckets and servers count as tombstones; records of producers are left out.
+
+        An ordered consumer brings the messages, so `conflates` is True. What other programs delete
+        is found by comparing, every `look_every` seconds. A stream that is deleted loses its
+        messages here too; one that is created again is followed from its first message on.
+
+        Args:
+            stream: Its name, or a stream, which may be of another domain.
+            start_seq: Load only messages from this sequence on; `load` adds older ones.
+            filters: Subjects to read, filtered by the server; they must not overlap.
+            look_every: Seconds between two comparisons with the stream's info.
+
+        Returns:
+            A core stream whose writes raise `ReadOnlyStreamError` (403); its own object each time.
+
+        Raises:
+            StreamNotFoundError: There is no such stream.
+            PermissionDeniedError: The user may not read it (403).
+            ResourceExhaustedError: There is no room for a consumer (429).
+            UsageError: Consumers remove its messages: it is a work queue or an interest stream.
+            ConfigError: An argument is not legal.
+            SubjectError: A filter is not a legal subject.
+
+        Cost: four round trips and the bytes of the messages; one consumer. Then a round trip for
+        each comparison.
+        """
+        options = ForeignOptions(
+            stream=stream, start_seq=start_seq, filters=filters, look_every=look_every
+        )
+        if isinstance(stream, str):
+            await self._js.streams.get(stream)  # Opening waits for a stream that is missing.
+        return await CoreStream(self._js, options.names.path, options).open()
 
     async def delete(
         self,
@@ -152,4 +204,5 @@ def options_of(name: str, arguments: CoreStreamArguments) -> CoreStreamOptions:
         replicas=arguments.get("replicas"),
         encoding=arguments.get("encoding", Encoding.MSGPACK),
         tombstone_ttl=arguments.get("tombstone_ttl", TOMBSTONE_TTL_MS),
+        look_every=arguments.get("look_every", LOOK_EVERY_S),
     )

@@ -13,6 +13,7 @@ import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from natsstream.api.names import check_subject
 from natsstream.arguments import check_text, check_utf8
@@ -87,6 +88,31 @@ def check_path(path: str, owner: str) -> str:
         f"permission denied: path {path[:80]!r} of a core stream: {reason}",
         hint="give a name such as 'chat/general'",
     )
+
+
+class KeySubjects(Protocol):
+    """Which stored subjects are of keys: those of a core stream, or of one that is only read."""
+
+    @property
+    def path(self) -> str:
+        """The name for logs and errors."""
+        ...
+
+    def is_keyed(self, subject: str) -> bool:
+        """Return True if a stored subject is that of a key."""
+        ...
+
+    def key_subjects(self, subjects: Iterable[str]) -> list[str]:
+        """Return each stored subject that is of a key, and "" for any other."""
+        ...
+
+    def key_of(self, subject: str) -> str | None:
+        """Return the key of a stored subject; None if the subject does not tell."""
+        ...
+
+    def subject_of(self, key: str | None) -> str:
+        """Return the subject of a key."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,45 @@
-"""Opens the JetStream stream of a core stream: creates it, or merges the configuration."""
+"""Opens the JetStream stream of a core stream: creates it, or merges the configuration.
+
+Law: a stream without the feed that a core stream needs stays as it is; it is read otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from natsstream.conat.configuration import Configuration, check_stream
+from natsstream.api.message import Message
+from natsstream.api.stream_config import StreamConfig
+from natsstream.arguments import check_seconds
+from natsstream.conat.configuration import Configuration, check_stream, limits_of
 from natsstream.conat.names import StreamNames
+from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import Encoding
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
-from natsstream.errors import StreamExistsError, StreamNotFoundError
+from natsstream.errors import (
+    InvalidConfigError,
+    StreamExistsError,
+    StreamNotFoundError,
+    UnsupportedServerError,
+)
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
+
+LOOK_EVERY_S = 30.0
+"""Seconds between two comparisons with the stream's info, unless others are chosen.
+
+A feed that lost its last message shows no hole, and no server tells of deletions.
+"""
+
+
+def check_look_every(seconds: float) -> None:
+    """Refuse what is no time between two comparisons.
+
+    Raises:
+        ConfigError: It is no number of seconds above 0.
+    """
+    check_seconds(seconds, "look_every")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +54,10 @@ class CoreStreamOptions:
         replicas: Replicas of a new stream; None leaves it to the server.
         encoding: The format of values.
         tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.
+        look_every: Seconds between two comparisons with the stream's info.
+
+    Raises:
+        ConfigError: `look_every` is no number of seconds above 0.
     """
 
     names: StreamNames
@@ -36,6 +67,10 @@ class CoreStreamOptions:
     replicas: int | None = None
     encoding: Encoding = Encoding.MSGPACK
     tombstone_ttl: int | None = TOMBSTONE_TTL_MS
+    look_every: float = LOOK_EVERY_S
+
+    def __post_init__(self) -> None:
+        check_look_every(self.look_every)
 
 
 class StreamOpener:
@@ -47,6 +82,7 @@ class StreamOpener:
     """
 
     def __init__(self, js: JetStreamContext, options: CoreStreamOptions) -> None:
+        self.filters: Sequence[str] = ()
         self._js = js
         self._options = options
 
@@ -65,14 +101,36 @@ class StreamOpener:
                 options.names, ephemeral=options.ephemeral, replicas=options.replicas
             )
             with suppress(StreamExistsError):  # Another client was faster.
-                return await self._js.streams.create(config)
+                return await self._created(config)
             stream = await self._js.streams.get(options.names.stream)
         check_stream(options.names, stream.cached.config)
         return await self._merged(stream, options.config)
 
+    @property
+    def is_partial(self) -> bool:
+        """False: all messages are wanted."""
+        return False
+
+    def learn(self, config: StreamConfig) -> Limits:
+        """Return the limits of the stream."""
+        return limits_of(config)
+
+    async def data(self, messages: list[Message]) -> list[Message]:
+        """Return the messages: all are data."""
+        return messages
+
     async def set_config(self, changes: Mapping[str, object]) -> Stream:
         """Set some fields of the configuration."""
         return await self._merged(await self._js.streams.get(self._options.names.stream), changes)
+
+    async def _created(self, config: StreamConfig) -> Stream:
+        """Create the stream, without its feed if a server refuses that."""
+        try:
+            return await self._js.streams.create(config)
+        except (InvalidConfigError, UnsupportedServerError) as error:
+            with suppress(InvalidConfigError, UnsupportedServerError):
+                return await self._js.streams.create(replace(config, republish=None))
+            raise error from None
 
     async def _merged(self, stream: Stream, changes: Mapping[str, object]) -> Stream:
         held = stream.cached.config
@@ -90,5 +148,5 @@ class StreamOpener:
             metadata=held.metadata,
         )
         # No configuration of a core stream has these: an operator's values stay.
-        kept = replace(config, max_bytes=None, max_msgs_per_subject=None)
+        kept = replace(config, max_bytes=None, max_msgs_per_subject=None, republish=None)
         return await self._js.streams.update(kept)

@@ -7,8 +7,12 @@ behind it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 
+from natsstream.api.settings.mapping import Republish
+from natsstream.api.stream_config import StreamConfig
 from natsstream.conat.arrays import Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
@@ -16,6 +20,7 @@ from natsstream.conat.feed import Announcement, FeedMessage, stored_copy
 from natsstream.conat.headers import is_big
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Doubt
+from natsstream.conat.record import Record
 from natsstream.core.message import CoreMessage
 from natsstream.core.subscription import CoreSubscription
 from natsstream.errors import (
@@ -26,6 +31,8 @@ from natsstream.errors import (
 )
 from natsstream.streams.jetstream import JetStreamContext
 
+# Subjects of which it is asked at once if the user may hear of them.
+_CHECKED_MAX = 16
 # As many as one read of the socket may bring, or the feed falls behind a busy publisher.
 _TURN_MESSAGES = 8_192
 
@@ -38,6 +45,10 @@ class RepublishedFeed:
         names: The core stream's names.
         arrays: Its arrays.
         blobs: Its big values.
+
+    Attributes:
+        is_trusted: True if the server republishes; False for a stream without that feed, whose
+            clients still announce.
     """
 
     def __init__(
@@ -47,21 +58,57 @@ class RepublishedFeed:
         self._names = names
         self._arrays = arrays
         self._blobs = blobs
+        self.is_trusted: bool = True
         self._subscription: CoreSubscription | None = None
 
     async def open(self) -> None:
         """Subscribe; what comes from now on waits for `follow`.
 
         Raises:
-            PermissionDeniedError: The user may not subscribe.
+            PermissionDeniedError: The user may not subscribe to all of it.
             TransportError: The server did not confirm in time.
         """
-        self._subscription = await self._js.core.subscribe(self._names.feed_filter).open()
+        names = self._names
+        self._subscription = self._js.core.subscribe(names.feed_filter)
+        parts = [names.control, *map(names.feed_of, (names.unkeyed, names.keys_filter))]
+        await asyncio.gather(self._subscription.open(), self._check(parts))
 
     async def close(self) -> None:
         """End the subscription; closing twice is fine."""
         if self._subscription is not None:
             await self._subscription.close()
+
+    def learn(self, config: StreamConfig) -> None:
+        """Take note of whether the server republishes the stream's messages as they are."""
+        wanted = Republish(source=self._names.data_filter, destination=self._names.feed_filter)
+        held = config.republish
+        self.is_trusted = (
+            held is not None and replace(held, headers_only=held.headers_only or None) == wanted
+        )
+
+    async def check(self, missed: Iterable[Record]) -> None:
+        """Find out if the user may hear of messages that the feed did not bring.
+
+        A server sends nothing of a subject that is denied below the one that was subscribed to, and
+        does not say so.
+
+        Raises:
+            PermissionDeniedError: The user may not.
+        """
+        if self.is_trusted:
+            subjects = {each.key_subject or self._names.unkeyed: None for each in missed}
+            newest = list(subjects)[-_CHECKED_MAX:]
+            with suppress(TransportError):  # The next one that is missed comes.
+                await self._check([self._names.feed_of(each) for each in newest])
+
+    async def _check(self, subjects: list[str]) -> None:
+        """Subscribe to subjects of the feed for a moment: only that tells if they are denied."""
+        found = [self._js.core.subscribe(each) for each in subjects]
+        try:
+            await asyncio.gather(*(each.open() for each in found))
+        finally:
+            for each in found:
+                await each.close()
 
     async def announce(self, note: Announcement) -> None:
         """Apply a deletion or change that the server has confirmed, and tell the others."""
@@ -109,7 +156,7 @@ class RepublishedFeed:
             # Another client wrote to the feed; the stream itself says what is true.
             arrays.suspect(Doubt.COUNT)
             return None
-        if copy is None:
+        if copy is None or not self.is_trusted:
             return None
         arrays.note_time(copy.record)
         if is_big(copy.record.headers):

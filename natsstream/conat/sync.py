@@ -1,6 +1,7 @@
 """Keeps the arrays of a core stream equal to its JetStream stream: the feed, reads and questions.
 
-Law: an error that no retry mends ends the sync; calls raise it.
+Law: an error that no retry mends ends the sync; calls raise it. Whichever feed brings the messages,
+the same rules hold them, and comparisons with the stream's info find what no feed brought.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Protocol
 
 from natsstream.api.message import Message
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.conat.arrays import CALL_WAIT_S, Arrays, release
 from natsstream.conat.attempts import retried
@@ -18,7 +21,7 @@ from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob, is_big
-from natsstream.conat.names import StreamNames
+from natsstream.conat.ordered_feed import OrderedFeed
 from natsstream.conat.reconcile import Doubt, Limits, Question, Reconciler
 from natsstream.conat.record import Record
 from natsstream.conat.republished import RepublishedFeed
@@ -31,10 +34,7 @@ from natsstream.errors import (
 from natsstream.events import Connected
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.units import NS_PER_MS
 
-# A feed that lost its last message shows no hole: the stream is asked from time to time.
-LOOK_EVERY_S = 30.0
 # After a reconnect it takes a moment until all servers know of the subscription.
 _LOOK_AGAIN_S = 2.0
 _FETCH_MAX = 50_000
@@ -43,11 +43,39 @@ _DELETED_LISTED_MAX = 200_000
 # Rounds of questions without progress before the sync waits between them.
 _ROUNDS_MAX = 4
 _ROUND_WAIT_S = 1.0
+# A stream that is not there may be in the hands of servers that have just begun.
+_GONE_AFTER_S = 2.0
 
 _log = logging.getLogger(__name__)
 
-OpenStream = Callable[[], Awaitable[Stream]]
 OnFailure = Callable[[NatsStreamError], None]
+
+
+class Opener(Protocol):
+    """The stream of a core stream: its own one, or another one that is only read.
+
+    Attributes:
+        filters: The subjects to read; none is all.
+    """
+
+    filters: Sequence[str]
+
+    @property
+    def is_partial(self) -> bool:
+        """True if some messages of the stream are not wanted."""
+        ...
+
+    async def open(self) -> Stream:
+        """Return the stream."""
+        ...
+
+    def learn(self, config: StreamConfig) -> Limits:
+        """Take note of the stream's configuration, and return its limits."""
+        ...
+
+    async def data(self, messages: list[Message]) -> list[Message]:
+        """Return the messages that are data."""
+        ...
 
 
 class StreamSync:
@@ -55,17 +83,19 @@ class StreamSync:
 
     Args:
         js: The JetStream context.
-        names: The core stream's names.
+        opener: Its stream.
         arrays: Its arrays.
-        blobs: Its big values.
-        open_stream: Returns the stream, and creates it if it is missing.
         on_failure: Called with the error that ends it.
+        feed: Its republished feed; None if it has none.
+        blobs: Its big values; None if it cannot have any.
+        look_every: Seconds between two comparisons with the stream's info.
 
     Attributes:
         arrays: As given.
         reconciler: The rules that hold them.
         stream: The stream.
         config: Its configuration.
+        conflates: True if an ordered consumer brings the messages, and not the republished feed.
     """
 
     stream: Stream
@@ -74,21 +104,30 @@ class StreamSync:
     def __init__(
         self,
         js: JetStreamContext,
-        names: StreamNames,
+        opener: Opener,
         arrays: Arrays,
-        blobs: Blobs,
-        open_stream: OpenStream,
         on_failure: OnFailure,
+        *,
+        feed: RepublishedFeed | None,
+        blobs: Blobs | None,
+        look_every: float,
     ) -> None:
         self.arrays: Arrays = arrays
         self.reconciler: Reconciler = arrays.reconciler
+        self.conflates: bool = feed is None
         self._js = js
-        self._names = names
-        self._blobs = blobs
-        self._open_stream = open_stream
+        self._opener = opener
         self._on_failure = on_failure
-        self._feed = RepublishedFeed(js, names, arrays, blobs)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._feed = feed
+        self._ordered = OrderedFeed(arrays, lambda: self.stream, opener.filters, self._records)
+        self._blobs = blobs
+        self._look_every_s = look_every
+        self._tasks: set[asyncio.Task[None]] = set()
+        # The ordered feed, and the stream's life that it follows.
+        self._tail: asyncio.Task[None] | None = None
+        self._tail_life = 0
+        self._is_loaded = False
+        self._missing_since: float | None = None
         self._num_deleted = 0
         self._settling: list[asyncio.Future[None]] = []
 
@@ -98,21 +137,26 @@ class StreamSync:
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
         """
-        await retried(self._feed.open)
-        self._start(self._feed.follow())
+        if self._feed is not None:
+            await retried(self._feed.open)
+            self._start(self._feed.follow())
         await retried(self._load)
         self.arrays.check()
         self.arrays.begin()
+        self._is_loaded = True
+        self._choose_feed()
         self._start(self._repair())
         self._start(self._notice_breaks())
-        self._start(self._sweep())
+        if self._blobs is not None:
+            self._start(self._sweep(self._blobs))
 
     async def close(self) -> None:
         """End everything; closing twice is fine."""
         self._end()
-        await self._feed.close()
+        if self._feed is not None:
+            await self._feed.close()
         if self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(tuple(self._tasks))
 
     # For the core stream.
 
@@ -129,7 +173,8 @@ class StreamSync:
 
     async def announce(self, note: Announcement) -> None:
         """Apply a deletion or change that the server has confirmed, and tell the others."""
-        await self._feed.announce(note)
+        if self._feed is not None:
+            await self._feed.announce(note)
 
     async def settle(self) -> None:
         """Compare the arrays with the stream now; returns when nothing is in doubt.
@@ -164,33 +209,36 @@ class StreamSync:
     # Loading.
 
     async def _load(self) -> None:
-        self.stream = await self._open_stream()
+        self.stream = await self._opener.open()
         await self._look()
         last_seq = self.stream.cached.state.last_seq
         rules = self.reconciler
         first = max(rules.applied + 1, rules.floor, self.stream.cached.state.first_seq)
         if first <= last_seq:
-            found = self.stream.read(first_seq=first, last_seq=last_seq, on_loss="report")
+            filters = self._opener.filters
+            found = self.stream.read(
+                first_seq=first, last_seq=last_seq, filters=filters, on_loss="report"
+            )
             async for run in found.runs():
-                await self._fill(run)
+                await self._fill(await self._opener.data(run))
         self.arrays.take(rules.filled(last_seq), is_told=False)
         self.arrays.take(rules.tick(self.arrays.now_ns()), is_told=False)
 
     async def _fill(self, run: list[Message]) -> None:
         headers = [message.headers.source for message in run]
-        if is_big(b"".join(headers)):
-            records = await self._blobs.whole([self.arrays.record(message) for message in run])
+        if self._blobs is not None and is_big(b"".join(headers)):
+            records = await self._records(run)
             if records:
                 seqs, times_ns, subjects, headers, data = zip(*records, strict=True)
                 self.reconciler.fill(seqs, times_ns, subjects, headers, data)
-            return
-        self.reconciler.fill(
-            [message.sequence for message in run],
-            [message.time_ns for message in run],
-            self._names.key_subjects(message.subject for message in run),
-            headers,
-            [message.data for message in run],
-        )
+        elif run:
+            self.reconciler.fill(
+                [message.sequence for message in run],
+                [message.time_ns for message in run],
+                self.arrays.names.key_subjects(message.subject for message in run),
+                headers,
+                [message.data for message in run],
+            )
 
     # Questions.
 
@@ -199,7 +247,7 @@ class StreamSync:
         rules = self.reconciler
         while True:
             try:
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout(self._look_every_s):
                     await self.arrays.wake.wait()
             except TimeoutError:
                 self.arrays.suspect(Doubt.COUNT)
@@ -220,14 +268,29 @@ class StreamSync:
         span = rules.missing
         try:
             if span is not None:
-                await self._fetch(rules.ask(span[0], min(span[1], span[0] + _FETCH_MAX - 1)))
+                last_seq = min(span[1], span[0] + _FETCH_MAX - 1)
+                missed = await self._fetch(rules.ask(span[0], last_seq))
+                if self._feed is not None:
+                    await self._feed.check(missed)
             elif rules.doubt is Doubt.ALL:
                 await self._fetch(rules.ask(rules.floor, rules.applied))
             else:
                 await self._look()
         except (StreamNotFoundError, StreamRecreatedError):
-            self.stream = await self._open_stream()
-            self.arrays.suspect(Doubt.DELETED)
+            await self._reopen()
+
+    async def _reopen(self) -> None:
+        """Find the stream again; what one holds that stays away is gone."""
+        try:
+            self.stream = await self._opener.open()
+        except StreamNotFoundError:
+            now = asyncio.get_running_loop().time()
+            self._missing_since = self._missing_since or now
+            if now - self._missing_since >= _GONE_AFTER_S and self.reconciler.applied:
+                self.arrays.take(self.reconciler.reset())
+            raise
+        self._missing_since = None
+        self.arrays.suspect(Doubt.DELETED)
 
     async def _look(self) -> None:
         lists = self.reconciler.doubt >= Doubt.DELETED
@@ -245,63 +308,88 @@ class StreamSync:
             self.arrays.clock_offset_ns = info.time_ns - middle_ns
         self._num_deleted = info.state.num_deleted
         self.stream.cached = info
-        self.config = config = Configuration.from_stream(info.config)
-        evicts = config.discard_policy == "old"
-        max_age_ns = config.max_age * NS_PER_MS
-        self.reconciler.set_limits(Limits(config.max_msgs if evicts else -1, max_age_ns))
+        self.config = Configuration.from_stream(info.config)
+        self.reconciler.set_limits(self._opener.learn(info.config))
+        self.reconciler.is_partial = self._opener.is_partial
         self.arrays.take(self.reconciler.info(info, time.monotonic_ns()))
+        self._choose_feed()
 
-    async def _fetch(self, question: Question, *, is_told: bool = True) -> None:
+    def _choose_feed(self) -> None:
+        """Follow the stream by an ordered consumer if the server does not republish it."""
+        if self._feed is not None:
+            self._feed.learn(self.stream.cached.config)
+            self.conflates = not self._feed.is_trusted
+        life, tail = self.reconciler.life, self._tail
+        if tail is not None and (not self.conflates or life != self._tail_life):
+            tail.cancel()
+            self._tail = None
+        if self.conflates and self._tail is None and self._is_loaded:
+            self._tail, self._tail_life = self._start(self._ordered.follow()), life
+
+    async def _fetch(self, question: Question, *, is_told: bool = True) -> list[Record]:
         try:
             records = await self._read(question.first_seq, question.last_seq)
         except BaseException:
             self.reconciler.give_up(question)
             raise
         self.arrays.take(self.reconciler.fetched(question, records), is_told=is_told)
+        return records
 
     async def _read(self, first_seq: int, last_seq: int) -> list[Record]:
         """Return what the stream holds of a range; its leader is asked for what is missing."""
         if first_seq > last_seq:
             return []
-        found = await self.stream.get(first_seq, next_by_subject=">")
+        filters = self._opener.filters
+        subject = filters[0] if len(filters) == 1 else ">"
+        found = await self.stream.get(first_seq, next_by_subject=subject)
         if found is None or found.sequence > last_seq:
             return []  # One question certifies that the whole range is gone.
-        if first_seq == last_seq:
-            return await self._blobs.whole([self.arrays.record(found)])
+        if first_seq == last_seq and len(filters) < 2:
+            return await self._records([found])
         span = self.stream.read(
             first_seq=found.sequence,
             last_seq=last_seq,
+            filters=filters,
             created_ns=self.reconciler.created_ns,
             on_loss="report",
         )
-        return await self._blobs.whole([self.arrays.record(message) async for message in span])
+        return await self._records([message async for message in span])
+
+    async def _records(self, messages: list[Message]) -> list[Record]:
+        """Return messages as records, with their big values and without what is no data."""
+        data = await self._opener.data(messages)
+        records = [self.arrays.record(message) for message in data]
+        return records if self._blobs is None else await self._blobs.whole(records)
 
     # Big values.
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, blobs: Blobs) -> None:
         """Remove big values that no message names, now and then."""
+
+        async def used() -> list[Blob]:
+            await self.settle()
+            return blobs.of(self.reconciler.log.records())
+
         while True:
             if self.reconciler.is_whole:
-                await self._blobs.sweep(self._used_blobs)
+                await blobs.sweep(used)
             await asyncio.sleep(SWEEP_EVERY_S)
-
-    async def _used_blobs(self) -> list[Blob]:
-        await self.settle()
-        return self._blobs.of(self.reconciler.log.records())
 
     # Tasks.
 
-    def _start(self, job: Coroutine[object, object, None]) -> None:
+    def _start(self, job: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(job)
         task.add_done_callback(self._on_task_end)
-        self._tasks.append(task)
+        self._tasks.add(task)
+        return task
 
     def _on_task_end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is None or self.arrays.is_closed:
             return
         if not isinstance(error, NatsStreamError):
-            _log.error("the sync of core stream %s failed", self._names.path, exc_info=error)
+            _log.error("the sync of core stream %s failed", self.arrays.names.path, exc_info=error)
             error = NatsStreamError("the sync of the core stream failed", detail=repr(error))
         self.arrays.error = error
         self._end()

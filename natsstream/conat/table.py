@@ -50,7 +50,7 @@ _NONE = object()
 
 def _user_headers(codec: Codec) -> Callable[[Record], object]:
     def read(record: Record) -> object:
-        user = codec.headers(record).user
+        user = codec.user(record)
         return _NONE if user is None else user
 
     return read

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, overload
 
 from natsstream.conat.headers import RecordHeaders, decode_record
-from natsstream.conat.names import StreamNames
+from natsstream.conat.names import KeySubjects
 from natsstream.conat.reconcile import Edit, Reconciler
 from natsstream.conat.record import Record
 from natsstream.conat.undefined import UNDEFINED
@@ -58,12 +58,16 @@ class KeyedMessage:
 class Codec:
     """Reads the records of one core stream."""
 
-    def __init__(self, names: StreamNames) -> None:
+    def __init__(self, names: KeySubjects) -> None:
         self._names = names
 
     def headers(self, record: Record) -> RecordHeaders:
         """Return the headers of a record."""
         return RecordHeaders.parse(record.headers, stream=self._names.path, sequence=record.seq)
+
+    def user(self, record: Record) -> dict[str, object] | None:
+        """Return the user's headers of a record; None for none."""
+        return self.headers(record).user
 
     def value(self, record: Record) -> object:
         """Return the value of a record; None for a tombstone.
@@ -84,10 +88,8 @@ class Codec:
 
     def raw(self, record: Record) -> RawMessage:
         """Return a record as users see it."""
-        user = self.headers(record).user
-        return RawMessage(
-            record.seq, record.time_ns // NS_PER_MS, user, record.data, self.key(record)
-        )
+        time_ms = record.time_ns // NS_PER_MS
+        return RawMessage(record.seq, time_ms, self.user(record), record.data, self.key(record))
 
 
 class RawMessages(Sequence[RawMessage]):
@@ -148,7 +150,7 @@ class Messages(Sequence[Any]):  # noqa: PLW1641 - It changes, so it has no hash.
 class KeyValues(Mapping[str, KeyedMessage]):
     """The current message of each key that has a value."""
 
-    def __init__(self, rules: Reconciler, codec: Codec, names: StreamNames) -> None:
+    def __init__(self, rules: Reconciler, codec: Codec, names: KeySubjects) -> None:
         self._rules = rules
         self._codec = codec
         self._names = names

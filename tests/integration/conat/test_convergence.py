@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.conat import sync
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
 from tests.support.core_stream_crew import Crew
@@ -29,12 +28,8 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(300)]
 PAUSE_S = 0.5
 PARTITION_S = 3.0
 BETWEEN = 40
-
-
-@pytest.fixture(autouse=True)
-def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let idle streams compare themselves with the server's often."""
-    monkeypatch.setattr(sync, "LOOK_EVERY_S", 1.0)
+# Idle streams compare themselves with the server's often.
+LOOK_EVERY_S = 1.0
 
 
 async def trouble_server(fault: str, server: NatsServer, proxy: FaultProxy) -> None:
@@ -65,7 +60,7 @@ async def test_clients_of_one_server_converge(fresh_server: NatsServer, seed: in
     proxies = [FaultProxy(fresh_server.port) for _ in range(count)]
     try:
         connections = [connect(each.start().url, request_timeout=5) for each in proxies]
-        async with clients_by(connections) as clients:
+        async with clients_by(connections, look_every=LOOK_EVERY_S) as clients:
             crew = Crew(clients, chance)
             for _ in range(4):
                 await crew.reach(BETWEEN)
@@ -112,7 +107,7 @@ def chance_of(fault: str) -> bool:
 async def test_clients_of_a_cluster_converge(nats_cluster_fresh: NatsCluster, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - no secret
     connections = [connect_to(nats_cluster_fresh) for _ in range(2 + seed % 2)]
-    async with clients_by(connections, replicas=3) as clients:
+    async with clients_by(connections, replicas=3, look_every=LOOK_EVERY_S) as clients:
         crew = Crew(clients, chance)
         for _ in range(2):
             await crew.reach(BETWEEN)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream import UNDEFINED, connect
-from natsstream.conat import sync
 from natsstream.conat.writer import PublishItem, PublishOptions
 from natsstream.errors import (
     ConfigError,
@@ -61,19 +60,15 @@ def is_feed(line: bytes, _: bytes) -> bool:
 
 
 @asynccontextmanager
-async def relayed(server: NatsNode) -> AsyncGenerator[tuple[Relay, CoreStream, CoreStream]]:
+async def relayed(
+    server: NatsNode, **options: Any
+) -> AsyncGenerator[tuple[Relay, CoreStream, CoreStream]]:
     """Open a core stream for two clients, the second one over a relay that loses frames."""
     async with (
         dropping(server.port) as relay,
-        clients_by([connect(server.url), connect(relay.url)]) as [one, two],
+        clients_by([connect(server.url), connect(relay.url)], **options) as [one, two],
     ):
         yield relay, one, two
-
-
-@pytest.fixture
-def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let idle streams compare themselves with the server's at once."""
-    monkeypatch.setattr(sync, "LOOK_EVERY_S", 0.1)
 
 
 async def test_200_overwrites_of_one_key_are_200_changes_of_another_client(
@@ -105,9 +100,8 @@ async def test_any_text_is_a_key(server: NatsNode, key: str) -> None:
         await third.close()
 
 
-@pytest.mark.usefixtures("quick_looks")
 async def test_a_foreign_purge_converges(server: NatsNode) -> None:
-    async with clients(server) as [one, two]:
+    async with clients(server, look_every=0.1) as [one, two]:
         changes = heard(two)
         for number in range(10):
             await one.publish(number)
@@ -121,10 +115,9 @@ async def test_a_foreign_purge_converges(server: NatsNode) -> None:
         assert [each.seq for each in changes if each.is_removal] == list(range(1, 11))
 
 
-@pytest.mark.usefixtures("quick_looks")
 async def test_a_foreign_deletion_converges_and_names_its_key(server: NatsNode) -> None:
     """B2: Conat's deletions have no key."""
-    async with clients(server) as [one, two]:
+    async with clients(server, look_every=0.1) as [one, two]:
         changes = heard(two)
         await one.publish("first")
         await one.set_kv("k", "old")
@@ -138,10 +131,9 @@ async def test_a_foreign_deletion_converges_and_names_its_key(server: NatsNode) 
         assert not two.has_kv("k")
 
 
-@pytest.mark.usefixtures("quick_looks")
 async def test_a_foreign_deletion_in_a_full_stream_converges(server: NatsNode) -> None:
     """The eviction that the limit lets clients expect does not happen: the counts are equal."""
-    async with clients(server, config={"max_msgs": 3}) as [one, two]:
+    async with clients(server, config={"max_msgs": 3}, look_every=0.1) as [one, two]:
         for number in range(3):
             await one.publish(number)
         await until_equal(two, values=[0, 1, 2])
@@ -177,9 +169,8 @@ async def test_a_hole_from_9_to_10_is_filled(server: NatsNode) -> None:
         assert len(relay.dropped) == 2
 
 
-@pytest.mark.usefixtures("quick_looks")
 async def test_a_lost_last_message_is_found(server: NatsNode) -> None:
-    async with relayed(server) as (relay, one, two):
+    async with relayed(server, look_every=0.1) as (relay, one, two):
         relay.drop(is_feed)
         await one.publish("x")
         await relay.wait_dropped()
