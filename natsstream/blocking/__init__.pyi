@@ -1804,7 +1804,7 @@ class IdempotentProducer:
         """Append a message, and wait until it is stored."""
 
     def drain(self) -> None:
-        """Wait until `append` has room."""
+        """Wait until `append` has room, and fewer than `max_in_flight` full batches wait."""
 
     def flush(self) -> None:
         """Wait until all that was appended so far is stored."""
@@ -1962,7 +1962,6 @@ class JetStream:
         max_pending_bytes: int = 33554432,
         ack_timeout: float = 5.0,
         retry_for: float | None = None,
-        keep_order: bool = False,
         stream: str | None = None,
     ) -> Publisher:
         """Return a pipelined publisher, to be used with `with`."""

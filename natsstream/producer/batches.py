@@ -59,7 +59,7 @@ class Found:
         record: The state record; None for none.
         token: The sequence of the record; 0 for none.
         end: The end of the stream; None while it is open.
-        end_seq: The sequence of the end; 0 while it is open.
+        final_offset: The sequence of the last message before the end; 0 for none.
         last_seq: The stream's last sequence, read before the rest.
         batch: The batch that was sent last, if its messages are stored one by one.
         stored: How many of its messages are stored; None if that cannot be told.
@@ -69,7 +69,7 @@ class Found:
     record: StateRecord | None = None
     token: int = 0
     end: EndOfStream | None = None
-    end_seq: int = 0
+    final_offset: int = 0
     last_seq: int = 0
     batch: Batch | None = None
     stored: int | None = 0
@@ -118,7 +118,7 @@ class Batches:
         failure: The error that stopped the producer.
         recovered: The state that earlier instances left; None for none.
         last_offset: The sequence of the last message that was stored; None for none.
-        final_offset: The last sequence before the end, once this producer has ended the stream.
+        final_offset: The sequence of the last message, once this producer has ended the stream.
     """
 
     def __init__(self, options: ProducerOptions, owner: str, rng: random.Random) -> None:
@@ -229,7 +229,7 @@ class Batches:
         if end is None or end.end is None:
             return False
         if batch.is_end and batch.seq == end.end.seq:
-            self.final_offset = end.end_seq - 1
+            self.final_offset = end.final_offset
             self._phase = "over"
             self._settle(self.queue.pop(), self.final_offset, is_duplicate=True)
         else:
@@ -269,7 +269,8 @@ class Batches:
         Args:
             write: The write.
             token: The sequence of the newest state record.
-            last_seq: The sequence of the last message before the end and the state.
+            last_seq: The sequence of the last message before the end and the state; where the write
+                ended the stream without one, that of the stream's last message.
         """
         self._is_flying = False
         self._settled()
@@ -489,10 +490,10 @@ def _data_seq(record: StateRecord) -> int:
 def _closed(found: Found) -> StreamClosedError:
     by = "" if found.end is None else f", by producer {found.end.producer_id!r}"
     error = StreamClosedError(
-        f"the stream was ended at sequence {found.end_seq - 1}{by}",
+        f"the stream was ended behind sequence {found.final_offset}{by}",
         hint="nothing can be appended any more: write to another stream",
     )
-    error.final_offset = found.end_seq - 1
+    error.final_offset = found.final_offset
     return error
 
 

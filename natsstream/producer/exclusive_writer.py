@@ -23,7 +23,7 @@ from natsstream.producer.batches import Found, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import Instance, StateRecord
-from natsstream.producer.shared_writer import read_state
+from natsstream.producer.shared_writer import last_before, read_state
 from natsstream.publish.batches.run import StoredRun
 from natsstream.publish.outgoing import Expect, Prepared, add_header
 from natsstream.publish.publish import publish
@@ -106,7 +106,7 @@ class ExclusiveWriter:
     async def read(self) -> Found:
         """Return the producer's state, as the leader has it."""
         info = await stream_info(self._api, self._stream.name)
-        found = await read_state(self._api, self._stream.name, self._placement)
+        found = await read_state(self._api, self._stream, self._placement)
         found = replace(found, last_seq=info.state.last_seq)
         record, attempt = found.record, self._attempt
         if record is None:
@@ -146,8 +146,10 @@ class ExclusiveWriter:
             self._bytes_behind += write.batch.size + len(messages) * len(messages[0].block)
         if write.end is None and (not messages or self._is_record_due(last_seq)):
             await self._write_record(record, last_seq)
+        if write.end is not None:
+            last_seq = await last_before(self._api, self._stream, self._placement, last_seq)
         self._attempt = None
-        return self._record_seq, last_seq - (write.end is not None)
+        return self._record_seq, last_seq
 
     async def close(self) -> None:
         """Stop listening to the server's answers."""

@@ -50,7 +50,7 @@ class CloseResult:
     """The stream's word that it has ended.
 
     Attributes:
-        final_offset: The last sequence before the end: nothing is stored behind it but records.
+        final_offset: The sequence of the stream's last message; 0 for none.
     """
 
     final_offset: int

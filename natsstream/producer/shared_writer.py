@@ -18,7 +18,12 @@ from natsstream.producer.records import StateRecord
 from natsstream.publish.batches.whole import store_together
 from natsstream.publish.outgoing import Expect, Prepared, add_header
 from natsstream.publish.publish import publish
+from natsstream.read.ranges import StreamRange
+from natsstream.read.reader import RangeSpec
 from natsstream.streams.closing.end import EndOfStream
+
+# So many sequences before the end are read at first, to find the last message.
+_LOOKED_AT = 50
 
 
 class SharedWriter:
@@ -41,7 +46,7 @@ class SharedWriter:
 
     async def read(self) -> Found:
         """Return the producer's state, as the leader has it."""
-        return await read_state(self._api, self._stream.name, self._placement)
+        return await read_state(self._api, self._stream, self._placement)
 
     async def write(self, write: Write) -> tuple[int, int]:
         """Store a write; return the sequences of the state record and of the last message."""
@@ -59,7 +64,10 @@ class SharedWriter:
             )
             return ack.sequence, ack.sequence - 1
         stored = await store_together(self._api, self._stream.name, messages, timeout=timeout)
-        return stored.sequence, stored.sequence - 1 - (write.end is not None)
+        last_seq = stored.sequence - 1
+        if write.end is not None:
+            last_seq = await last_before(self._api, self._stream, self._placement, last_seq)
+        return stored.sequence, last_seq
 
     def _guarded(self, message: Prepared) -> Prepared:
         about = HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT
@@ -71,7 +79,7 @@ class SharedWriter:
         """Nothing is open between two writes."""
 
 
-async def read_state(api: Api, stream: str, placement: Placement) -> Found:
+async def read_state(api: Api, stream: StreamInfo, placement: Placement) -> Found:
     """Return the state and the end of a stream, by questions to its leader.
 
     Raises:
@@ -81,14 +89,42 @@ async def read_state(api: Api, stream: str, placement: Placement) -> Found:
     Cost: two round trips.
     """
     # The end first: a state that is read later knows of the batch that ended the stream.
-    end = await get_message(api, stream, last_by_subject=placement.control.end)
-    state = await get_message(api, stream, last_by_subject=placement.state)
+    end = await get_message(api, stream.name, last_by_subject=placement.control.end)
+    state = await get_message(api, stream.name, last_by_subject=placement.state)
+    final = 0 if end is None else await last_before(api, stream, placement, end.sequence)
     return Found(
         record=None if state is None else StateRecord.from_json(state.data),
         token=_sequence(state),
         end=None if end is None else EndOfStream.from_json(end.data),
-        end_seq=_sequence(end),
+        final_offset=final,
     )
+
+
+async def last_before(api: Api, stream: StreamInfo, placement: Placement, end_seq: int) -> int:
+    """Return the sequence of the last message before the end of a stream; 0 for none.
+
+    Control records stand between them, and gaps where such records were replaced.
+
+    Cost: one read of a few messages; more where more records and gaps are.
+    """
+    last, count = end_seq - 1, _LOOKED_AT
+    while last > 0:
+        first = max(last - count + 1, 1)
+        spec = RangeSpec(
+            stream=stream.name,
+            first_seq=first,
+            last_seq=last,
+            created_ns=stream.created_ns,
+            on_loss="report",
+        )
+        found = 0
+        async for message in StreamRange(api, spec):
+            if not placement.control.has(message.subject):
+                found = message.sequence
+        if found:
+            return found
+        last, count = first - 1, count * 10
+    return 0
 
 
 def _sequence(message: Message | None) -> int:

@@ -113,3 +113,9 @@ async def insist(ask: Callable[[], Awaitable[T]], for_s: float) -> T:
             if not error.retryable or loop.time() + _WAIT_S >= deadline:
                 raise
         await asyncio.sleep(_WAIT_S)
+
+
+def is_unclustered(stream: StreamInfo) -> bool:
+    """Return True if a stream is on a server outside of clusters, where it can get no replica."""
+    cluster = stream.cluster
+    return (stream.config.replicas or 1) == 1 and (cluster is None or not cluster.name)

@@ -13,9 +13,8 @@ from natsstream._wire.encode import publish_start
 from natsstream._wire.headers import encode_headers
 from natsstream.api.requests import Api
 from natsstream.errors import ConfigError
-from natsstream.publish.admission import check_with_stream, insist
+from natsstream.publish.admission import check_with_stream, insist, is_unclustered
 from natsstream.publish.destination import Destination
-from natsstream.publish.guards import is_unclustered
 from natsstream.publish.outgoing import (
     Prepared,
     PublishMessage,
@@ -80,10 +79,8 @@ class MessageEncoder:
         start = self.starts[legal] = publish_start(legal, self._reply_prefix)
         return start
 
-    async def make(
-        self, subject: str, data: bytes, given: PublishMessage | None
-    ) -> tuple[bytes, str]:
-        """Return the header block of a message, and its id if it may be sent again.
+    async def make(self, subject: str, data: bytes, given: PublishMessage | None) -> bytes:
+        """Return the header block of a message, with an id if it may be sent again.
 
         Args:
             subject: A legal subject.
@@ -96,8 +93,7 @@ class MessageEncoder:
             UnsupportedServerError: The server is too old for an argument.
         """
         if given is None:
-            msg_id = self._new_id()
-            return encode_headers({"Nats-Msg-Id": msg_id}), msg_id
+            return encode_headers({"Nats-Msg-Id": self._new_id()})
         if self._is_retried and given.msg_id is None:
             # An id in the headers counts as well.
             found = given_msg_id(given.headers)
@@ -111,7 +107,7 @@ class MessageEncoder:
             )
         if needs or expects_last_id:
             await self._check_with_stream(Prepared(subject, data, block, needs, expects_last_id))
-        return block, given.msg_id or ""
+        return block
 
     async def _check_with_stream(self, message: Prepared) -> None:
         """Check a message with the servers and the stream; outside of clusters once a second."""

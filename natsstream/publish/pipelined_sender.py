@@ -9,7 +9,6 @@ and would store the copy beside the first.
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 
 from natsstream._wire.encode import publish_command
 from natsstream._wire.parser import Frame
@@ -60,10 +59,17 @@ class Writer:
         self._runs.clear()
 
 
-class Sender(ABC):
-    """The part of a publisher that writes messages and pairs them with their acks."""
+class PipelinedSender:
+    """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
 
-    def __init__(self, api: Api, options: PublisherOptions, window: AckWindow) -> None:
+    def __init__(
+        self,
+        api: Api,
+        options: PublisherOptions,
+        window: AckWindow,
+        reply_prefix: bytes,
+        destination: Destination | None,
+    ) -> None:
         self._client = api.client
         self._writer = Writer(api)
         self._window = window
@@ -77,87 +83,6 @@ class Sender(ABC):
         self._again: asyncio.TimerHandle | None = None
         self._is_write_due = False
         self._end: NatsStreamError | None = None
-
-    @abstractmethod
-    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
-        """Take a message that fits into the window; its id is in its block already."""
-
-    @abstractmethod
-    def write(self) -> None:
-        """Send the waiting messages, if there is a connection."""
-
-    @abstractmethod
-    def on_acks(self, frames: list[Frame]) -> None:
-        """Complete messages with their acks."""
-
-    @abstractmethod
-    def on_denied(self, event: PermissionDenied) -> None:
-        """Fail the oldest message of a subject that the user may not publish to."""
-
-    @abstractmethod
-    def entries(self) -> list[PendingMessage]:
-        """Return all messages that have not ended."""
-
-    def on_connection(self) -> None:
-        """Send again after a reconnect; fail the messages that may not be sent again."""
-        if self._writer.is_connected:
-            self._resume()
-            return
-        self._writer.take_back()
-        self._on_break()
-        if self._client.is_closed:
-            self._fail_all(self._client.closing_error())
-        self._window.wake()
-
-    def close(self, error: NatsStreamError) -> None:
-        """Fail all messages that are left, and send nothing more."""
-        for each in (self._timer, self._again, self._looking):
-            if each is not None:
-                each.cancel()
-        self._fail_all(error)
-
-    @abstractmethod
-    def _resume(self) -> None:
-        """Continue after a reconnect."""
-
-    @abstractmethod
-    def _on_break(self) -> None:
-        """Fail or keep the messages in flight: the connection broke."""
-
-    @abstractmethod
-    def _forget(self) -> None:
-        """Drop all messages: they have failed."""
-
-    def _fail_all(self, error: NatsStreamError) -> None:
-        """Fail all messages that are left, and later ones too."""
-        self._end = error
-        self._writer.take_back()
-        entries = self.entries()
-        self._forget()
-        for entry in entries:
-            self._window.fail(entry, error)
-        self._window.wake()
-
-    def _drop(self, entry: PendingMessage, now: float) -> None:
-        """Fail a message that has waited for too long."""
-        self._window.fail(
-            entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
-        )
-        self._window.wake()
-
-
-class PipelinedSender(Sender):
-    """Sends each message as it comes; with `retry_for` again, whatever became of the others."""
-
-    def __init__(
-        self,
-        api: Api,
-        options: PublisherOptions,
-        window: AckWindow,
-        reply_prefix: bytes,
-        destination: Destination | None,
-    ) -> None:
-        super().__init__(api, options, window)
         self._reply_prefix = reply_prefix
         self._destination = destination
         self._wanted = "" if destination is None else destination.name
@@ -174,8 +99,8 @@ class PipelinedSender(Sender):
         self._is_held_up = False
         self._refused: list[bytes] = []
 
-    def add(self, subject: str, start: bytes, block: bytes, data: bytes, msg_id: str) -> AckFuture:
-        del msg_id
+    def add(self, subject: str, start: bytes, block: bytes, data: bytes) -> AckFuture:
+        """Take a message that fits into the window; its id is in its block already."""
         if self._end is not None:
             raise self._end.with_traceback(None)  # Else it would grow with each call.
         loop = self._loop
@@ -257,6 +182,7 @@ class PipelinedSender(Sender):
                 self._drop(entry, now)
 
     def write(self) -> None:
+        """Send the waiting messages, if there is a connection."""
         self._is_write_due = False
         if not self._waiting or not self._writer.is_connected:
             return
@@ -277,6 +203,7 @@ class PipelinedSender(Sender):
             self._repeated.clear()
 
     def on_acks(self, frames: list[Frame]) -> None:
+        """Complete messages with their acks."""
         self._writer.heard()
         take, read, settle, wanted = self._pending.pop, read_ack, self._window.settle, self._wanted
         for frame in frames:
@@ -293,9 +220,17 @@ class PipelinedSender(Sender):
                 settle(entry, ack)
         self._window.wake()
 
-    def _resume(self) -> None:
-        self.write()
-        self._look_soon()
+    def on_connection(self) -> None:
+        """Send again after a reconnect; fail the messages that may not be sent again."""
+        if self._writer.is_connected:
+            self.write()
+            self._look_soon()
+            return
+        self._writer.take_back()
+        self._on_break()
+        if self._client.is_closed:
+            self._fail_all(self._client.closing_error())
+        self._window.wake()
 
     def _on_break(self) -> None:
         self._breaks += 1
@@ -314,6 +249,7 @@ class PipelinedSender(Sender):
                 self._window.fail(entry, error)
 
     def on_denied(self, event: PermissionDenied) -> None:
+        """Fail the oldest message of a subject that the user may not publish to."""
         for reply, entry in self._pending.items():
             if event.subject in (entry.subject, reply.decode()):
                 del self._pending[reply]
@@ -322,6 +258,7 @@ class PipelinedSender(Sender):
                 return
 
     def entries(self) -> list[PendingMessage]:
+        """Return all messages that have not ended."""
         return list(self._pending.values())
 
     def _may_go_again(self, entry: PendingMessage, error: NatsStreamError) -> bool:
@@ -367,10 +304,31 @@ class PipelinedSender(Sender):
             self._timer = self._loop.call_at(due + TICK_S, self._tick)
         self._window.wake()
 
-    def _forget(self) -> None:
+    def close(self, error: NatsStreamError) -> None:
+        """Fail all messages that are left, and send nothing more."""
+        for each in (self._timer, self._again, self._looking):
+            if each is not None:
+                each.cancel()
+        self._fail_all(error)
+
+    def _fail_all(self, error: NatsStreamError) -> None:
+        """Fail all messages that are left, and later ones too."""
+        self._end = error
+        self._writer.take_back()
+        entries = self.entries()
         self._pending, self._waiting, self._waiting_bytes = {}, {}, 0
         self._repeated.clear()
         self._doubtful.clear()
+        for entry in entries:
+            self._window.fail(entry, error)
+        self._window.wake()
+
+    def _drop(self, entry: PendingMessage, now: float) -> None:
+        """Fail a message that has waited for too long."""
+        self._window.fail(
+            entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
+        )
+        self._window.wake()
 
 
 def lost_error() -> ConnectionLostError:

@@ -28,7 +28,6 @@ from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
 from natsstream.publish.destination import Destination, check_acks
 from natsstream.publish.message_encoder import MessageEncoder
-from natsstream.publish.ordered_sender import OrderedSender
 from natsstream.publish.outgoing import (
     Expect,
     Payload,
@@ -40,7 +39,7 @@ from natsstream.publish.outgoing import (
     payload_bytes,
     too_large,
 )
-from natsstream.publish.pipelined_sender import PipelinedSender, Sender
+from natsstream.publish.pipelined_sender import PipelinedSender
 from natsstream.publish.pub_ack import PubAck
 from natsstream.publish.publisher_options import PublisherOptions
 from natsstream.publish.schedule import Schedule, Ttl
@@ -63,7 +62,7 @@ class Publisher:
         self._api = api
         self._options = options
         self._window = AckWindow(options.max_pending, options.max_pending_bytes)
-        self._sender: Sender | None = None
+        self._sender: PipelinedSender | None = None
         self._subscription: Subscription | None = None
         self._prefix = ""
         self._is_retried = options.retry_for is not None
@@ -231,9 +230,9 @@ class Publisher:
             start = await self._labels.start(subject)
         if not isinstance(data, bytes):
             data = payload_bytes(data)
-        block, given_id = b"", ""
+        block = b""
         if self._is_retried or given is not None:
-            block, given_id = await self._labels.make(subject, data, given)
+            block = await self._labels.make(subject, data, given)
         size = len(block) + len(data)
         if size > self._api.client.max_payload_bytes:
             raise too_large(f"message to {subject}", size, self._api.client.max_payload_bytes)
@@ -245,7 +244,7 @@ class Publisher:
         if self._sender is None:
             raise self._refusal or _not_open()
         raise_failure()
-        return self._sender.add(subject, start, block, data, given_id)
+        return self._sender.add(subject, start, block, data)
 
     async def _settle(self, futures: list[AckFuture]) -> None:
         """Wait until all have ended; raise the first failure with its index."""
@@ -305,10 +304,8 @@ class Publisher:
             )
         check_acks(stream.config)
 
-    def _sender_to(self, destination: Destination | None) -> Sender:
+    def _sender_to(self, destination: Destination | None) -> PipelinedSender:
         prefix = self._prefix.encode()
-        if destination is not None and self._options.keep_order:
-            return OrderedSender(self._api, self._options, self._window, prefix, destination)
         return PipelinedSender(self._api, self._options, self._window, prefix, destination)
 
     # Callbacks of the connection.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natsstream.api.names import check_stream_name
-from natsstream.arguments import check_bool, check_int, check_seconds, check_text
-from natsstream.errors import ConfigError
+from natsstream.arguments import check_int, check_seconds, check_text
 
 MAX_PENDING = 4_096
 """Default window: at 256 bytes a message it hides a round trip of 20 ms at 200,000 messages/s."""
@@ -24,7 +23,6 @@ class PublisherOptions:
     max_pending_bytes: int = MAX_PENDING_BYTES
     ack_timeout: float = ACK_TIMEOUT_S
     retry_for: float | None = None
-    keep_order: bool = False
     stream: str | None = None
 
     def __post_init__(self) -> None:
@@ -33,11 +31,5 @@ class PublisherOptions:
         check_seconds(self.ack_timeout, "ack_timeout")
         if self.retry_for is not None:
             check_seconds(self.retry_for, "retry_for")
-        check_bool(self.keep_order, "keep_order")
-        if self.keep_order and self.retry_for is None:
-            raise ConfigError(
-                "keep_order needs retry_for",
-                hint="give retry_for=30 as well",
-            )
         if self.stream is not None:
             check_stream_name(check_text(self.stream, "stream"))

@@ -137,7 +137,6 @@ class JetStreamContext:
         max_pending_bytes: int = MAX_PENDING_BYTES,
         ack_timeout: float = ACK_TIMEOUT_S,
         retry_for: float | None = None,
-        keep_order: bool = False,
         stream: str | None = None,
     ) -> Publisher:
         """Return a pipelined publisher, to be used with `async with`.
@@ -145,20 +144,20 @@ class JetStreamContext:
         Without `retry_for` each message is sent once, in the order of `send`; a failed message does
         not delay later ones. With `retry_for`, a message is sent again when its ack is missing,
         the connection broke, or the stream has no leader. Message ids make the retries safe: each
-        message is stored once. The stream's duplicate window must be longer than `retry_for`. With
-        `keep_order` too, messages are stored in the order of `send`.
+        message is stored once. The stream's duplicate window must be longer than `retry_for`.
+
+        A message that is sent again may be stored after later ones. `max_pending=1` keeps the order
+        of `send` at the speed of `publish`; `js.producer` keeps it at many times that speed.
 
         Args:
-            max_pending: Messages in flight, without an ack yet; beyond that `send` waits.
+            max_pending: Messages in flight, without an ack yet; beyond that `send` waits. With 1 no
+                message is stored before an earlier one that has not failed.
             max_pending_bytes: Bytes of the messages in flight; beyond that `send` waits. A larger
                 message is sent alone.
             ack_timeout: Seconds after which a message without an ack fails, or is sent again.
             retry_for: Seconds from `send` in which a message may be sent again; afterwards only
                 its last ack is awaited. The stream's configuration is read before the first
                 message, with retries for as long.
-            keep_order: A message is stored only after all earlier ones that have not failed. This
-                is fast where the stream's server is in no cluster, though other publishers slow it
-                down; in a cluster one message is sent at a time.
             stream: The stream that captures the subjects; None looks it up by the first subject.
                 With `retry_for`, messages that another stream captures are refused.
 
@@ -170,7 +169,6 @@ class JetStreamContext:
             max_pending_bytes=max_pending_bytes,
             ack_timeout=ack_timeout,
             retry_for=retry_for,
-            keep_order=keep_order,
             stream=stream,
         )
         return Publisher(self._api, options)

@@ -58,9 +58,9 @@ class Sizes:
         waits: Messages whose latency is measured.
     """
 
-    stored: int = 60_000
-    few: int = 20_000
-    slow: int = 2_000
+    stored: int = 40_000
+    few: int = 10_000
+    slow: int = 1_000
     waits: int = 200
 
 

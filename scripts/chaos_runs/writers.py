@@ -40,17 +40,17 @@ class Way:
 
     Attributes:
         retry_for: As for `JetStream.publisher`.
-        keep_order: As for `JetStream.publisher`.
+        max_pending: As for `JetStream.publisher`; 1 keeps the order.
     """
 
     retry_for: float | None
-    keep_order: bool = False
+    max_pending: int = _MAX_PENDING
 
 
 WAYS: dict[str, Way] = {
     "once": Way(None),
     "again": Way(_RETRY_FOR_S),
-    "ordered": Way(_RETRY_FOR_S, keep_order=True),
+    "ordered": Way(_RETRY_FOR_S, max_pending=1),
 }
 
 
@@ -92,10 +92,9 @@ async def publish_pipelined(load: Load, js: JetStream, book: WriterBook, way: Wa
         session = _Session(load, book, way, activity)
         try:
             async with js.publisher(
-                max_pending=_MAX_PENDING,
+                max_pending=way.max_pending,
                 ack_timeout=_ACK_TIMEOUT_S,
                 retry_for=way.retry_for,
-                keep_order=way.keep_order,
             ) as publisher:
                 await session.send_letters(publisher, draw)
                 activity.task = asyncio.current_task()

@@ -117,7 +117,7 @@ async def test_expectation_of_another_subject_or_the_server_is_too_old(
 
 async def test_publisher_that_retries_keeps_the_order(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name)
-    async with js.publisher(retry_for=20, keep_order=True) as publisher:
+    async with js.publisher(retry_for=20, max_pending=1) as publisher:
         for number in range(500):
             await publisher.send(stream_name, payload(number))
 

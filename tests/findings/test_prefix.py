@@ -117,7 +117,7 @@ async def write(js: JetStream, stream: Stream) -> None:
     async with js.publisher() as publisher:
         for _ in range(100):
             await publisher.send("orders.many", b"x")
-    async with js.publisher(retry_for=30, keep_order=True) as publisher:
+    async with js.publisher(retry_for=30, max_pending=1) as publisher:
         await publisher.send_many([("orders.safe", b"x")] * 100)
 
 

@@ -166,8 +166,8 @@ async def publisher(js: JetStream, _: Path) -> object:
     return [repr(each.exception()) for each in sent if each.done()]
 
 
-async def ordered_publisher(js: JetStream, _: Path) -> object:
-    async with js.publisher(ack_timeout=0.3, keep_order=True, retry_for=0.5) as sender:
+async def retrying_publisher(js: JetStream, _: Path) -> object:
+    async with js.publisher(ack_timeout=0.3, retry_for=0.5) as sender:
         sent = [await sender.send("lied.p", b"x") for _ in range(3)]
     return [repr(each.exception()) for each in sent if each.done()]
 
@@ -371,7 +371,7 @@ ASKED: dict[str, Asked] = {
     for each in (
         *(account, stream_get, stream_details, stream_lists, stream_create, stream_ensure),
         *(stream_copy, stream_messages, stream_delete_message, stream_step_down, direct),
-        *(read, read_columns, ordered, latest, publish, publisher, ordered_publisher, batch),
+        *(read, read_columns, ordered, latest, publish, publisher, retrying_publisher, batch),
         *(ingest, counters, schedules, consumer_lists, consumer_ensure, consumer_create),
         *(consumer_state, fetch, fetch_again, consume, work, push, kv_reads, kv_writes, kv_watch),
         *(kv_status, kv_lock, kv_cached, object_reads, object_writes, object_status),

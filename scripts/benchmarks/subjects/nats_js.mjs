@@ -74,7 +74,7 @@ async function published(js, optionsOf) {
   };
   for (let sent = 0; sent < count; sent += 1) {
     if (sent - acked >= WINDOW) await until(() => sent - acked < WINDOW);
-    js.publish(`${stream}.x`, payload, optionsOf(sent)).then(onAck, onError);
+    js.publish(`${stream}.x`, payload, { timeout: 60_000, ...optionsOf(sent) }).then(onAck, onError);
   }
   await until(() => acked === count);
   return acked;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import StaleEpochError
+from natsstream.errors import StaleEpochError, StreamClosedError
 from tests.support.dropping import dropping
 from tests.support.producers import MODES, append_all, is_ack, numbers
 
@@ -94,3 +94,20 @@ async def test_tracks_the_final_close_offset(place: Place, mode: str) -> None:
     assert closed.final_offset == producer.last_offset
     message = (await place.messages())[-1]
     assert (message.sequence, message.data) == (closed.final_offset, b"final")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_end_without_a_message_names_the_last_one(place: Place, mode: str) -> None:
+    """Records stand between the two, and gaps where others were replaced."""
+    producer = await place.open(mode=mode)
+    append_all(producer, numbers(3))
+    for number in range(60):
+        producer.checkpoint(number)
+    closed = await producer.close()
+    assert closed.final_offset == producer.last_offset
+    with pytest.raises(StreamClosedError) as caught:
+        await place.open(mode=mode)
+    assert caught.value.final_offset == closed.final_offset
+    last = await (await place.js.streams.get(place.name)).get(closed.final_offset)
+    assert last is not None
+    assert last.data == b"2"

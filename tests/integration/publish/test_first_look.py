@@ -33,7 +33,7 @@ async def send(js: JetStream) -> object:
 
 
 async def send_in_order(js: JetStream) -> object:
-    async with js.publisher(retry_for=_LONG_S, keep_order=True, stream="S") as publisher:
+    async with js.publisher(retry_for=_LONG_S, max_pending=1, stream="S") as publisher:
         return await (await publisher.send("s.x", b"1"))
 
 

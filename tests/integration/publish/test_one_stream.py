@@ -19,15 +19,12 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.mark.proves("1b", "expect stream")
-@pytest.mark.parametrize("keep_order", [False, True])
-async def test_message_for_another_stream_is_refused(
-    js: JetStream, stream_name: str, *, keep_order: bool
-) -> None:
+async def test_message_for_another_stream_is_refused(js: JetStream, stream_name: str) -> None:
     mine, other = f"{stream_name}-1", f"{stream_name}-2"
     for name in (mine, other):
         await js.streams.create(name, subjects=[name], storage="memory")
 
-    async with js.publisher(retry_for=30, keep_order=keep_order) as publisher:
+    async with js.publisher(retry_for=30) as publisher:
         first = await publisher.send(mine, b"")
         with pytest.raises(WrongStreamError, match="nothing was sent"):
             await publisher.send(other, b"")
@@ -66,28 +63,22 @@ async def test_message_that_another_stream_has_taken_over_is_told_with_its_place
     mine, subject = f"{stream_name}-1", f"{stream_name}.a"
     stream = await js.streams.create(mine, subjects=[f"{stream_name}.>"], storage="memory")
 
-    async with (
-        js.publisher(retry_for=30) as plain,
-        js.publisher(retry_for=30, keep_order=True) as ordered,
-    ):
-        for publisher in (plain, ordered):
-            await (await publisher.send(subject, b"mine"))
+    async with js.publisher(retry_for=30) as publisher:
+        await (await publisher.send(subject, b"mine"))
         await js.streams.update(mine, subjects=[f"{stream_name}.b"])
         await js.streams.create(f"{stream_name}-2", subjects=[subject], storage="memory")
-        for number, publisher in enumerate((plain, ordered), 1):
-            future = await publisher.send(subject, b"moved")
-            with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as {number}"):
-                await future
-        with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as 3"):
+        future = await publisher.send(subject, b"moved")
+        with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as 1"):
+            await future
+        with pytest.raises(WrongStreamError, match=f"stream {stream_name}-2 .* as 2"):
             await stream.publish(subject, b"moved")
 
     with pytest.raises(WrongStreamError, match="nothing was sent"):
         await (await js.streams.get(mine)).publish(subject, b"moved")
 
 
-@pytest.mark.parametrize("keep_order", [False, True])
 async def test_stream_that_is_made_anew_elsewhere_gets_no_second_copy(
-    server: NatsServer, js: JetStream, stream_name: str, *, keep_order: bool
+    server: NatsServer, js: JetStream, stream_name: str
 ) -> None:
     """The first copy is stored and its ack held back; then another stream takes the subject."""
     old = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
@@ -98,7 +89,7 @@ async def test_stream_that_is_made_anew_elsewhere_gets_no_second_copy(
     with FaultProxy(server.port) as proxy:
         async with (
             connect(proxy.url) as far,
-            far.publisher(retry_for=30, stream=stream_name, keep_order=keep_order) as publisher,
+            far.publisher(retry_for=30, stream=stream_name) as publisher,
         ):
             await (await publisher.send(stream_name, b"before"))
             proxy.stall(direction="to_client")

@@ -10,14 +10,12 @@ import pytest
 from natsstream import ConfigError, NatsStreamError, connect
 from natsstream.errors import ConnectionClosedError, ProtocolError, TransportError
 from natsstream.testing import FaultProxy, NatsServer
-from tests.conftest import MAX_PAYLOAD_BYTES
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
-    import asyncio
     from typing import Any
 
-    from natsstream import JetStream, PubAck
+    from natsstream import JetStream
 
 pytestmark = pytest.mark.asyncio
 
@@ -54,9 +52,8 @@ async def test_failures_of_a_block_are_not_told_by_the_next(
     assert future.result().stream == stream_name
 
 
-@pytest.mark.parametrize("keep_order", [False, True])
 async def test_second_copy_is_not_sent_once_the_stream_forgets_the_first(
-    server: NatsServer, js: JetStream, stream_name: str, *, keep_order: bool
+    server: NatsServer, js: JetStream, stream_name: str
 ) -> None:
     """It waits for a connection until its time is over; `ack_timeout` has not passed by then."""
     stream = await js.streams.create(
@@ -78,9 +75,7 @@ async def test_second_copy_is_not_sent_once_the_stream_forgets_the_first(
     with FaultProxy(server.port) as proxy:
         async with (
             connect(proxy.url) as far,
-            far.publisher(
-                retry_for=1.4, ack_timeout=15, keep_order=keep_order, stream=stream_name
-            ) as publisher,
+            far.publisher(retry_for=1.4, ack_timeout=15, stream=stream_name) as publisher,
         ):
             await (await publisher.send(stream_name, b"before"))
             proxy.stall(direction="to_client")
@@ -94,37 +89,6 @@ async def test_second_copy_is_not_sent_once_the_stream_forgets_the_first(
                 await future
 
     assert await count() == 4
-
-
-async def test_ordered_message_at_the_size_limit_breaks_no_connection(
-    js: JetStream, stream_name: str
-) -> None:
-    """What it expects of the one before would make it larger than the server takes."""
-    await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
-    block_bytes = len("NATS/1.0\r\nNats-Msg-Id: 0\r\n\r\n")
-    connections = js.raw.stats["reconnects"]
-
-    async with js.publisher(retry_for=30, keep_order=True) as publisher:
-        futures: list[asyncio.Future[PubAck]] = []
-        for number in range(3):
-            futures.append(await publisher.send(stream_name, b"small"))
-            data = bytes(MAX_PAYLOAD_BYTES - block_bytes)
-            futures.append(await publisher.send(stream_name, data, msg_id=str(number)))
-
-    assert [future.result().sequence for future in futures] == [1, 2, 3, 4, 5, 6]
-    assert js.raw.stats["reconnects"] == connections
-
-
-async def test_ordered_message_follows_one_whose_id_is_no_utf8(
-    js: JetStream, stream_name: str
-) -> None:
-    await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
-
-    async with js.publisher(retry_for=30, keep_order=True) as publisher:
-        first = await publisher.send(stream_name, b"x", msg_id="\udc80")
-        second = await publisher.send(stream_name, b"y")
-
-    assert [first.result().sequence, second.result().sequence] == [1, 2]
 
 
 @pytest.mark.parametrize("value", ["mine", ["mine"]])

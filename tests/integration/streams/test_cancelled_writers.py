@@ -60,7 +60,7 @@ async def ingest(js: JetStream, name: str) -> None:
 
 
 async def publisher(js: JetStream, name: str) -> None:
-    async with js.publisher(retry_for=5, keep_order=True) as sender:
+    async with js.publisher(retry_for=5) as sender:
         for _ in range(50):
             await sender.send(f"{name}.many", b"x")
 

@@ -36,7 +36,7 @@ class Log:
     record: StateRecord | None = None
     token: int = 0
     end: EndOfStream | None = None
-    end_seq: int = 0
+    final_offset: int = 0
     last_seq: int = 0
 
     def write(self, write: Write) -> tuple[int, int]:
@@ -49,13 +49,14 @@ class Log:
         last_seq = self.last_seq
         if write.end is not None:
             self.last_seq += 1
-            self.end, self.end_seq = write.end, self.last_seq
+            last_seq = self.final_offset = self.data[-1][0] if self.data else 0
+            self.end = write.end
         self.last_seq += 1
         self.record, self.token = write.record, self.last_seq
         return self.token, last_seq
 
     def read(self) -> Found:
-        return Found(self.record, self.token, self.end, self.end_seq, self.last_seq)
+        return Found(self.record, self.token, self.end, self.final_offset, self.last_seq)
 
 
 class Writer:
@@ -225,7 +226,7 @@ def test_nothing_is_stored_behind_the_end(seed: int) -> None:
     for _ in range(200):
         world.step(closer)
     world.settle(closer)
-    assert closer.rules.final_offset == world.log.end_seq - 1
+    assert closer.rules.final_offset == world.log.final_offset
     later = Writer("b", world.rng)
     world.step(later)
     assert isinstance(later.rules.failure, StreamClosedError)
@@ -292,7 +293,7 @@ def test_end_is_answered_again_to_the_same_epoch_and_batches() -> None:
     assert [each.is_duplicate for each in flushed(world, second, 2)] == [True, True]
     second.rules.queue.end(Group((), 0), world.now)
     world.settle(second)
-    assert second.rules.final_offset == first.rules.final_offset == log.end_seq - 1
+    assert second.rules.final_offset == first.rules.final_offset == log.final_offset
     _, third = opened(log, "c", epoch=2)
     assert isinstance(flushed(world, third, 3)[-1].error, StreamClosedError)
 

@@ -18,7 +18,7 @@ from natsstream.api.features import (
     SCHEDULES_REPEATED,
 )
 from natsstream.errors import StreamNameError, SubjectError
-from natsstream.publish.guards import MessageIdGuard, is_unclustered
+from natsstream.publish.admission import is_unclustered
 from natsstream.publish.outgoing import (
     PublishMessage,
     add_header,
@@ -147,7 +147,6 @@ def test_payload_that_is_no_bytes_is_refused(data: object) -> None:
         {"ack_timeout": float("nan")},
         {"retry_for": 0},
         {"retry_for": -1},
-        {"keep_order": True},
         {"stream": "a.b"},
         {"max_pending": "5"},
         {"max_pending": True},
@@ -156,28 +155,12 @@ def test_payload_that_is_no_bytes_is_refused(data: object) -> None:
         {"ack_timeout": "5"},
         {"retry_for": "5"},
         {"retry_for": float("inf")},
-        {"retry_for": 5, "keep_order": "yes"},
         {"stream": 5},
     ],
 )
 def test_options_that_can_not_work_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((ConfigError, StreamNameError)):
         PublisherOptions(**options)  # pyright: ignore[reportArgumentType] - a table of all types.
-
-
-@given(lost=st.sets(st.integers(0, 9)), others=st.lists(st.integers(0, 9), max_size=5))
-def test_what_is_stored_of_a_run_has_no_hole(lost: set[int], others: list[int]) -> None:
-    """A model of a stream that loses messages, and that others write to."""
-    guard = MessageIdGuard()
-    stored: list[str] = ["before"]
-    for number in range(10):
-        stored += ["other"] * others.count(number)
-        expected = guard.next(f"m{number}")
-        if number not in lost and (expected is None or expected[1] == stored[-1]):
-            stored.append(f"m{number}")
-
-    mine = [name for name in stored if name.startswith("m")]
-    assert mine == [f"m{number}" for number in range(len(mine))]
 
 
 @pytest.mark.parametrize("sequence", [-1, 2**64])
