@@ -120,7 +120,7 @@ class LanedClient(NatsPyClient):
         self.transport: asyncio.Transport | None = None
 
     async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
-        # `wait_for` of Python 3.11 swallows a cancellation, and nats-py cancels once and goes on:
+        # A cancellation may be lost in `wait_for` of Python 3.11, and nats-py cancels only once:
         # its attempts to reconnect would outlive the connection, or forget a socket.
         self._is_over = True
         tasks = {*self._tasks(), cast("Any", self)._reconnection_task}

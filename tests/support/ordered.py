@@ -11,6 +11,9 @@ from tests.support.streams import change
 if TYPE_CHECKING:
     from natsstream import JetStream, Message, OrderedConsumer
 
+# A server that has just stored 40 MB answers late on a machine with twenty busy processes.
+ANSWER_S = 60.0
+
 
 async def take(tail: OrderedConsumer, count: int) -> list[Message]:
     """Return the next messages of an ordered consumer."""
@@ -32,9 +35,9 @@ async def publish(js: JetStream, subject: str, *payloads: bytes) -> None:
 
 
 async def consumer_names(js: JetStream, stream: str) -> list[str]:
-    """Return the names of a stream's consumers."""
+    """Return the names of a stream's consumers, however busy the machine is."""
     answer = await js._api.read(  # pyright: ignore[reportPrivateUsage]
-        f"$JS.API.CONSUMER.NAMES.{stream}", None, what="consumers"
+        f"$JS.API.CONSUMER.NAMES.{stream}", None, what="consumers", timeout=ANSWER_S
     )
     return answer.texts("consumers")
 

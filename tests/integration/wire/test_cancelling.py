@@ -185,7 +185,7 @@ async def says_nothing(peer: Peer) -> None:
 
 @pytest.mark.parametrize("other", [serves, says_nothing])
 async def test_closing_at_any_step_of_a_reconnect_ends_it(other: Script) -> None:
-    """`wait_for` of Python 3.11 swallows a cancellation, and nats-py would go on reconnecting."""
+    """A cancellation may be lost in `wait_for` of Python 3.11; nats-py would reconnect."""
     # With two servers, the other one is tried at once.
     async with scripted(serves) as first, scripted(other) as second:
         tasks = asyncio.all_tasks()
