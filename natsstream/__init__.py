@@ -24,6 +24,12 @@ from natsstream.options import ConnectOptions
 if TYPE_CHECKING:
     from natsstream.api.account import AccountInfo
     from natsstream.api.cluster_info import Alternate, ClusterInfo, ReplicaInfo, SourceInfo
+    from natsstream.api.config_fields import (
+        BucketFields,
+        ConsumerFields,
+        ObjectBucketFields,
+        StreamFields,
+    )
     from natsstream.api.consumer_config import ConsumerConfig
     from natsstream.api.consumer_info import (
         ConsumerInfo,
@@ -186,6 +192,7 @@ __all__ = [
     "BatchAck",
     "BrokenLink",
     "BucketConfig",
+    "BucketFields",
     "BucketStatus",
     "CachedKeyValue",
     "ChainHead",
@@ -209,6 +216,7 @@ __all__ = [
     "Consumer",
     "ConsumerConfig",
     "ConsumerDeleted",
+    "ConsumerFields",
     "ConsumerInfo",
     "ConsumerLimits",
     "ConsumerMessages",
@@ -275,6 +283,7 @@ __all__ = [
     "Message",
     "NatsStreamError",
     "ObjectBucketConfig",
+    "ObjectBucketFields",
     "ObjectChange",
     "ObjectInfo",
     "ObjectLink",
@@ -321,6 +330,7 @@ __all__ = [
     "StoredMessage",
     "Stream",
     "StreamConfig",
+    "StreamFields",
     "StreamInfo",
     "StreamRange",
     "StreamSchedules",
@@ -353,6 +363,12 @@ __all__ = [
 _LAZY_NAMES = {
     "api.account": ("AccountInfo",),
     "api.cluster_info": ("Alternate", "ClusterInfo", "ReplicaInfo", "SourceInfo"),
+    "api.config_fields": (
+        "BucketFields",
+        "ConsumerFields",
+        "ObjectBucketFields",
+        "StreamFields",
+    ),
     "api.consumer_config": ("ConsumerConfig",),
     "api.consumer_info": (
         "ConsumerInfo",

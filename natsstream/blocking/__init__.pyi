@@ -25,6 +25,10 @@ from natsstream.api.cluster_info import Alternate as Alternate
 from natsstream.api.cluster_info import ClusterInfo as ClusterInfo
 from natsstream.api.cluster_info import ReplicaInfo as ReplicaInfo
 from natsstream.api.cluster_info import SourceInfo as SourceInfo
+from natsstream.api.config_fields import BucketFields as BucketFields
+from natsstream.api.config_fields import ConsumerFields as ConsumerFields
+from natsstream.api.config_fields import ObjectBucketFields as ObjectBucketFields
+from natsstream.api.config_fields import StreamFields as StreamFields
 from natsstream.api.consumer_config import ConsumerConfig as ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo as ConsumerInfo
 from natsstream.api.consumer_info import ConsumerPause as ConsumerPause
@@ -697,16 +701,24 @@ class ConsumerManager:
     def stream(self) -> str:
         """Name of the stream."""
 
-    def create(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    def create(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Create a consumer; an existing one is not changed."""
 
-    def update(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    def update(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Change the fields that are given and leave all others as the server has them."""
 
-    def ensure(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    def ensure(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Return the consumer with at least this configuration: create, update or leave it."""
 
-    def diff(self, config: ConsumerConfig | str | None = None, **fields: Any) -> ConfigChange:
+    def diff(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> ConfigChange:
         """Return the changes that `ensure` would make, without making them."""
 
     def get(self, name: str) -> Consumer:
@@ -1103,7 +1115,7 @@ class CoreSubscription:
 class Counters:
     """The counters of the account, or those of one stream."""
 
-    def ensure(self, config: StreamConfig | str, **fields: Any) -> Counters:
+    def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Counters:
         """Return the counters of a stream, and create the stream if it does not exist."""
 
     def incr(
@@ -2122,16 +2134,16 @@ class KeyValue(Generic[T]):
 class KeyValueManager:
     """The key-value buckets of an account; `js.kv`."""
 
-    def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    def create(self, config: BucketConfig | str, **fields: Unpack[BucketFields]) -> KeyValue[bytes]:
         """Create a bucket, or return the one that has this configuration already."""
 
-    def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    def update(self, config: BucketConfig | str, **fields: Unpack[BucketFields]) -> KeyValue[bytes]:
         """Change the given fields and leave all others as the server has them."""
 
-    def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    def ensure(self, config: BucketConfig | str, **fields: Unpack[BucketFields]) -> KeyValue[bytes]:
         """Return the bucket with this configuration: create, update or leave it."""
 
-    def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
+    def diff(self, config: BucketConfig | str, **fields: Unpack[BucketFields]) -> ConfigChange:
         """Return the change that `ensure` would make, and make none."""
 
     def get(self, name: str) -> KeyValue[bytes]:
@@ -2427,16 +2439,24 @@ class ObjectStore:
 class ObjectStoreManager:
     """The object stores of an account; `js.objects`."""
 
-    def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    def create(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Create an object store, or return an existing one with this configuration."""
 
-    def update(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    def update(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Change the given fields and leave all others as they are on the server."""
 
-    def ensure(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    def ensure(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Return the store with at least this configuration: create, update or leave it."""
 
-    def diff(self, config: ObjectBucketConfig | str, **fields: Any) -> ConfigChange:
+    def diff(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ConfigChange:
         """Return the changes that `ensure` would make, and make none."""
 
     def get(self, name: str) -> ObjectStore:
@@ -2843,16 +2863,16 @@ class Stream:
 class StreamManager:
     """The streams of the account."""
 
-    def create(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    def create(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Create a stream."""
 
-    def update(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    def update(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Change the fields that are given and leave all others as the server has them."""
 
-    def ensure(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Return the stream with at least this configuration: create, update or leave it."""
 
-    def diff(self, config: StreamConfig | str, **fields: Any) -> ConfigChange:
+    def diff(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> ConfigChange:
         """Return the changes that `ensure` would make, without making them."""
 
     def get(self, name: str) -> Stream:
@@ -2871,7 +2891,7 @@ class StreamManager:
         name: str | None = None,
         on_progress: Callable[[RestoreProgress], object] | None = None,
         timeout: float | None = None,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> Stream:
         """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote."""
 
@@ -2890,12 +2910,17 @@ class StreamManager:
         *,
         messages: bool = False,
         timeout: float = 60.0,
-        **changes: Any,
+        **changes: Unpack[StreamFields],
     ) -> Stream:
         """Create a stream with the configuration of another, and on request with its messages."""
 
     def template(
-        self, pattern: str, *, name: str | None = None, max_streams: int = 1000, **fields: Any
+        self,
+        pattern: str,
+        *,
+        name: str | None = None,
+        max_streams: int = 1000,
+        **fields: Unpack[StreamFields],
     ) -> StreamTemplate:
         """Create streams for the subjects of a pattern, when this connection publishes to them."""
 

@@ -76,6 +76,8 @@ class SyncProxy:
             }
             return self._wrap(self._portal.call(method, *places, **options))
 
+        # A signature of its own still has `self`; that of the bound method has not.
+        vars(call).pop("__signature__", None)
         return call
 
 

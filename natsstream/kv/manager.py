@@ -6,10 +6,12 @@ Law: a bucket of another client is opened as it is, and no call changes a field 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Literal, Unpack
 
+from natsstream.api.config_fields import BucketFields
 from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
+from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     ConfigError,
@@ -45,7 +47,10 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         super().__init__(js, BucketConfig)
         self._endings = endings
 
-    async def create(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    @shows_fields(BucketFields)
+    async def create(
+        self, config: BucketConfig | str, **fields: Unpack[BucketFields]
+    ) -> KeyValue[bytes]:
         """Create a bucket, or return the one that has this configuration already.
 
         Args:
@@ -70,7 +75,10 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         return await self._create(config, fields)
 
-    async def update(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    @shows_fields(BucketFields)
+    async def update(
+        self, config: BucketConfig | str, **fields: Unpack[BucketFields]
+    ) -> KeyValue[bytes]:
         """Change the given fields and leave all others as the server has them.
 
         The bucket's `change` has the differences.
@@ -87,7 +95,10 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         return await self._update(config, fields)
 
-    async def ensure(self, config: BucketConfig | str, **fields: Any) -> KeyValue[bytes]:
+    @shows_fields(BucketFields)
+    async def ensure(
+        self, config: BucketConfig | str, **fields: Unpack[BucketFields]
+    ) -> KeyValue[bytes]:
         """Return the bucket with this configuration: create, update or leave it.
 
         The bucket's `change` says which, with the fields that differed.
@@ -105,7 +116,10 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         return await self._ensure(config, fields)
 
-    async def diff(self, config: BucketConfig | str, **fields: Any) -> ConfigChange:
+    @shows_fields(BucketFields)
+    async def diff(
+        self, config: BucketConfig | str, **fields: Unpack[BucketFields]
+    ) -> ConfigChange:
         """Return the change that `ensure` would make, and make none.
 
         Returns:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Literal, Unpack
 
+from natsstream.api.config_fields import ObjectBucketFields
 from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
+from natsstream.api.settings.keywords import shows_fields
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore
@@ -34,7 +36,10 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         super().__init__(js, ObjectBucketConfig)
         self._endings = endings
 
-    async def create(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    @shows_fields(ObjectBucketFields)
+    async def create(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Create an object store, or return an existing one with this configuration.
 
         Args:
@@ -55,7 +60,10 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         """
         return await self._create(config, fields)
 
-    async def update(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    @shows_fields(ObjectBucketFields)
+    async def update(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Change the given fields and leave all others as they are on the server.
 
         The store's `change` has the fields that differed.
@@ -70,7 +78,10 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         """
         return await self._update(config, fields)
 
-    async def ensure(self, config: ObjectBucketConfig | str, **fields: Any) -> ObjectStore:
+    @shows_fields(ObjectBucketFields)
+    async def ensure(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ObjectStore:
         """Return the store with at least this configuration: create, update or leave it.
 
         The store's `change` has the action and its fields.
@@ -85,7 +96,10 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         """
         return await self._ensure(config, fields)
 
-    async def diff(self, config: ObjectBucketConfig | str, **fields: Any) -> ConfigChange:
+    @shows_fields(ObjectBucketFields)
+    async def diff(
+        self, config: ObjectBucketConfig | str, **fields: Unpack[ObjectBucketFields]
+    ) -> ConfigChange:
         """Return the changes that `ensure` would make, and make none.
 
         Returns:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from natsstream.api.change_plan import created
+from natsstream.api.config_fields import StreamFields
 from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
+from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -42,7 +44,8 @@ class StreamManager:
         self._api = api
         self._templates: Templates | None = None
 
-    async def create(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    @shows_fields(StreamFields)
+    async def create(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Create a stream.
 
         Args:
@@ -60,7 +63,8 @@ class StreamManager:
         wanted = _config(config, fields)
         return Stream(self._api, await create_stream(self._api, wanted), created(wanted))
 
-    async def update(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    @shows_fields(StreamFields)
+    async def update(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Change the fields that are given and leave all others as the server has them.
 
         The stream's `change` lists the changed fields.
@@ -72,7 +76,8 @@ class StreamManager:
         """
         return Stream(self._api, *await update_stream(self._api, _config(config, fields)))
 
-    async def ensure(self, config: StreamConfig | str, **fields: Any) -> Stream:
+    @shows_fields(StreamFields)
+    async def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Return the stream with at least this configuration: create, update or leave it.
 
         The stream's `change` says which, and lists the fields; `diff` shows them in advance.
@@ -84,7 +89,10 @@ class StreamManager:
         """
         return Stream(self._api, *await ensure_stream(self._api, _config(config, fields)))
 
-    async def diff(self, config: StreamConfig | str, **fields: Any) -> ConfigChange:
+    @shows_fields(StreamFields)
+    async def diff(
+        self, config: StreamConfig | str, **fields: Unpack[StreamFields]
+    ) -> ConfigChange:
         """Return the changes that `ensure` would make, without making them.
 
         Returns:
@@ -122,6 +130,7 @@ class StreamManager:
         """
         await delete_stream(self._api, name)
 
+    @shows_fields(StreamFields)
     async def restore(
         self,
         path: str | Path,
@@ -129,7 +138,7 @@ class StreamManager:
         name: str | None = None,
         on_progress: Callable[[RestoreProgress], object] | None = None,
         timeout: float | None = None,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> Stream:
         """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote.
 
@@ -199,6 +208,7 @@ class StreamManager:
         what = "streams" if wanted is None else f"streams that capture {wanted}"
         return Listing(what, on_missing, lambda gaps: stream_infos(self._api, gaps, wanted))
 
+    @shows_fields(StreamFields)
     async def copy(
         self,
         source: str,
@@ -206,7 +216,7 @@ class StreamManager:
         *,
         messages: bool = False,
         timeout: float = COPY_TIMEOUT_S,
-        **changes: Any,
+        **changes: Unpack[StreamFields],
     ) -> Stream:
         """Create a stream with the configuration of another, and on request with its messages.
 
@@ -242,13 +252,14 @@ class StreamManager:
         info = await copy_stream(self._api, source, wanted, messages=messages, timeout=timeout)
         return Stream(self._api, info, created(info.config))
 
+    @shows_fields(StreamFields)
     def template(
         self,
         pattern: str,
         *,
         name: str | None = None,
         max_streams: int = MAX_STREAMS,
-        **fields: Any,
+        **fields: Unpack[StreamFields],
     ) -> StreamTemplate:
         """Create streams for the subjects of a pattern, when this connection publishes to them.
 
@@ -295,5 +306,5 @@ class StreamManager:
         return f"<StreamManager {self._api.client.url}>"
 
 
-def _config(config: StreamConfig | str, fields: dict[str, Any]) -> StreamConfig:
+def _config(config: StreamConfig | str, fields: Mapping[str, object]) -> StreamConfig:
     return given_config(StreamConfig, config, fields, "stream")

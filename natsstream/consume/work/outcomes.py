@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import traceback
 from contextlib import suppress
 
 from natsstream.consume.dead_letters.captured import OWN_TERM
-from natsstream.consume.dead_letters.envelope import FailureRecord
+from natsstream.consume.dead_letters.envelope import FailureRecord, described_error
 from natsstream.consume.dead_letters.storing import store_letter
 from natsstream.consume.delivery.ack_kinds import Reject, Retry, printable_reason
 from natsstream.consume.delivery.delivered import DeliveredMessage
@@ -149,7 +150,7 @@ class Outcomes:
             message.sequence,
             self._source.what,
             queue,
-            decision.text,
+            printable_reason(decision.text),
         )
         reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
         await message.term(reason=reason, confirm=self._options.confirm)
@@ -194,14 +195,15 @@ class Outcomes:
     ) -> None:
         """Log a handler's error: where, with which message, and what happens to that next."""
         _log.warning(
-            "handler failed on message %d (%s) of %s, attempt %d: %r; %s",
+            "handler failed on message %d (%s) of %s, attempt %d: %s; %s",
             message.sequence,
             message.subject,
             self._source.what,
             delivered,
-            error,
+            printable_reason(described_error(error)),
             "the handler had settled it" if decision is None else fate(decision),
-            exc_info=error,
+            # Handlers of logs lose a line that they cannot encode.
+            exc_info=error if _is_encodable(error) else None,
         )
 
     def _lease_lost(self, message: DeliveredMessage) -> LeaseLostError:
@@ -211,3 +213,8 @@ class Outcomes:
             hint="expect it to be handled twice; raise ack_wait, or shorten the handler where "
             "keepalive is off",
         )
+
+
+def _is_encodable(error: BaseException) -> bool:
+    text = "".join(traceback.format_exception(error))
+    return not any("\ud800" <= each <= "\udfff" for each in text)

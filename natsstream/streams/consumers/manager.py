@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal, Unpack
 
+from natsstream.api.config_fields import ConsumerFields
 from natsstream.api.consumer_changes import (
     create_consumer,
     ensure_consumer,
@@ -28,6 +29,7 @@ from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
+from natsstream.api.settings.keywords import shows_fields
 from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
 from natsstream.streams.consumers.consumer import Consumer
@@ -49,7 +51,10 @@ class ConsumerManager:
         self._api = api
         self.stream: str = stream
 
-    async def create(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    @shows_fields(ConsumerFields)
+    async def create(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Create a consumer; an existing one is not changed.
 
         With a name the consumer is durable: it stays until it is deleted. Without a name, or with
@@ -77,7 +82,10 @@ class ConsumerManager:
         """
         return self._handle(await create_consumer(self._api, self.stream, _config(config, fields)))
 
-    async def update(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    @shows_fields(ConsumerFields)
+    async def update(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Change the fields that are given and leave all others as the server has them.
 
         The consumer's `change` lists the changed fields.
@@ -93,7 +101,10 @@ class ConsumerManager:
         """
         return self._handle(await update_consumer(self._api, self.stream, _config(config, fields)))
 
-    async def ensure(self, config: ConsumerConfig | str | None = None, **fields: Any) -> Consumer:
+    @shows_fields(ConsumerFields)
+    async def ensure(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> Consumer:
         """Return the consumer with at least this configuration: create, update or leave it.
 
         The consumer's `change` says which, and lists the fields; `diff` shows them in advance. A
@@ -106,7 +117,10 @@ class ConsumerManager:
         """
         return self._handle(await ensure_consumer(self._api, self.stream, _config(config, fields)))
 
-    async def diff(self, config: ConsumerConfig | str | None = None, **fields: Any) -> ConfigChange:
+    @shows_fields(ConsumerFields)
+    async def diff(
+        self, config: ConsumerConfig | str | None = None, **fields: Unpack[ConsumerFields]
+    ) -> ConfigChange:
         """Return the changes that `ensure` would make, without making them.
 
         Returns:
@@ -255,6 +269,6 @@ class ConsumerManager:
         return f"<ConsumerManager {self.stream}>"
 
 
-def _config(config: ConsumerConfig | str | None, fields: dict[str, Any]) -> ConsumerConfig:
+def _config(config: ConsumerConfig | str | None, fields: Mapping[str, object]) -> ConsumerConfig:
     named = fields.pop("name", None) if config is None else config
     return given_config(ConsumerConfig, named, fields, "consumer")

@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.api.config_fields import StreamFields
 from natsstream.api.features import COUNTERS
 from natsstream.api.names import check_filter, check_stream_name
 from natsstream.api.paging import Gaps
 from natsstream.api.requests import Api
+from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -70,7 +72,8 @@ class Counters:
         # The stream that captures a subject, once looked up.
         self._homes: dict[str, str] = {}
 
-    async def ensure(self, config: StreamConfig | str, **fields: Any) -> Counters:
+    @shows_fields(StreamFields)
+    async def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Counters:
         """Return the counters of a stream, and create the stream if it does not exist.
 
         Args:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from natsstream.api.change_plan import differences
 from natsstream.api.diff import ConfigChange, FieldChange
@@ -97,7 +97,7 @@ class ViewConfig(Setting, ABC):
         self.to_stream()  # The stream's own rules check the rest.
 
     @classmethod
-    def from_call(cls, config: Self | str, given: dict[str, Any]) -> Self:
+    def from_call(cls, config: Self | str, given: Mapping[str, object]) -> Self:
         """Return a configuration from itself, or from a name and keywords.
 
         Raises:

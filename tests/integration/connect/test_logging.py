@@ -112,17 +112,45 @@ async def test_failure_of_a_handler_is_told_with_all_that_it_takes_to_find_it(
     where = f"message 1 ({stream_name}.x) of consumer c of stream {stream_name}"
     records = [each for each in caplog.records if each.name == "natsstream.worker"]
     told = [each.getMessage() for each in records if each.levelno >= logging.WARNING]
-    why = f"KeyError('{stream_name}.x')"
+    why = f"KeyError: '{stream_name}.x'"
     last = "that was the last attempt, and it becomes a dead letter"
     buried = f"message 1 of consumer c of stream {stream_name} is a dead letter in {queue}"
     assert told == [
         f"handler failed on {where}, attempt 1: {why}; it is redelivered after 0.01 s",
         f"handler failed on {where}, attempt 2: {why}; {last}",
-        f"{buried}: KeyError: '{stream_name}.x'",
+        f"{buried}: {why}",
     ]
     first = next(each for each in records if each.levelno == logging.WARNING)
     assert first.exc_info is not None
     assert "in look_up" in logging.Formatter().format(first)
+
+
+async def test_error_that_no_file_can_hold_is_logged_all_the_same(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+    handler = logging.FileHandler(tmp_path / "log", encoding="utf-8")
+    logging.getLogger("natsstream.worker").addHandler(handler)
+
+    async def fail(_: object) -> None:
+        raise ValueError("\ud800")
+
+    try:
+        async with consumer.worker(
+            fail, dead_letter=f"{stream_name}_DLQ", max_attempts=1
+        ) as worker:
+
+            async def is_buried() -> bool:
+                return worker.report.dead_lettered == 1
+
+            await eventually_async(is_buried)
+    finally:
+        logging.getLogger("natsstream.worker").removeHandler(handler)
+        handler.close()
+
+    text = (tmp_path / "log").read_text()
+    assert "handler failed on message 1" in text
+    assert "is a dead letter in" in text
 
 
 async def test_failure_goes_to_on_error_alone_where_there_is_one(
@@ -134,7 +162,10 @@ async def test_failure_goes_to_on_error_alone_where_there_is_one(
     async def fail(_: object) -> None:
         raise ValueError
 
-    async with consumer.worker(fail, on_error=lambda *_: told.set()):
+    def tell(*_: object) -> None:
+        told.set()
+
+    async with consumer.worker(fail, on_error=tell):
         await told.wait()
 
     assert lines("natsstream.worker", logging.WARNING) == []

@@ -1,0 +1,73 @@
+"""Type checkers accept what users write, and refuse each line that is marked `# wrong`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+BIN = Path(sys.executable).parent
+# Only a hang reaches it: a busy machine takes a minute.
+TIMEOUT_S = 200.0
+
+Lines = set[tuple[str, int]]
+
+
+def marked() -> Lines:
+    """Return file and number of each line that is wrong on purpose."""
+    return {
+        (file.name, number)
+        for file in PROGRAMS.glob("*.py")
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if "  # wrong: " in line
+    }
+
+
+def run(command: list[str], folder: Path) -> str:
+    """Run a type checker of this environment, and return what it prints."""
+    program, *arguments = command
+    done = subprocess.run(
+        [BIN / program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        cwd=folder,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def refused_by_mypy(tmp_path: Path) -> Lines:
+    """Return the lines that mypy refuses."""
+    options = ["--strict", f"--cache-dir={tmp_path}", "--no-error-summary", "--no-color-output"]
+    files = sorted(map(str, PROGRAMS.glob("*.py")))
+    # In a folder without a configuration, as at a user's.
+    printed = run(["mypy", *options, f"--python-executable={sys.executable}", *files], tmp_path)
+    found = re.findall(r"^(.+?):(\d+): error:", printed, re.MULTILINE)
+    return {(Path(file).name, int(number)) for file, number in found}
+
+
+def refused_by_pyright(tmp_path: Path) -> Lines:
+    """Return the lines that basedpyright refuses, with pyright's standard rules."""
+    del tmp_path
+    options = ["--outputjson", f"--pythonpath={sys.executable}", f"--project={PROGRAMS}"]
+    found = json.loads(run(["basedpyright", *options], PROGRAMS))["generalDiagnostics"]
+    return {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1)
+        for each in found
+        if each["severity"] == "error"
+    }
+
+
+@pytest.mark.parametrize("refused", [refused_by_mypy, refused_by_pyright])
+def test_checker_refuses_the_marked_lines_and_no_others(
+    refused: type[object], tmp_path: Path
+) -> None:
+    assert len(marked()) > 20
+    assert refused(tmp_path) == marked()
