@@ -142,6 +142,7 @@ if TYPE_CHECKING:
     from natsstream.read.progress import Gap, ReadReport
     from natsstream.read.ranges import StreamRange
     from natsstream.read.read_events import (
+        EndFound,
         GapFound,
         HeartbeatsMissed,
         OrderedReport,
@@ -248,6 +249,7 @@ __all__ = [
     "DirectReads",
     "Election",
     "Encoding",
+    "EndFound",
     "Entry",
     "Expect",
     "ExternalStream",
@@ -475,7 +477,14 @@ _LAZY_NAMES = {
     "read.ordered": ("OrderedConsumer",),
     "read.progress": ("Gap", "ReadReport"),
     "read.ranges": ("StreamRange",),
-    "read.read_events": ("GapFound", "HeartbeatsMissed", "OrderedReport", "ReadEvent", "Recreated"),
+    "read.read_events": (
+        "EndFound",
+        "GapFound",
+        "HeartbeatsMissed",
+        "OrderedReport",
+        "ReadEvent",
+        "Recreated",
+    ),
     "streams.chain.links": ("ChainHead",),
     "streams.chain.verify": ("BrokenLink", "ChainReport"),
     "streams.chain.writer": ("ChainedPublisher",),

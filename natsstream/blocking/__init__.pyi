@@ -150,6 +150,7 @@ from natsstream.publish.schedule import Ttl
 from natsstream.read.direct.answers import DirectBatch as DirectBatch
 from natsstream.read.progress import Gap as Gap
 from natsstream.read.progress import ReadReport as ReadReport
+from natsstream.read.read_events import EndFound as EndFound
 from natsstream.read.read_events import GapFound as GapFound
 from natsstream.read.read_events import HeartbeatsMissed as HeartbeatsMissed
 from natsstream.read.read_events import OrderedReport as OrderedReport
@@ -1671,6 +1672,7 @@ class DirectReads:
         filters: Sequence[str] = (">",),
         *,
         last_seq: int | None = None,
+        control: bool = False,
         timeout: float | None = None,
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream."""
@@ -2191,6 +2193,10 @@ class Latest:
         """The stream's identity; together with `next_seq` it is a position to resume at."""
 
     @property
+    def end_seq(self) -> int | None:
+        """Sequence of the record that has ended the stream, once the read has come to it."""
+
+    @property
     def is_caught_up(self) -> bool:
         """True when all messages that existed when the block was entered have been taken."""
 
@@ -2210,7 +2216,7 @@ class Latest:
         """Yield lists of messages, as they arrive together."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
+        """Yield `Recreated`, `HeartbeatsMissed`, `GapFound` and `EndFound`; ends on close."""
 
 class Listing(Generic[InfoT]):
     """The infos of streams or consumers, or the statuses of buckets or object stores."""
@@ -2542,6 +2548,10 @@ class OrderedConsumer:
         """The stream's identity; together with `next_seq` it is a position to resume at."""
 
     @property
+    def end_seq(self) -> int | None:
+        """Sequence of the record that has ended the stream, once the read has come to it."""
+
+    @property
     def is_caught_up(self) -> bool:
         """True when all messages that existed when the block was entered have been taken."""
 
@@ -2561,7 +2571,7 @@ class OrderedConsumer:
         """Yield lists of messages, as they arrive together."""
 
     def events(self) -> Iterator[ReadEvent]:
-        """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close."""
+        """Yield `Recreated`, `HeartbeatsMissed`, `GapFound` and `EndFound`; ends on close."""
 
 class Processing:
     """Settles one message by how its block ends; made by `DeliveredMessage.processing`."""
@@ -2720,6 +2730,8 @@ class Stream:
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
+        until_closed: bool = False,
+        control: bool = False,
     ) -> StreamRange:
         """Describe a bounded read; iterate the result for messages, or call it for columns."""
 
@@ -2734,6 +2746,8 @@ class Stream:
         headers_only: bool = False,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
+        until_closed: bool = False,
+        control: bool = False,
     ) -> OrderedConsumer:
         """Describe an ordered consumer: stored messages, then new ones, once and in order."""
 
@@ -2747,8 +2761,12 @@ class Stream:
         consistent: bool = False,
         first_seq: int | None = None,
         created_ns: int | None = None,
+        control: bool = False,
     ) -> Latest:
         """Describe a read of the newest message of each subject, then of new messages."""
+
+    def data_filters(self) -> list[str]:
+        """Return filters that match all messages but the control records of producers."""
 
     def publish(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from natsstream.api.control import Control, control_of
 from natsstream.api.headers import Headers
 from natsstream.api.message import Message
 from natsstream.api.names import check_filters
@@ -22,7 +23,6 @@ from natsstream.conat.reconcile import Limits
 from natsstream.conat.record import Record
 from natsstream.conat.views import Codec
 from natsstream.errors import CodecError, ConfigError, UsageError
-from natsstream.streams.closing.control import Control, control_of
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 

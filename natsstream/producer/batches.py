@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from natsstream.api.control import with_past
 from natsstream.errors import (
     NatsStreamError,
     ProducerConflictError,
@@ -259,7 +260,8 @@ class Batches:
         follows = (before or StateRecord(Instance(epoch, self._owner))).followed_by(
             Instance(epoch, self._owner, seq)
         )
-        return replace(follows, count=count, checkpoint=checkpoint, is_closed=is_end)
+        past = () if before is None else with_past(before.past, self._token)
+        return replace(follows, count=count, checkpoint=checkpoint, is_closed=is_end, past=past)
 
     # Answers.
 

@@ -6,6 +6,7 @@ import random
 import secrets
 from collections.abc import Callable
 
+from natsstream.api.control import control_of
 from natsstream.api.features import ATOMIC_BATCH, FAST_BATCH, MESSAGE_TTL, Feature, has_feature
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
@@ -26,7 +27,6 @@ from natsstream.producer.records import token_of
 from natsstream.producer.session import Writer
 from natsstream.producer.settings import missing_settings
 from natsstream.producer.shared_writer import SharedWriter
-from natsstream.streams.closing.control import control_of
 from natsstream.streams.jetstream import JetStreamContext
 
 _OWNER_BYTES = 9

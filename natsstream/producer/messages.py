@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from natsstream.api.control import Control
 from natsstream.api.headers import HeaderName, HeaderValues
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bytes, described
@@ -17,7 +18,6 @@ from natsstream.producer.options import ProducerEncoding
 from natsstream.producer.records import StateRecord
 from natsstream.publish.destination import captures
 from natsstream.publish.outgoing import Expect, Prepared, prepare
-from natsstream.streams.closing.control import Control
 from natsstream.streams.closing.end import EndOfStream
 from natsstream.values import to_json
 

@@ -10,6 +10,7 @@ import base64
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from natsstream.api.control import PAST_KEY, Span, read_past
 from natsstream.errors import ControlRecordError
 from natsstream.fields import Fields
 from natsstream.values import to_json
@@ -50,6 +51,8 @@ class StateRecord:
         checkpoint: The application's position, as JSON; None for none.
         is_closed: True if the producer has ended the stream.
         previous: Earlier instances, the newest first.
+        past: Sequences of the records that it has replaced, some at both ends: readers tell by them
+            that a vanished beginning of the stream held no data.
     """
 
     instance: Instance
@@ -57,6 +60,7 @@ class StateRecord:
     checkpoint: object = None
     is_closed: bool = False
     previous: tuple[Instance, ...] = ()
+    past: tuple[Span, ...] = ()
 
     @property
     def epoch(self) -> int:
@@ -100,6 +104,7 @@ class StateRecord:
             "ckpt": self.checkpoint,
             "closed": self.is_closed,
             "prev": [_plain(each) for each in self.previous],
+            PAST_KEY: self.past,
         }
         return to_json(body).encode()
 
@@ -123,6 +128,7 @@ class StateRecord:
             fields.raw.get("ckpt"),
             fields.flag("closed"),
             tuple(map(_instance, fields.parts("prev"))),
+            read_past(fields.raw.get(PAST_KEY)),
         )
 
 

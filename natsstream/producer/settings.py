@@ -6,15 +6,10 @@ they do not know.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-
+from natsstream.api.control import CONTROL_KEY, captured, control_of, expected_control
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import ConfigError
 from natsstream.producer.options import Mode
-from natsstream.streams.closing.control import CONTROL_KEY, captured, control_of, new_control
-
-_NONCE_CHARS = 8
 
 
 def missing_settings(
@@ -45,10 +40,7 @@ def missing_settings(
         lacks["allow_msg_ttl"] = True
     control = control_of(config)
     if control is None:
-        # By the stream's identity, so that all who prepare it choose the same.
-        digest = hashlib.sha256(f"{config.name} {created_ns}".encode()).digest()
-        nonce = base64.b32encode(digest)[:_NONCE_CHARS].decode().lower()
-        control = new_control(config, nonce)
+        control = expected_control(config, created_ns)
         lacks["metadata"] = {**(config.metadata or {}), CONTROL_KEY: control.prefix}
         subjects = config.subjects or [config.name]
         wanted = captured(subjects, control)

@@ -9,10 +9,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from natsstream.api.message import Message
+from natsstream.api.control import CONTROL_KEY, Control, likely_control
+from natsstream.api.message import Message, messages_below
+from natsstream.api.names import collide, drop_covered
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import (
+    ConfigError,
     ConnectionLostError,
     LimitExceededError,
     MessagesLostError,
@@ -27,6 +30,7 @@ from natsstream.read.ordered_progress import OrderedProgress
 from natsstream.read.progress import OutOfOrderError
 from natsstream.read.read_events import (
     BreakReason,
+    EndFound,
     GapFound,
     HeartbeatsMissed,
     OrderedReport,
@@ -53,6 +57,7 @@ class Follower:
     Attributes:
         progress: How far it has come.
         info: The stream when it was opened.
+        end_seq: Sequence of the record that has ended the stream, once it was met.
     """
 
     progress: OrderedProgress
@@ -70,6 +75,13 @@ class Follower:
         self._spec = spec
         self._report = report
         self._on_event = on_event
+        self.end_seq: int | None = None
+        self._has_ended = False
+        # A stream gets its control subjects from its first producer, maybe while it is followed.
+        # Until its metadata names them, those that a producer would choose are looked for, and only
+        # among messages that were stored since.
+        self._control: Control | None = None
+        self._is_named = False
         self._catch_up = CatchUp(is_wanted=spec.settles)
         self._missing = MissingSequences()
         self._leader = LeaderReads(
@@ -97,8 +109,13 @@ class Follower:
     async def open(self) -> None:
         """Find the start and make the first consumer."""
         self.info = await self._leader.info()
+        self._note_control(self.info)
+        end = await self._leader.end_of(self.info) if self._spec.until_closed else None
+        start = await self._find_start(end)
+        if end is not None and _is_behind(start, end):
+            self.end_seq, self._has_ended = end.sequence, True
         self.progress = OrderedProgress(
-            await self._find_start(),
+            start,
             horizon=self.info.state.last_seq,
             has_filters=bool(self._spec.filters),
             stops_at_loss=self._spec.on_loss == "raise",
@@ -106,7 +123,7 @@ class Follower:
             report=self._report,
         )
         self._note_knowing(self.info)
-        while self._session is None:
+        while self._session is None and not self._has_ended:
             try:
                 await self._begin()
             except (SessionBrokenError, TransportError, ServerError) as error:
@@ -122,6 +139,21 @@ class Follower:
         """True when what existed has been passed, and what has replaced it if that is wanted."""
         return self.progress.is_caught_up and self._catch_up.is_done
 
+    @property
+    def is_ended(self) -> bool:
+        """True when a read `until_closed` is over."""
+        if self._spec.until_closed and self.info.config.sealed:
+            return self.is_caught_up
+        return self._has_ended
+
+    @property
+    def hidden_start(self) -> bytes:
+        """The first bytes of the subjects that are left out; empty for none."""
+        control = self._control
+        if control is None or self._spec.control or not control.is_hidden(self._spec.filters):
+            return b""
+        return control.start
+
     async def advance(self, *, is_bounded: bool) -> list[Message]:
         """Return the next messages, or an empty list when something else happened.
 
@@ -135,6 +167,8 @@ class Follower:
             ConnectionLostError: The server did not come back within `reconnect_timeout`; calling
                 again retries.
         """
+        if self.is_ended:
+            return []
         if self._failure is not None:
             raise self._failure
         options = self._api.client.options
@@ -191,15 +225,20 @@ class Follower:
         if session is not None:
             await session.close()
 
-    async def _find_start(self) -> ConsumerStart:
+    async def _find_start(self, end: Message | None) -> ConsumerStart:
         spec, state = self._spec, self.info.state
         if spec.first_seq is not None:
             return ConsumerStart(sequence=spec.first_seq)
         if spec.start_time_ns is not None:
             return ConsumerStart(time_ns=spec.start_time_ns)
-        if spec.newest is not None:
-            wanted = RangeSpec(stream=spec.stream, filters=spec.filters, newest=spec.newest)
-            first = await first_of_newest(self._api, wanted, self.info, state.last_seq)
+        newest, last = spec.newest, state.last_seq if end is None else end.sequence - 1
+        if spec.deliver_policy == "last" and (self.hidden_start or end is not None):
+            newest = 1
+        if newest is not None:
+            wanted = RangeSpec(
+                stream=spec.stream, filters=spec.filters, newest=newest, control=spec.control
+            )
+            first = await first_of_newest(self._api, wanted, self.info, last)
             return ConsumerStart(sequence=first)
         match spec.deliver_policy:
             case "all":
@@ -211,6 +250,26 @@ class Follower:
                 return ConsumerStart(sequence=found or state.last_seq + 1)
             case "last_per_subject":
                 return ConsumerStart()
+
+    def _note_control(self, info: StreamInfo) -> None:
+        """Learn which subjects hold no data, and see to it that the end of the stream comes."""
+        if self._is_named:
+            return
+        spec = self._spec
+        try:
+            control = likely_control(info.config, info.created_ns)
+        except ConfigError:
+            if not spec.control:
+                raise
+            return
+        if control is None:
+            return
+        if spec.until_closed and spec.filters:
+            self._leader.filters = drop_covered((*spec.filters, control.end))
+        elif spec.filters and not any(collide(each, control.filter) for each in spec.filters):
+            return
+        self._control = control
+        self._is_named = CONTROL_KEY in (info.config.metadata or {})
 
     async def _begun(self) -> ReadSession[list[Message]]:
         """Wait for the next consumer; cancelling the wait does not cancel its creation."""
@@ -261,7 +320,7 @@ class Follower:
 
     async def _made(self, start: ConsumerStart) -> tuple[ReadSession[list[Message]], int]:
         """Make a consumer; returns it and how much it has to deliver."""
-        state, filters = self.info.state, self._spec.filters
+        state, filters = self.info.state, self._leader.filters
         session = ReadSession[list[Message]](
             self._api,
             self._spec.stream,
@@ -275,7 +334,9 @@ class Follower:
         try:
             pending = await session.open()
             # After the consumer was made: it dies with its stream, so it belongs to this one.
-            self._note_knowing(await self._leader.info())
+            info = await self._leader.info()
+            self._note_knowing(info)
+            self._note_control(info)
         except BaseException:
             await session.close()
             raise
@@ -296,9 +357,12 @@ class Follower:
             run = self._runs[0]
         if progress.has_holes(run):
             await self._leader.explain(run.sequences, progress.next_seq)
-        messages = progress.accept(run)
+        messages = self._sift(progress.accept(run), run.first)
         self._runs.popleft()
         self._pending = run.pending
+        if self._has_ended:
+            await self._drop_session()
+            return messages
         if progress.is_phase_over:
             self._pending = None  # The next consumer delivers the run's messages.
             await self._drop_session()
@@ -317,6 +381,31 @@ class Follower:
             )
         return messages
 
+    def _sift(self, messages: list[Message], first: int) -> list[Message]:
+        """Return which of the next messages are handed over; notice the end of the stream."""
+        control, report = self._control, self._report
+        if control is None or not (self._is_named or first > self.progress.horizon):
+            return messages
+        records = messages_below(messages, control.start)
+        if not records:
+            return messages
+        end = next((each for each in records if each.subject == control.end), None)
+        if end is not None:
+            self.end_seq = end.sequence
+            self._on_event(EndFound(sequence=end.sequence))
+        if end is not None and self._spec.until_closed:
+            self._has_ended, self.progress.next_seq = True, end.sequence + 1
+            stop = end.sequence + self._spec.control
+            report.messages -= sum(message.sequence >= stop for message in messages)
+            messages = [message for message in messages if message.sequence < stop]
+        if self.hidden_start:
+            hidden = set(records)
+            count = len(messages)
+            messages = [message for message in messages if message not in hidden]
+            report.messages -= count - len(messages)
+            report.skipped += count - len(messages)
+        return messages
+
     def _is_end_known(self) -> bool:
         """Return True if the consumer alone proves that nothing older is left."""
         return self._pending == 0 and self.info.config.replicas == 1
@@ -329,6 +418,8 @@ class Follower:
     async def _look_at_leader(self) -> None:
         """Find out whether an idle consumer has passed what existed, and still gets what comes."""
         progress, now = self.progress, asyncio.get_running_loop().time()
+        if self._spec.until_closed and now >= self._next_look:
+            await self._look_for_seal()
         if self.is_caught_up and (self.info.config.replicas == 1 or now < self._next_look):
             return
         if self._is_end_known():
@@ -344,6 +435,14 @@ class Follower:
         if found is not None and found == self._overdue:
             raise SessionBrokenError(f"the consumer does not deliver sequence {found}", "stalled")
         self._overdue = found
+
+    async def _look_for_seal(self) -> None:
+        """Find out whether a stream that nobody has ended takes no more messages."""
+        info = await self._leader.info()
+        if info.config.sealed:
+            self._has_ended = await self._leader.next_held(self.progress.next_seq) is None
+        if info.config.replicas == 1:
+            self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
 
     async def _mend(self, error: Exception) -> None:
         """Get ready for another consumer after a break, or raise when there can be none."""
@@ -382,3 +481,10 @@ class Follower:
             f"ordered(first_seq={self.progress.next_seq})",
             retryable=True,
         )
+
+
+def _is_behind(start: ConsumerStart, end: Message) -> bool:
+    """Return True if a read begins behind the record that ends the stream."""
+    if start.sequence is not None:
+        return start.sequence > end.sequence
+    return start.time_ns is not None and start.time_ns > end.time_ns

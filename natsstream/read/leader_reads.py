@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from natsstream.api.message import Message
+from natsstream.api.control import named_control, past_of
+from natsstream.api.message import Message, messages_below
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, deleted_sequences, has_unnamed_loss
 from natsstream.api.stream_requests import get_message, stream_info
-from natsstream.errors import StreamRecreatedError
+from natsstream.errors import ConfigError, StreamRecreatedError
 from natsstream.read.missing import MissingSequences, holes_between
 from natsstream.units import format_rfc3339
 
@@ -30,6 +31,8 @@ _LOOK_WAIT_S = 0.1
 # there is anything at all.
 _FILTERS_FEW = 8
 _QUESTIONS_MAX = 64
+# A stream holds one control record of each producer, unless it forbids to remove older ones.
+_SKIPS_MAX = 1_000
 
 
 class LeaderReads:
@@ -41,6 +44,9 @@ class LeaderReads:
         filters: The subjects that are read; empty for all.
         missing: Learns why sequences are missing.
         created_ns: The stream's identity; None takes that of the first answer.
+
+    Attributes:
+        filters: As given.
     """
 
     def __init__(
@@ -54,7 +60,7 @@ class LeaderReads:
     ) -> None:
         self._api = api
         self._stream = stream
-        self._filters = filters
+        self.filters: Sequence[str] = filters
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
@@ -91,7 +97,7 @@ class LeaderReads:
         """
         # Sequences before the stream's first one were evicted, whatever filters hide.
         evicts = self._missing.eviction_is_loss
-        lists = not self._filters and self._deleted <= _DELETED_LISTED_MAX
+        lists = not self.filters and self._deleted <= _DELETED_LISTED_MAX
         if not (lists or evicts):
             return
         holes = holes_between(sequences(), start) if lists else []
@@ -101,7 +107,7 @@ class LeaderReads:
             if look:
                 await asyncio.sleep(_LOOK_WAIT_S)
             info = await self.info(lists_deleted=lists)
-            self._missing.learn(first_held=info.state.first_seq)
+            await self.learn_evicted(info, start)
             if not lists:
                 return
             self._missing.learn(deleted=deleted_sequences(info.state), lost=info.state.lost)
@@ -112,6 +118,30 @@ class LeaderReads:
                     self._stream,
                 )
 
+    async def learn_evicted(self, info: StreamInfo, start: int) -> None:
+        """Learn what is gone from the stream's beginning, and which of it held control records.
+
+        Args:
+            info: The stream now.
+            start: The sequence that was expected first.
+        """
+        self._missing.learn(first_held=info.state.first_seq)
+        if not self._missing.eviction_is_loss or start >= info.state.first_seq:
+            return
+        try:
+            control = named_control(info.config)
+        except ConfigError:
+            control = None
+        if control is None:
+            return
+        states, sequence = control.state("*"), 1
+        for _ in range(_SKIPS_MAX):
+            record = await get_message(self._api, self._stream, sequence, next_by_subject=states)
+            if record is None:
+                return
+            self._missing.learn(records=past_of(record.data))
+            sequence = record.sequence + 1
+
     async def sequence_at(self, time_ns: int) -> int | None:
         """Return the first sequence stored at or after a moment; None when there is none.
 
@@ -120,16 +150,28 @@ class LeaderReads:
         """
         return _sequence_of(await get_message(self._api, self._stream, start_time=time_ns))
 
-    async def next_held(self, sequence: int) -> int | None:
+    async def next_held(self, sequence: int, *, hidden: bytes = b"") -> int | None:
         """Return the next sequence of the subjects that it holds, from `sequence` on.
 
+        Args:
+            sequence: The first one that counts.
+            hidden: The first bytes of subjects that do not count; empty for none.
+
         Cost: one request for each filter, 64 of them in flight; one if there are many filters and
-        no new message.
+        no new message. Again for each message that does not count, of which 1,000 are passed.
         """
-        filters = self._filters or (">",)
+        for _ in range(_SKIPS_MAX):
+            found = await self._next_message(sequence)
+            if found is None or not (hidden and messages_below([found], hidden)):
+                return _sequence_of(found)
+            sequence = found.sequence + 1
+        return sequence
+
+    async def _next_message(self, sequence: int) -> Message | None:
+        filters = self.filters or (">",)
         if len(filters) > _FILTERS_FEW and (await self.info()).state.last_seq < sequence:
             return None
-        found: list[int] = []
+        found: list[Message] = []
         for start in range(0, len(filters), _QUESTIONS_MAX):
             some = filters[start : start + _QUESTIONS_MAX]
             questions = [
@@ -141,14 +183,31 @@ class LeaderReads:
                 if isinstance(answer, BaseException):
                     raise answer
                 if answer is not None:
-                    found.append(answer.sequence)
-        return min(found, default=None)
+                    found.append(answer)
+        return min(found, key=lambda message: message.sequence, default=None)
+
+    async def end_of(self, info: StreamInfo) -> Message | None:
+        """Return the record that ends the stream; None while it is open.
+
+        Raises:
+            ConfigError: The stream has no control subjects, so nothing can end it.
+        """
+        control = named_control(info.config)
+        if control is not None:
+            return await get_message(self._api, self._stream, last_by_subject=control.end)
+        if info.config.sealed:
+            return None
+        raise ConfigError(
+            f"stream {self._stream} has no control subjects: no producer can end it",
+            hint="open a producer first: js.producer(..., update_stream=True); or follow it with "
+            "stream.ordered()",
+        )
 
     async def last_held(self) -> int | None:
         """Return the last sequence of the subjects that it holds."""
         held = [
             await get_message(self._api, self._stream, last_by_subject=subject)
-            for subject in self._filters or (">",)
+            for subject in self.filters or (">",)
         ]
         return max((each.sequence for each in held if each is not None), default=None)
 

@@ -30,6 +30,7 @@ class MissingSequences:
         self._first_held = 0
         self._lost: list[int] = []
         self._known: list[int] | None = None
+        self._records: list[tuple[int, int]] = []
 
     @property
     def evicted_before(self) -> int:
@@ -42,6 +43,7 @@ class MissingSequences:
         first_held: int = 0,
         deleted: Collection[int] | None = None,
         lost: Collection[int] = (),
+        records: Collection[tuple[int, int]] = (),
     ) -> None:
         """Take over what the server says now.
 
@@ -49,9 +51,11 @@ class MissingSequences:
             first_held: First sequence of the stream.
             deleted: Every deleted sequence from the first to the last; None when it was not asked.
             lost: Sequences that it reports as lost.
+            records: First and last sequences of what held control records, which were replaced.
         """
         self._first_held = max(self._first_held, first_held)
         self._lost = sorted({*self._lost, *lost})
+        self._records = sorted({*self._records, *records})
         if deleted is not None:
             self._known = sorted({*deleted, *self._lost})
 
@@ -73,6 +77,21 @@ class MissingSequences:
             yield reason, end
             start = end
 
+    def evictions(self, start: int, stop: int) -> Iterator[tuple[Reason, int]]:
+        """Yield what a stream has lost at its beginning: the reason and where it ends.
+
+        All of it is lost but control records, which their producers have replaced.
+        """
+        for first, last in self._records:
+            if last < start or first >= stop:
+                continue
+            if first > start:
+                yield "lost", first
+            yield "deleted", min(last + 1, stop)
+            start = last + 1
+        if start < stop:
+            yield "lost", stop
+
     def _stretch(self, start: int, stop: int) -> tuple[Reason, int]:
         """Return why `start` is missing, and up to where the reason is the same."""
         lost_until = _run_until(self._lost, start, stop)
@@ -80,7 +99,8 @@ class MissingSequences:
             return "lost", lost_until
         stop = _next_of(self._lost, start, stop)
         if start < self._first_held:
-            return "lost" if self.eviction_is_loss else "deleted", min(stop, self._first_held)
+            stop = min(stop, self._first_held)
+            return next(self.evictions(start, stop)) if self.eviction_is_loss else ("deleted", stop)
         if self._known is None:
             return "deleted", stop
         deleted_until = _run_until(self._known, start, stop)

@@ -32,9 +32,9 @@ class OrderedConsumer:
         report: Counts so far: messages, gaps, and why consumers were recreated.
     """
 
-    def __init__(self, api: Api, spec: OrderedSpec) -> None:
+    def __init__(self, api: Api, spec: OrderedSpec, *, report: OrderedReport | None = None) -> None:
         self._spec = spec
-        self.report: OrderedReport = OrderedReport()
+        self.report: OrderedReport = report or OrderedReport()
         self._check_loop = api.client.check_loop
         self._follower = Follower(api, spec, report=self.report, on_event=self._on_event)
         self._events = EventStream(f"ordered read of stream {spec.stream}")
@@ -94,6 +94,12 @@ class OrderedConsumer:
         return self._follower.info.created_ns
 
     @property
+    def end_seq(self) -> int | None:
+        """Sequence of the record that has ended the stream, once the read has come to it."""
+        self._check_open()
+        return self._follower.end_seq
+
+    @property
     def is_caught_up(self) -> bool:
         """True when all messages that existed when the block was entered have been taken.
 
@@ -101,7 +107,8 @@ class OrderedConsumer:
         """
         self._check_open()
         follower = self._follower
-        return follower.is_caught_up or (not self._rest and follower.has_reached_end)
+        has_reached_end = not self._rest and (follower.has_reached_end or follower.is_ended)
+        return follower.is_caught_up or has_reached_end
 
     # Reading.
 
@@ -166,7 +173,7 @@ class OrderedConsumer:
             yield batch
 
     async def events(self) -> AsyncGenerator[ReadEvent]:
-        """Yield what happens: `Recreated`, `HeartbeatsMissed` and `GapFound`; ends on close.
+        """Yield `Recreated`, `HeartbeatsMissed`, `GapFound` and `EndFound`; ends on close.
 
         Events happen while somebody reads. The newest 256 are kept; `report.events_dropped` counts
         the others. Two loops share the events.
@@ -188,7 +195,7 @@ class OrderedConsumer:
         try:
             # It has no deadline; closing makes it one.
             async with asyncio.timeout(None) as self._scope:
-                while not self._is_closed:
+                while not (self._is_closed or self._follower.is_ended):
                     batch = await self._follower.advance(is_bounded=until_caught_up)
                     if batch and until_caught_up and self._follower.is_caught_up:
                         # It lies behind the end, and is for the next loop.

@@ -50,6 +50,7 @@ class ReadReport:
         gaps: The first 1,000 gaps, in the order in which they were met.
         gaps_dropped: Gaps beyond those.
         resumes: How often the read went on after a break.
+        skipped: Control records that were left out; neither messages nor gaps.
     """
 
     messages: int = 0
@@ -59,6 +60,7 @@ class ReadReport:
     gaps: list[Gap] = field(default_factory=list[Gap])
     gaps_dropped: int = 0
     resumes: int = 0
+    skipped: int = 0
 
     def add_resume(self) -> None:
         """Count a resume after a break."""
@@ -116,7 +118,14 @@ class Progress:
         self._next_delivery = 1
 
     def accept(
-        self, sequences: Iterable[int], *, first: int, last: int, first_delivery: int, count: int
+        self,
+        sequences: Iterable[int],
+        *,
+        first: int,
+        last: int,
+        first_delivery: int,
+        count: int,
+        hidden: int = 0,
     ) -> None:
         """Take over one delivered run of messages.
 
@@ -126,6 +135,7 @@ class Progress:
             last: Last of them, at most the range's last.
             first_delivery: The consumer's number of the first.
             count: Number of messages.
+            hidden: How many of them are not handed over.
 
         Raises:
             OutOfOrderError: A delivery is missing, repeated or goes backwards; nothing was taken.
@@ -147,7 +157,8 @@ class Progress:
                     self._skip(sequence)
                     self.next_seq = sequence + 1
         self.next_seq = last + 1
-        self.report.messages += count
+        self.report.messages += count - hidden
+        self.report.skipped += hidden
 
     def finish(self, *, held_last: int) -> None:
         """Count the end of the range as missing.
@@ -166,10 +177,10 @@ class Progress:
         self.next_seq = end
 
     def lose_until(self, first_held: int) -> None:
-        """Count what lies before a sequence as lost."""
+        """Count what lies before a sequence as lost, but for control records."""
         stop = min(first_held, self.last + 1)
-        if stop > self.next_seq:
-            self._miss(self.next_seq, stop, "lost")
+        for reason, end in self._missing.evictions(self.next_seq, stop):
+            self._miss(self.next_seq, end, reason)
 
     def _skip(self, sequence: int) -> None:
         """Count the sequences from the next wanted one up to (not including) `sequence`."""

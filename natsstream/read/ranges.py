@@ -1,6 +1,9 @@
 """A range of a stream: described first, read later, as messages or as columns.
 
 Law: describing asks nothing and costs nothing; each iteration is a read of its own.
+
+A range that ends when the stream does is read in two parts: what is stored as any range, and what
+comes as an ordered consumer has it.
 """
 
 from __future__ import annotations
@@ -8,14 +11,19 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from natsstream._wire.headers import VERSION_LINE, parse_headers
-from natsstream.api.message import Message
+from natsstream.api.message import Message, frames_of
 from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import MissingExtraError, NatsStreamError
+from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.progress import ReadReport
+from natsstream.read.read_events import OrderedReport
 from natsstream.read.reader import RangeReader, RangeSpec, clip_messages
+from natsstream.read.start_position import OrderedSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +46,13 @@ class StreamRange:
         self._api = api
         self._spec = spec
         self._reader: RangeReader[list[Message]] | RangeReader[pa.RecordBatch] | None = None
+        self._tail_report: OrderedReport | None = None
 
     @property
     def report(self) -> ReadReport:
         """Counts and gaps of the newest read of this range."""
+        if self._tail_report is not None:
+            return self._tail_report
         return self._reader.report if self._reader else ReadReport()
 
     async def __aiter__(self) -> AsyncGenerator[Message]:
@@ -50,7 +61,9 @@ class StreamRange:
         Raises:
             SequenceRangeError: The stream does not hold the range.
             StreamRecreatedError: The stream is not the one that was meant.
+            StreamNotFoundError: The stream does not exist, or was deleted.
             MessagesLostError: Messages are lost and `on_loss` is "raise".
+            ConfigError: A read `until_closed` of a stream that no producer can end.
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
         """
         async with aclosing(self.runs()) as runs:
@@ -67,15 +80,41 @@ class StreamRange:
         Cost: a tenth less CPU than one message at a time. A list holds a megabyte or so.
         """
         reader = RangeReader[list[Message]](self._api, self._spec, clip=clip_messages)
-        self._reader = reader
+        self._reader, self._tail_report = reader, None
         async with aclosing(reader.runs()) as runs:
             async for run in runs:
                 yield run
+        if reader.follows is not None:
+            async with aclosing(self._tail(reader.follows)) as runs:
+                async for run in runs:
+                    yield run
+
+    async def _tail(self, info: StreamInfo) -> AsyncGenerator[list[Message]]:
+        """Yield what the stream stores behind a moment, until it is closed."""
+        spec = self._spec
+        counted = {each.name: getattr(self.report, each.name) for each in fields(ReadReport)}
+        wanted = OrderedSpec(
+            stream=spec.stream,
+            filters=spec.filters,
+            first_seq=info.state.last_seq + 1,
+            created_ns=info.created_ns,
+            headers_only=spec.headers_only,
+            on_loss=spec.on_loss,
+            control=spec.control,
+            until_closed=True,
+        )
+        tail = OrderedConsumer(self._api, wanted, report=OrderedReport(**counted))
+        self._tail_report = tail.report
+        async with tail:
+            async for messages in tail.batches():
+                yield messages
 
     async def batches(
         self, columns: Sequence[str] | None = None, *, time_unit: Literal["ns", "us"] = "ns"
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Yield Arrow record batches in order, of about 1 MiB each.
+
+        What a read `until_closed` waits for comes in smaller ones, as it arrives.
 
         Args:
             columns: Names out of `natsstream.columns.COLUMNS`; None is all of them.
@@ -90,7 +129,7 @@ class StreamRange:
         """
         convert = _Converter(self._spec.stream, columns, time_unit)
         reader = RangeReader(self._api, self._spec, clip=_clip_batch, convert=convert)
-        self._reader = reader
+        self._reader, self._tail_report = reader, None
         waiting: list[pa.RecordBatch] = []
         failure: NatsStreamError | None = None
         rows = size = 0
@@ -110,6 +149,10 @@ class StreamRange:
             yield convert.join(waiting)
         if failure is not None:
             raise failure
+        if reader.follows is not None:
+            async with aclosing(self._tail(reader.follows)) as runs:
+                async for run in runs:
+                    yield convert.messages(run)
 
     async def to_arrow(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the whole range as one Arrow table, held in memory."""
@@ -184,6 +227,12 @@ class _Converter:
             "data": lambda: arrow.binary_column(data, frames.payload_start, frames.payload_stop),
         }
         return arrow.record_batch([makers[name]() for name in self._schema.names], self._schema)
+
+    def messages(self, messages: Sequence[Message]) -> pa.RecordBatch:
+        """Return messages as a batch."""
+        from natsstream._wire.framing import block_of  # noqa: PLC0415 - numpy is an extra.
+
+        return self(block_of(frames_of(messages)))
 
     def join(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the batches as one."""

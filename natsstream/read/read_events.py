@@ -103,6 +103,17 @@ class GapFound(ReadEvent):
         return f"sequences {self.gap.first_seq} to {self.gap.last_seq} are {self.gap.reason}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndFound(ReadEvent):
+    """A producer has ended the stream: the read came to the record that says so.
+
+    Attributes:
+        sequence: The record's sequence; what lies behind it was stored by others.
+    """
+
+    sequence: int
+
+
 @dataclass(slots=True)
 class OrderedReport(ReadReport):
     """Counts of an ordered consumer so far; `resumes` counts its recreations.

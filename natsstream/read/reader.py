@@ -12,12 +12,14 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
+from natsstream.api.control import named_control
 from natsstream.api.message import Message
 from natsstream.api.names import check_filters
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, StreamState
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import (
+    ConfigError,
     ConnectionLostError,
     MessagesLostError,
     NatsStreamError,
@@ -59,6 +61,8 @@ class RangeSpec:
     `headers_only` leaves out the payloads.
     `heartbeat_s` is how often an idle server says so: two times, and the leader is asked what is
     left. A read of what others may remove meanwhile ends sooner with a shorter one.
+    `control` hands control records over as well.
+    With `until_closed` the range ends before the record that ends the stream, if there is one.
     """
 
     stream: str
@@ -73,6 +77,8 @@ class RangeSpec:
     eviction_is_loss: bool = False
     headers_only: bool = False
     heartbeat_s: float = HEARTBEAT_S
+    control: bool = True
+    until_closed: bool = False
 
     def __post_init__(self) -> None:
         for name in ("first_seq", "last_seq", "created_ns"):
@@ -89,7 +95,23 @@ class RangeSpec:
         object.__setattr__(self, "filters", check_filters(self.filters))
         check_choice(self.on_loss, "on_loss", ON_LOSS)
         check_bool(self.eviction_is_loss, "eviction_is_loss")
-        check_bool(self.headers_only, "headers_only")
+        for name in ("headers_only", "control", "until_closed"):
+            check_bool(getattr(self, name), name)
+        if self.until_closed:
+            self._check_until_closed()
+
+    def _check_until_closed(self) -> None:
+        ends = {
+            "last_seq": self.last_seq is not None,
+            "end_time": self.end_time_ns is not None,
+            "eviction_is_loss": self.eviction_is_loss,
+        }
+        for name, is_given in ends.items():
+            if is_given:
+                raise ConfigError(
+                    f"until_closed and {name} exclude each other",
+                    hint=f"read to the end of the stream, or give {name} for a read up to now",
+                )
 
 
 class RangeReader(Generic[Item]):
@@ -100,6 +122,10 @@ class RangeReader(Generic[Item]):
         spec: The range.
         clip: Cuts a run's items after a number of messages, at the range's end.
         convert: Makes columns of a block; None for messages.
+
+    Attributes:
+        follows: The stream when a read `until_closed` began, if it was still open: what lies behind
+            its last sequence is to be followed. None otherwise.
     """
 
     def __init__(
@@ -115,6 +141,8 @@ class RangeReader(Generic[Item]):
         self._clip = clip
         self._convert = convert
         self._progress: Progress | None = None
+        self._hidden = b""
+        self.follows: StreamInfo | None = None
         self._message_bytes = 1
         self._short_since: float | None = None
         self._recovery = Recovery[BreakReason](api.client.options.bounded_reconnect_s)
@@ -166,13 +194,26 @@ class RangeReader(Generic[Item]):
         if spec.end_time_ns is not None:
             last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
         self._check_range(info, spec)
+        if spec.until_closed:
+            last = await self._end_of_stream(info)
+        self._hidden = hidden_start(info, spec.filters, control=spec.control)
         if spec.newest is not None:
             first = await first_of_newest(self._api, spec, info, last)
         has_filters = bool(spec.filters)
         progress = Progress(max(first, 1), last, has_filters=has_filters, missing=self._missing)
         if spec.eviction_is_loss:
-            self._lose_until(progress, state.first_seq)
+            await self._lose_evicted(progress, info)
         return progress
+
+    async def _end_of_stream(self, info: StreamInfo) -> int:
+        """Return the last sequence of a read `until_closed`, for now."""
+        end = await self._leader.end_of(info)
+        if end is not None:
+            return end.sequence - (not self._spec.control)
+        if not info.config.sealed:
+            self.follows = info
+        # An end that is written later lies behind it.
+        return info.state.last_seq
 
     async def _sequence_at(self, time_ns: int, state: StreamState) -> int:
         """Return the first sequence stored at or after a moment, or the one after the last."""
@@ -213,6 +254,7 @@ class RangeReader(Generic[Item]):
             message_bytes=self._message_bytes,
             headers_only=self._spec.headers_only,
             convert=self._convert,
+            hidden=self._hidden,
             heartbeat_s=self._spec.heartbeat_s,
         )
         progress.begin()
@@ -243,10 +285,13 @@ class RangeReader(Generic[Item]):
     def _accept(self, progress: Progress, run: Run[Item]) -> tuple[Item, int]:
         """Return the run's messages up to the range's end or the first loss, and their number."""
         items, count, last = run.items, run.count, run.last
-        sequences = run.sequences
+        sequences, hidden = run.sequences, run.hidden
+        shown = count - len(hidden)
         if last > progress.last:
             kept = [sequence for sequence in run.sequences() if sequence <= progress.last]
-            items, count, last = self._clip(items, len(kept)), len(kept), kept[-1]
+            hidden = [sequence for sequence in hidden if sequence <= progress.last]
+            count, last, shown = len(kept), kept[-1], len(kept) - len(hidden)
+            items = self._clip(items, shown)
             sequences = lambda: kept  # noqa: E731 - the same callable as above, over less.
         progress.accept(
             sequences() if last - run.first + 1 > count else (),
@@ -254,6 +299,7 @@ class RangeReader(Generic[Item]):
             last=last,
             first_delivery=run.first_delivery,
             count=count,
+            hidden=len(hidden),
         )
         # With filters the last match may be far before the range's end.
         if run.last > progress.last:
@@ -261,9 +307,10 @@ class RangeReader(Generic[Item]):
         loss = progress.loss
         if loss is not None and self._spec.on_loss == "raise":
             safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first_seq)
-            progress.report.messages -= count - safe
+            safe -= sum(1 for sequence in hidden if sequence < loss.first_seq)
+            progress.report.messages -= shown - safe
             return self._clip(items, safe), safe
-        return items, count
+        return items, shown
 
     async def _end(self, progress: Progress) -> None:
         """The consumer has no more: believe it only when the leader says the same."""
@@ -275,7 +322,7 @@ class RangeReader(Generic[Item]):
         stop = min(progress.last, info.state.last_seq) + 1
         await self._leader.explain(lambda: [stop], progress.next_seq)
         if self._spec.eviction_is_loss:
-            self._lose_until(progress, info.state.first_seq)
+            await self._lose_evicted(progress, info)
         if not progress.is_done:
             if not self._is_believed(progress, info):
                 raise SessionBrokenError(
@@ -315,7 +362,7 @@ class RangeReader(Generic[Item]):
                 raise
             return
         if self._spec.eviction_is_loss:
-            self._lose_until(progress, info.state.first_seq)
+            await self._lose_evicted(progress, info)
         is_short = info.state.last_seq < progress.last
         is_behind = progress.next_seq > info.state.last_seq
         if self._is_believed(progress, info) and is_short and is_behind:
@@ -333,8 +380,9 @@ class RangeReader(Generic[Item]):
             retryable=True,
         )
 
-    def _lose_until(self, progress: Progress, first_held: int) -> None:
-        progress.lose_until(first_held)
+    async def _lose_evicted(self, progress: Progress, info: StreamInfo) -> None:
+        await self._leader.learn_evicted(info, progress.next_seq)
+        progress.lose_until(info.state.first_seq)
         self._check_loss(progress)
 
     def _check_loss(self, progress: Progress) -> None:
@@ -349,6 +397,21 @@ class RangeReader(Generic[Item]):
         )
 
 
+def hidden_start(info: StreamInfo, filters: Sequence[str], *, control: bool) -> bytes:
+    """Return the first bytes of the subjects that a read leaves out; empty for none.
+
+    Args:
+        info: The stream, as of the last sequence of the read or later.
+        filters: Those of the read; empty for all.
+        control: Whether control records are handed over.
+
+    Raises:
+        ConfigError: The stream's metadata names no legal prefix.
+    """
+    named = None if control else named_control(info.config)
+    return named.start if named is not None and named.is_hidden(filters) else b""
+
+
 async def first_of_newest(api: Api, spec: RangeSpec, info: StreamInfo, last: int) -> int:
     """Return the first sequence of the newest messages up to `last`.
 
@@ -361,12 +424,14 @@ async def first_of_newest(api: Api, spec: RangeSpec, info: StreamInfo, last: int
     Raises:
         NatsStreamError: As for a read.
 
-    Cost: nothing where no message is missing and there are no filters. Else two consumers for each
-    sequence that messages are counted from, and the headers of these messages and few others.
+    Cost: nothing where no message is missing and there are no filters and no control records. Else
+    two consumers for each sequence that messages are counted from, and the headers of these
+    messages and few others.
     """
     newest, state = spec.newest or 0, info.state
     first = max(state.first_seq, 1)
-    is_dense = not spec.filters and state.messages == state.last_seq + 1 - state.first_seq
+    is_all = not (spec.filters or hidden_start(info, (), control=spec.control))
+    is_dense = is_all and state.messages == state.last_seq + 1 - state.first_seq
     if not newest or is_dense or newest > last - first:
         return max(first, last + 1 - newest)
     counts = MatchCounts(
@@ -381,6 +446,7 @@ async def first_of_newest(api: Api, spec: RangeSpec, info: StreamInfo, last: int
             first_seq=start,
             last_seq=last,
             end_time_ns=None,
+            until_closed=False,
             created_ns=info.created_ns,
             on_loss="report",
             eviction_is_loss=False,
@@ -393,7 +459,8 @@ async def first_of_newest(api: Api, spec: RangeSpec, info: StreamInfo, last: int
                 kept.add([message.sequence for message in run])
         if kept.first is not None or start == first:
             return kept.first or first
-        wanted *= 2  # Deleted meanwhile, or counted by a replica that lags behind.
+        # Deleted meanwhile, counted by a replica that lags behind, or control records.
+        wanted *= 2
 
 
 async def _enough_from(counts: MatchCounts, newest: int, first: int, last: int) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from natsstream.api.message import Message
+from natsstream.api.message import Message, messages_below
 
 Item = TypeVar("Item")
 
@@ -17,14 +17,15 @@ class Run(Generic[Item]):
     """Messages that arrived together.
 
     Attributes:
-        items: The messages or columns.
-        count: Number of messages.
+        items: The messages or columns, without hidden ones.
+        count: Number of messages, hidden ones included.
         size: Bytes that they hold in memory, about.
         first: First sequence.
         last: Last sequence.
         first_delivery: The consumer's number of the first.
         pending: Messages that the consumer still had after the last.
         sequences: Returns all of the sequences.
+        hidden: The sequences of messages that are not among the items: control records.
     """
 
     items: Item
@@ -35,6 +36,7 @@ class Run(Generic[Item]):
     first_delivery: int
     pending: int
     sequences: Callable[[], Sequence[int]]
+    hidden: Sequence[int] = ()
 
 
 def run_of(
@@ -51,6 +53,16 @@ def run_of(
         pending,
         lambda: [message.sequence for message in messages],
     )
+
+
+def hide(run: Run[list[Message]], start: bytes) -> Run[list[Message]]:
+    """Return a run without the messages whose subjects begin with some bytes."""
+    hidden = messages_below(run.items, start)
+    if not hidden:
+        return run
+    left_out = set(hidden)
+    shown = [message for message in run.items if message not in left_out]
+    return replace(run, items=shown, hidden=[message.sequence for message in hidden])
 
 
 def split_run(run: Run[list[Message]], last: int) -> tuple[Run[list[Message]], Run[list[Message]]]:

@@ -31,7 +31,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
 from natsstream.read.read_events import BreakReason
-from natsstream.read.runs import Run, run_of
+from natsstream.read.runs import Run, hide, run_of
 from natsstream.read.start_position import ConsumerStart
 from natsstream.units import duration_ns
 
@@ -92,6 +92,7 @@ class ReadSession(Generic[Item]):
         message_bytes: Mean size of a stored message, to turn the window's bytes into a count.
         headers_only: Leaves out the payloads.
         convert: Makes columns of a block; None for messages.
+        hidden: The first bytes of subjects whose messages are left out of the runs; empty for none.
         heartbeat_s: How often an idle server says so, None is `HEARTBEAT_S`; two times end a read
             with an end.
 
@@ -110,6 +111,7 @@ class ReadSession(Generic[Item]):
         message_bytes: int,
         headers_only: bool = False,
         convert: Callable[[FrameBlock], Item] | None = None,
+        hidden: bytes = b"",
         heartbeat_s: float | None = None,
     ) -> None:
         self._api = api
@@ -121,6 +123,7 @@ class ReadSession(Generic[Item]):
         self._filters = filters
         self._headers_only = headers_only
         self._convert = convert
+        self._hidden = hidden
         self._heartbeat_ns = duration_ns(HEARTBEAT_S if heartbeat_s is None else heartbeat_s)
         share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
@@ -309,6 +312,8 @@ class ReadSession(Generic[Item]):
             first_delivery=first_delivery,
             pending=pending,
         )
+        if self._hidden:
+            run = hide(run, self._hidden)
         # Item is list[Message] wherever there is no converter.
         self._push(run)  # pyright: ignore[reportArgumentType]
 
@@ -326,8 +331,9 @@ class ReadSession(Generic[Item]):
         if int(deliveries[-1]) - int(deliveries[0]) + 1 != count:
             self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
             return
+        shown = frames.without(self._hidden) if self._hidden else frames
         try:
-            items = self._convert(frames)
+            items = self._convert(shown)
         except Exception as error:  # noqa: BLE001 - handed to the reader, who raises it.
             self._fail(error)
             return
@@ -341,6 +347,7 @@ class ReadSession(Generic[Item]):
                 int(deliveries[0]),
                 frames.pending,
                 frames.sequence.tolist,
+                () if shown is frames else frames.sequences_without(shown),
             )
         )
 

@@ -76,6 +76,8 @@ class OrderedSpec:
     With `settles` a read counts as caught up only when it has passed, besides what existed, also
     what has replaced some of it meanwhile. With `consistent` a read that begins with the last
     message of each subject chooses them where everything that existed is known.
+    `control` hands control records over as well. With `until_closed` the read ends at the record
+    that ends the stream.
 
     Raises:
         ConfigError: Two starts, an unknown word, overlapping filters, or an illegal value.
@@ -93,12 +95,15 @@ class OrderedSpec:
     on_loss: Literal["raise", "report"] = "raise"
     settles: bool = False
     consistent: bool = False
+    control: bool = True
+    until_closed: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "filters", check_filters(self.filters))
         check_choice(self.deliver_policy, "deliver_policy", get_args(DeliverPolicy))
         check_choice(self.on_loss, "on_loss", ON_LOSS)
-        check_bool(self.headers_only, "headers_only")
+        for name in ("headers_only", "control", "until_closed"):
+            check_bool(getattr(self, name), name)
         if self.first_seq is not None:
             check_int(self.first_seq, "first_seq", minimum=1, maximum=SEQUENCE_MAX)
         if self.newest is not None:

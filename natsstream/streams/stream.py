@@ -9,6 +9,7 @@ from typing import Literal
 
 from natsstream._wire.headers import HeaderValues
 from natsstream.api import stream_requests
+from natsstream.api.control import data_subjects, named_control
 from natsstream.api.diff import ConfigChange
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
@@ -186,6 +187,8 @@ class Stream:
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
         eviction_is_loss: bool = False,
+        until_closed: bool = False,
+        control: bool = False,
     ) -> StreamRange:
         """Describe a bounded read; iterate the result for messages, or call it for columns.
 
@@ -206,6 +209,10 @@ class Stream:
                 which losses a server cannot tell from deletions.
             eviction_is_loss: Also count it as loss when limits or a purge have removed the
                 beginning of the range.
+            until_closed: Wait for new messages, and end when a producer has closed the stream:
+                before the record that says so, whatever lies behind it. A stream that is closed or
+                sealed already is read like any range. Deleting the stream raises.
+            control: Also read the control records of producers.
 
         Returns:
             The range; nothing is sent before it is iterated.
@@ -213,12 +220,14 @@ class Stream:
         Raises:
             SubjectError: A filter is not a legal subject.
             ConfigError: A time has no time zone, `newest` is given with `first_seq` or
-                `start_time`, two filters overlap, or a value is not legal.
+                `start_time`, `until_closed` with another end, two filters overlap, or a value is
+                not legal.
 
         Cost: one ephemeral consumer; at most 16 MiB of messages in flight, up to 48 MiB where the
         server takes messages of 24 MiB. `newest` with filters, or in a stream with deleted
-        messages, first counts with two consumers for each doubling of the distance from the end.
-        Then it reads the headers of these messages and of an eighth or 1,000 more.
+        messages or control records, first counts with two consumers for each doubling of the
+        distance from the end. Then it reads the headers of these messages and of an eighth or 1,000
+        more.
         """
         spec = RangeSpec(
             stream=self.name,
@@ -232,6 +241,8 @@ class Stream:
             created_ns=created_ns,
             on_loss=on_loss,
             eviction_is_loss=eviction_is_loss,
+            until_closed=until_closed,
+            control=control,
         )
         return StreamRange(self._api, spec)
 
@@ -246,6 +257,8 @@ class Stream:
         headers_only: bool = False,
         created_ns: int | None = None,
         on_loss: Literal["raise", "report"] = "raise",
+        until_closed: bool = False,
+        control: bool = False,
     ) -> OrderedConsumer:
         """Describe an ordered consumer: stored messages, then new ones, once and in order.
 
@@ -270,13 +283,18 @@ class Stream:
             on_loss: "raise" ends at the first lost message; "report" reads on and counts. Losses
                 are noticed only without filters and without "last_per_subject", which hide gaps.
                 `ReadReport` says which losses a server cannot tell from deletions.
+            until_closed: End the loops when a producer has closed the stream, or it is sealed.
+                Without it a closed stream is followed on, for messages of other clients; `end_seq`
+                and the event `EndFound` tell of the end.
+            control: Also read the control records of producers.
 
         Returns:
             The consumer; nothing is sent before its block is entered.
 
         Raises:
             SubjectError: A filter is not a legal subject.
-            ConfigError: Two starts are given, two filters overlap, or a value is not legal.
+            ConfigError: Two starts are given, two filters overlap, or a value is not legal. By
+                entering the block: `until_closed`, and no producer can end the stream.
 
         Cost: one ephemeral consumer; at most 16 MiB of messages in flight, up to 48 MiB where the
         server takes messages of 24 MiB.
@@ -292,6 +310,8 @@ class Stream:
             headers_only=headers_only,
             created_ns=created_ns,
             on_loss=on_loss,
+            until_closed=until_closed,
+            control=control,
         )
         return OrderedConsumer(self._api, spec)
 
@@ -305,6 +325,7 @@ class Stream:
         consistent: bool = False,
         first_seq: int | None = None,
         created_ns: int | None = None,
+        control: bool = False,
     ) -> Latest:
         """Describe a read of the newest message of each subject, then of new messages.
 
@@ -325,6 +346,7 @@ class Stream:
             first_seq: Resume at this sequence: `next_seq` of an earlier read.
             created_ns: The stream's identity, `created_ns` of an earlier read; refuse another
                 stream of this name.
+            control: Also read the control records of producers.
 
         Returns:
             The consumer; nothing is sent before its block is entered.
@@ -347,8 +369,24 @@ class Stream:
             consistent=consistent,
             first_seq=first_seq,
             created_ns=created_ns,
+            control=control,
         )
         return Latest(self._api, request)
+
+    async def data_filters(self) -> list[str]:
+        """Return filters that match all messages but the control records of producers.
+
+        Readers leave these out by themselves. A durable consumer delivers what its filters match,
+        as for any other client; give it these filters to hide the records.
+
+        Raises:
+            ConfigError: One of the stream's subjects matches both, such as `orders.>`. List the
+                subjects of the data and `orders.$ctl.>` apart, or filter by your own subjects.
+
+        Cost: one round trip.
+        """
+        config = (await self.info()).config
+        return data_subjects(config, named_control(config))
 
     # Publishing.
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from natsstream._wire.client import Client
+from natsstream.api.control import control_of
 from natsstream.errors import ServerError
 from natsstream.producer import shared_writer
 from natsstream.producer.records import StateRecord, token_of
-from natsstream.streams.closing.control import control_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from natsstream._wire.parser import Frame
@@ -18,14 +19,15 @@ from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.requests import check_responders
 from natsstream._wire.status import StatusCode
 from natsstream._wire.subjects import is_same_request
+from natsstream.api.control import likely_control
 from natsstream.api.features import DIRECT_BATCH, GET_BY_TIME
-from natsstream.api.message import Message
+from natsstream.api.message import Message, messages_below
 from natsstream.api.message_query import EVERY_SUBJECT, message_query
 from natsstream.api.names import SUBJECT_BYTES_MAX, check_filter
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import direct_get_subject, stream_info
-from natsstream.arguments import check_int, check_seconds, check_texts
+from natsstream.arguments import check_bool, check_int, check_seconds, check_texts
 from natsstream.errors import (
     ConfigError,
     IncompleteReadError,
@@ -60,6 +62,7 @@ class DirectReads:
     def __init__(self, api: Api, cached: StreamInfo) -> None:
         self._api = api
         self._name = cached.name
+        self._cached = cached
         self._is_allowed = bool(cached.config.allow_direct)
 
     async def get(
@@ -202,6 +205,7 @@ class DirectReads:
         filters: Sequence[str] = (">",),
         *,
         last_seq: int | None = None,
+        control: bool = False,
         timeout: float | None = None,
     ) -> DirectBatch:
         """Return the newest message of every subject, all as of one moment of the stream.
@@ -213,6 +217,7 @@ class DirectReads:
             filters: Subjects; wildcards are taken.
             last_seq: As of this sequence, inclusive; None is the last one of the replica that
                 answers.
+            control: Also return the control records of producers.
             timeout: Seconds to wait for each page; None is `request_timeout`.
 
         Returns:
@@ -238,14 +243,25 @@ class DirectReads:
             raise ConfigError("filters is empty", hint="give subjects, or leave it out for all")
         if last_seq is not None:
             check_int(last_seq, "last_seq", minimum=1)
+        check_bool(control, "control")
         await self._require_allowed()
         await self._api.require(DIRECT_BATCH)
         try:
-            return await self._latest_of(wanted, last_seq, timeout)
+            found = await self._latest_of(wanted, last_seq, timeout)
         except ServerError as error:
             if error.code != StatusCode.TOO_MANY_RESULTS:
                 raise
-        return await self._latest_of_many(wanted, last_seq, timeout)
+            found = await self._latest_of_many(wanted, last_seq, timeout)
+        return found if control else self._data_of(found, wanted)
+
+    def _data_of(self, found: DirectBatch, filters: Sequence[str]) -> DirectBatch:
+        """Return an answer without control records."""
+        control = likely_control(self._cached.config, self._cached.created_ns)
+        if control is None or not control.is_hidden(filters):
+            return found
+        records = set(messages_below(found.messages, control.start))
+        shown = tuple(message for message in found.messages if message not in records)
+        return replace(found, messages=shown)
 
     async def _latest_of(
         self, wanted: Sequence[str], as_of: int | None, timeout: float | None

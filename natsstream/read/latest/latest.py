@@ -73,7 +73,8 @@ class Latest(OrderedConsumer):
         Cost: one round trip for each filter; one in all where there are many and nothing is new.
         """
         self._check_open()
-        return await self._leader().next_held(self.next_seq) is None
+        hidden = self._follower.hidden_start
+        return await self._leader().next_held(self.next_seq, hidden=hidden) is None
 
     def give_back(self, messages: Sequence[Message]) -> None:
         """Take back the end of what `batches` has yielded last: the next loop begins with it."""

@@ -41,6 +41,7 @@ class LatestRequest:
     consistent: bool = False
     first_seq: int | None = None
     created_ns: int | None = None
+    control: bool = True
 
     def __post_init__(self) -> None:
         texts = check_texts(self.filters, "filters", error=SubjectError)
@@ -50,7 +51,7 @@ class LatestRequest:
                 hint="use wildcards, or several reads; the server's time grows with their square",
             )
         object.__setattr__(self, "filters", drop_covered(check_filter(each) for each in texts))
-        for name in ("include_history", "updates_only", "headers_only", "consistent"):
+        for name in ("include_history", "updates_only", "headers_only", "consistent", "control"):
             check_bool(getattr(self, name), name)
         if self.first_seq is not None:
             check_int(self.first_seq, "first_seq", minimum=1, maximum=SEQUENCE_MAX)
@@ -78,4 +79,5 @@ class LatestRequest:
             created_ns=self.created_ns,
             settles=not self.updates_only,
             consistent=self.consistent,
+            control=self.control,
         )

@@ -1,1 +1,1 @@
-"""Control records in a stream, and its end: which subjects they have, and what the end says."""
+"""The record that ends a stream: what it says."""

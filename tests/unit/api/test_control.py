@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.api.names import check_filter, collide, covers
-from natsstream.api.settings.source import StreamSource
-from natsstream.api.stream_config import StreamConfig
-from natsstream.errors import ConfigError, SubjectError
-from natsstream.streams.closing.control import (
+from natsstream.api.control import (
     CONTROL_KEY,
     Control,
     captured,
     control_of,
     new_control,
 )
+from natsstream.api.names import check_filter, collide, covers
+from natsstream.api.settings.source import StreamSource
+from natsstream.api.stream_config import StreamConfig
+from natsstream.errors import ConfigError, SubjectError
 
 PREFIX = "orders.$ctl.k3j9x2q7"
 tokens = st.sampled_from(["a", "b", "*", "$ctl", "n", "p", "eof"])
