@@ -45,6 +45,7 @@ class NatsReader(DataSourceReader):
             state = watch.state()
             stop = stop_of(self._options, state, watch)
             start = start_of(self._options, state, watch, stop_seq=stop.next_seq)
+            start = watch.past_records(start, state)
         found, warning = ranges_between(start, stop, state, self._options)
         if warning:
             _log.warning("%s", warning)

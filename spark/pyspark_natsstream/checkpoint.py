@@ -57,7 +57,7 @@ def _resolve(options: NatsOptions, text: str | None) -> Offset:
         state = watch.state()
         if text is None:
             return start_of(options, state, watch)
-        kept = parse_offset_text(text, stream=options.stream)
+        kept = watch.past_records(parse_offset_text(text, stream=options.stream), state)
         resumed = resume(kept, state, fail_on_data_loss=options.fail_on_data_loss)
         return state.offset(resumed.next_seq)
 

@@ -10,16 +10,25 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from natsstream import blocking
-from natsstream.errors import AuthenticationError, NatsStreamError, ProtocolError, TransportError
+from natsstream.errors import (
+    AuthenticationError,
+    MessagesLostError,
+    NatsStreamError,
+    ProtocolError,
+    StreamRecreatedError,
+    TransportError,
+)
 from pyspark_natsstream.plan import StreamState, check_retention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from natsstream.blocking import Stream
+    from pyspark_natsstream.offsets import Offset
     from pyspark_natsstream.options import NatsOptions
 
 T = TypeVar("T")
@@ -104,12 +113,38 @@ class StreamWatch:
 
     def first_of_newest(self, count: int, last_seq: int) -> int:
         """Return the first sequence of the newest messages of `subjects` up to a sequence."""
-        filters = self._options.subjects
+        filters, control = self._options.subjects, self._options.control
 
         def find(stream: Stream) -> tuple[int, int]:
-            return stream.read(newest=count, last_seq=last_seq, filters=filters).bounds()
+            newest = stream.read(newest=count, last_seq=last_seq, filters=filters, control=control)
+            return newest.bounds()
 
         return self._ask(find)[0]
+
+    def past_records(self, start: Offset, state: StreamState) -> Offset:
+        """Return an offset behind control records that have vanished from the stream's beginning.
+
+        Their producers have replaced them, so nothing is lost. Any other offset is returned as it
+        is.
+        """
+        last = min(state.earliest_seq, state.stop_seq) - 1
+        if start.created_ns != state.created_ns or start.next_seq > last:
+            return start
+
+        def find(stream: Stream) -> Offset:
+            gone = stream.read(
+                first_seq=start.next_seq,
+                last_seq=last,
+                created_ns=start.created_ns,
+                eviction_is_loss=True,
+            )
+            try:
+                gone.bounds()
+            except (MessagesLostError, StreamRecreatedError):
+                return start
+            return replace(start, next_seq=last + 1)
+
+        return self._ask(find)
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""

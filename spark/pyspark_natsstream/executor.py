@@ -57,6 +57,7 @@ def read_partition(
             created_ns=partition.created_ns,
             on_loss="raise" if fail else "report",
             eviction_is_loss=True,
+            control=options.control,
         )
         try:
             yield from reading.batches(columns, time_unit="us")

@@ -207,6 +207,14 @@ class NatsOptions:
         default=False,
         metadata=_note(_flag, "Add the column `headers` to the default schema. Default `false`."),
     )
+    control: bool = field(
+        default=False,
+        metadata=_note(
+            _flag,
+            "Also read the control records of producers, which are left out otherwise. "
+            "Default `false`.",
+        ),
+    )
     creds: str | None = field(
         default=None,
         metadata=_note(

@@ -88,9 +88,11 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             IntegrityError: Messages were lost before they were read.
             NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
+        state = self._state()
+        offset = parse_offset(start, stream=self._options.stream)
         end, warning = advance(
-            parse_offset(start, stream=self._options.stream),
-            self._state(),
+            self._watched().past_records(offset, state),
+            state,
             self._limit(limit),
             target=self._target,
             fail_on_data_loss=self._options.fail_on_data_loss,
@@ -113,11 +115,12 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             IntegrityError: Messages were lost before they were read.
             NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
-        stream = self._options.stream
+        stream, watch = self._options.stream, self._watched()
+        state = watch.state()
         found, warning = ranges_between(
-            parse_offset(start, stream=stream),
+            watch.past_records(parse_offset(start, stream=stream), state),
             parse_offset(end, stream=stream),
-            self._watched().state(),
+            state,
             self._options,
         )
         _warn(warning)
