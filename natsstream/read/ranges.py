@@ -114,7 +114,7 @@ class StreamRange:
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Yield Arrow record batches in order, of about 1 MiB each.
 
-        What a read `until_closed` waits for comes in smaller ones, as it arrives.
+        A read `until_closed` yields new messages as they arrive, in smaller batches.
 
         Args:
             columns: Names out of `natsstream.columns.COLUMNS`; None is all of them.

@@ -285,7 +285,7 @@ class Stream:
                 `ReadReport` says which losses a server cannot tell from deletions.
             until_closed: End the loops when a producer has closed the stream, or it is sealed.
                 Without it a closed stream is followed on, for messages of other clients; `end_seq`
-                and the event `EndFound` tell of the end.
+                and the event `EndFound` report the end.
             control: Also read the control records of producers.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Streams of producers in Spark: control records are no rows, and nothing of them counts as lost."""
+"""Streams of producers in Spark: control records are no rows, and do not count as lost."""
 
 from __future__ import annotations
 

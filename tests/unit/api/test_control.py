@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from natsstream.api.control import (
     CONTROL_KEY,
     Control,
+    Span,
     captured,
     control_of,
+    data_subjects,
+    expected_control,
+    likely_control,
+    named_control,
     new_control,
+    past_of,
+    with_past,
 )
 from natsstream.api.names import check_filter, collide, covers
 from natsstream.api.settings.source import StreamSource
@@ -164,3 +171,116 @@ def _witness(one: list[str], other: list[str]) -> bool:
     if one[0] != other[0] and "*" not in (one[0], other[0]):
         return False
     return _witness(one[1:], other[1:])
+
+
+@given(st.lists(filters, max_size=3))
+def test_records_are_hidden_where_filters_match_them_and_do_not_name_them(
+    given_filters: list[str],
+) -> None:
+    control = Control("a.$ctl.n")
+    records = (control.end, control.state("a"), control.state("b"))
+    matched = any(covers(each, record) for each in given_filters for record in records)
+    named = any(covers("a.$ctl.>", each) for each in given_filters)
+
+    if named:
+        assert not control.is_hidden(given_filters)
+    elif matched or not given_filters:
+        assert control.is_hidden(given_filters)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_hidden"),
+    [
+        ((), True),
+        (("orders.>",), True),
+        (("orders.*.*.*",), True),
+        (("orders.*", "orders.new.>"), False),
+        (("orders.$ctl.>",), False),
+        ((f"{PREFIX}.>",), False),
+        ((f"{PREFIX}.eof", "orders.new"), False),
+        (("orders.$ctl.other.>",), False),
+    ],
+)
+def test_filters_and_control_records(asked: tuple[str, ...], *, is_hidden: bool) -> None:
+    assert Control(PREFIX).is_hidden(asked) is is_hidden
+
+
+def test_prefix_of_another_form_has_its_own_area() -> None:
+    control = Control("control.orders")
+
+    assert control.area == control.filter == "control.orders.>"
+    assert control.is_hidden([">"])
+    assert not control.is_hidden(["control.orders.eof"])
+    assert control.start == b"control.orders."
+
+
+def test_stream_has_or_gets_the_control_subjects_that_are_likely() -> None:
+    bare = stream("orders.>", prefix=None)
+    expected = expected_control(bare, 5)
+
+    assert likely_control(bare, 5) == expected
+    assert expected.prefix.startswith("orders.$ctl.")
+    assert expected_control(bare, 6) != expected
+    assert likely_control(stream("orders.>"), 5) == Control(PREFIX)
+    assert likely_control(stream(f"{'x' * 3_580}.>", prefix=None), 5) is None
+    # A stream that captures its control subjects no more still has the records.
+    assert named_control(stream("other")) == Control(PREFIX)
+
+
+@pytest.mark.parametrize(
+    ("subjects", "kept"),
+    [
+        (["orders.*", "orders.$ctl.>"], ["orders.*"]),
+        (["orders.new", f"{PREFIX}.>", "b"], ["orders.new", "b"]),
+        (["orders.*.*.*", f"{PREFIX}.p.*"], None),
+        (["orders.>"], None),
+        ([">"], None),
+    ],
+)
+def test_subjects_of_data(subjects: list[str], kept: list[str] | None) -> None:
+    config = stream(*subjects)
+    if kept is None:
+        with pytest.raises(ConfigError, match="matches both"):
+            data_subjects(config, Control(PREFIX))
+    else:
+        assert data_subjects(config, Control(PREFIX)) == kept
+    assert data_subjects(config, None) == subjects
+
+
+def test_copy_has_no_subjects_of_data() -> None:
+    sourcing = StreamConfig(name="S", subjects=["s"], sources=[StreamSource(name="ORDERS")])
+
+    with pytest.raises(ConfigError, match="copies other streams"):
+        data_subjects(sourcing, Control(PREFIX))
+
+
+@given(st.frozensets(st.integers(1, 60)))
+def test_past_keeps_sequences_of_both_ends(sequences: frozenset[int]) -> None:
+    spans: tuple[Span, ...] = ()
+    for sequence in sorted(sequences):
+        spans = with_past(spans, sequence)
+
+    kept = [each for first, last in spans for each in range(first, last + 1)]
+    assert kept == sorted(set(kept))
+    assert set(kept) <= sequences
+    assert len(spans) <= 8
+    if sequences:
+        assert {min(sequences), max(sequences)} <= set(kept)
+    if len(sequences) <= 8:
+        assert set(kept) == sequences
+
+
+@pytest.mark.parametrize(
+    ("data", "past"),
+    [
+        (b'{"at":[[1,1],[4,9]]}', ((1, 1), (4, 9))),
+        (b"{}", ()),
+        (b'{"at":null}', ()),
+        (b'{"at":[[2,1]]}', ()),
+        (b'{"at":[[1]]}', ()),
+        (b'{"at":[["1",2]]}', ()),
+        (b"no json", ()),
+    ],
+)
+def test_past_is_read_from_any_record(data: bytes, past: tuple[Span, ...]) -> None:
+    assert past_of(data) == past

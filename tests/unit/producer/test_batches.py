@@ -351,6 +351,7 @@ def test_record_survives_json() -> None:
         {"file": "ä", "line": 3},
         is_closed=True,
         previous=(Instance(4, "x", 2),),
+        past=((1, 3), (9, 9)),
     )
     assert StateRecord.from_json(record.to_json()) == record
 

@@ -123,3 +123,33 @@ def test_holes_lie_between_the_sequences(delivered: frozenset[int], start: int) 
 @pytest.mark.parametrize("delivered", [[], [3], [3, 4, 5]])
 def test_no_hole_is_no_hole(delivered: list[int]) -> None:
     assert holes_between(delivered, 3) == []
+
+
+@given(sequences, sequences, st.integers(1, LAST), st.integers(1, LAST))
+def test_evicted_sequences_are_lost_but_for_replaced_records(
+    records: frozenset[int], again: frozenset[int], start: int, first_held: int
+) -> None:
+    holes = MissingSequences(eviction_is_loss=True)
+    holes.learn(first_held=first_held, records=[(each, each) for each in records])
+    holes.learn(records=[(each, each) for each in again])
+
+    for tell in (holes.evictions, holes.reasons):
+        told: dict[int, Reason] = {}
+        at = start
+        for reason, stop in tell(start, max(start, first_held)):
+            assert stop > at
+            told |= dict.fromkeys(range(at, stop), reason)
+            at = stop
+        assert told == {
+            each: "deleted" if each in records | again else "lost"
+            for each in range(start, max(start, first_held))
+        }
+
+
+def test_longer_list_of_records_counts_beside_the_shorter() -> None:
+    holes = MissingSequences(eviction_is_loss=True)
+    holes.learn(first_held=9, records=[(1, 1)])
+    holes.learn(records=[(1, 4), (6, 6)])
+
+    told = [*holes.evictions(1, 9)]
+    assert told == [("deleted", 2), ("deleted", 5), ("lost", 6), ("deleted", 7), ("lost", 9)]

@@ -217,3 +217,14 @@ def test_gap_counts_both_ends() -> None:
 
 def test_empty_range_is_done_from_the_start() -> None:
     assert Progress(5, 4, has_filters=False, missing=MissingSequences()).is_done
+
+
+def test_hidden_messages_are_counted_apart_and_are_no_gap() -> None:
+    progress = Progress(1, 6, has_filters=False, missing=MissingSequences())
+    progress.begin()
+    progress.accept([], first=1, last=4, first_delivery=1, count=4, hidden=1)
+    progress.accept([5, 6], first=5, last=6, first_delivery=5, count=2, hidden=2)
+
+    assert progress.is_done
+    report = progress.report
+    assert (report.messages, report.skipped, report.deleted, report.gaps) == (3, 3, 0, [])

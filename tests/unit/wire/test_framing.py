@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream._wire import framing
-from natsstream._wire.framing import FrameBlock, cut_block, cut_in_order
+from natsstream._wire.framing import FrameBlock, block_of, cut_block, cut_in_order
 from tests.support.frames import NASTY, ack, headers, hmsg, msg, payloads
 
 if TYPE_CHECKING:
@@ -281,3 +281,72 @@ def test_damaged_bytes_never_make_it_go_back_or_beyond(
     cut = cut_block(bytes(data), 0, SID)
 
     assert cut is None or 0 < cut.stop <= len(data)
+
+
+def values(block: FrameBlock) -> list[tuple[object, ...]]:
+    """Return what each message of a block is."""
+    data = block.data
+    return [
+        (data[a:b], data[c:d], data[d:e], *numbers)
+        for a, b, c, d, e, *numbers in zip(
+            block.subject_start.tolist(),
+            block.subject_stop.tolist(),
+            block.header_start.tolist(),
+            block.payload_start.tolist(),
+            block.payload_stop.tolist(),
+            block.sequence.tolist(),
+            block.consumer_sequence.tolist(),
+            block.time_ns.tolist(),
+            strict=True,
+        )
+    ]
+
+
+@given(blocks, st.sampled_from([b"orders.", b"a", b"HMSG", b"o" * 90, b"o" * 91, b"\xc3", b"none"]))
+def test_block_without_some_subjects_has_the_others(run: Run, start: bytes) -> None:
+    block = check(build(run))
+    assert block is not None
+    shown = block.without(start)
+
+    everything = values(block)
+    expected = [each for each in everything if not is_below(each[0], start)]
+    assert values(shown) == expected
+    assert shown.pending == block.pending
+    hidden = [each[3] for each in everything if is_below(each[0], start)]
+    assert block.sequences_without(shown) == hidden
+    assert (shown is block) == (not hidden)
+
+
+def is_below(subject: object, start: bytes) -> bool:
+    """Return True if a subject begins with some bytes."""
+    assert isinstance(subject, bytes)
+    return subject.startswith(start)
+
+
+@given(blocks)
+def test_frames_make_a_block_of_their_own(run: Run) -> None:
+    block = check(build(run))
+    assert block is not None
+    frames = [
+        (
+            block.data[subject:stop],
+            ack(sequence, delivery, time_ns=TIME_NS + sequence, pending=max(0, 2_000 - delivery)),
+            block.data[header:payload],
+            block.data[payload:end],
+        )
+        for subject, stop, header, payload, end, sequence, delivery in zip(
+            block.subject_start.tolist(),
+            block.subject_stop.tolist(),
+            block.header_start.tolist(),
+            block.payload_start.tolist(),
+            block.payload_stop.tolist(),
+            block.sequence.tolist(),
+            block.consumer_sequence.tolist(),
+            strict=True,
+        )
+    ]
+    made = block_of(frames)
+
+    assert values(made) == values(block)
+    assert made.pending == block.pending
+    assert made.stop == len(made.data)

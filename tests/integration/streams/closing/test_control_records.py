@@ -89,7 +89,7 @@ async def test_each_way_to_read_leaves_control_records_out(
     deleted = (await stream.info()).state.num_deleted
     assert reading.report.deleted >= deleted
     table = await stream.read().to_arrow(["sequence", "data"])
-    assert table["sequence"].to_pylist() == data
+    assert table.column("sequence").to_pylist() == data
     assert [run async for run in stream.read().runs()]
     for count in (1, 2, 5, 13, 100):
         assert await sequences(stream.read(newest=count)) == data[-count:]
@@ -316,7 +316,7 @@ async def test_random_histories_read_as_all_without_the_records(
             assert reading.report.skipped == len(held) - len(expected)
             assert reading.report.deleted == end - first + 1 - len(held)
         batches = stream.read(first_seq=first, last_seq=end, filters=filters)
-        assert (await batches.to_arrow(["sequence"]))["sequence"].to_pylist() == expected
+        assert (await batches.to_arrow(["sequence"])).column("sequence").to_pylist() == expected
         newest = stream.read(newest=count, last_seq=end, filters=filters)
         every = data(1, end, filters)
         assert await sequences(newest) == every[max(len(every) - count, 0) :]

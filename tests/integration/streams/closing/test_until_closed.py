@@ -57,7 +57,7 @@ async def read(stream: Stream, way: str, **given: Any) -> list[bytes]:
     if way == "runs":
         return [message.data async for run in reading.runs() for message in run]
     if way == "arrow":
-        return (await reading.to_arrow(["data"]))["data"].to_pylist()
+        return (await reading.to_arrow(["data"])).column("data").to_pylist()
     return await payloads(reading)
 
 
@@ -291,15 +291,15 @@ async def test_record_batches_come_as_messages_arrive(js: JetStream, stream_name
         producer.append(b"1", headers={"A": "b"})
         await producer.flush()
         first = await anext(batches)
-        assert first["data"].to_pylist() == [b"1"]
+        assert first.column("data").to_pylist() == [b"1"]
         producer.append(b"2", headers={"A": "c"})
         await producer.flush()
         second = await anext(batches)
         await producer.close()
 
-    assert second["data"].to_pylist() == [b"2"]
+    assert second.column("data").to_pylist() == [b"2"]
     assert second.schema == first.schema
-    assert {"key": "A", "value": "c"} in second["headers"].to_pylist()[0]
+    assert {"key": "A", "value": "c"} in second.column("headers").to_pylist()[0]
     assert [batch async for batch in batches] == []
 
 
