@@ -911,6 +911,10 @@ class CoreStream:
     def encoding(self) -> Encoding:
         """The format of the values that it writes."""
 
+    @property
+    def conflates(self) -> bool:
+        """True if values may be overwritten unseen, although this client is connected."""
+
     def set_kv(
         self,
         key: str,
@@ -1066,10 +1070,21 @@ class CoreStreams:
         encoding: Encoding = ...,
         tombstone_ttl: int | None = 604800000,
         no_cache: bool = False,
+        look_every: float = 30.0,
         service: str = "persist",
         prefix: str = "cn",
     ) -> CoreStream:
         """Open a core stream; it is created if it is missing."""
+
+    def over(
+        self,
+        stream: Stream | str,
+        *,
+        start_seq: int | None = None,
+        filters: Sequence[str] = (),
+        look_every: float = 30.0,
+    ) -> CoreStream:
+        """Read any stream as a core stream, and follow it; nothing of it is changed."""
 
     def delete(
         self,
