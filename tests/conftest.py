@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from natsstream.testing import NatsServer
 from tests.support.sampling import is_chosen, seed_of, shuffle
+from tests.support.spark_start import run_in_spark
 from tests.support.tools import PROBES, decide, find_missing, is_ci
 
 if TYPE_CHECKING:
@@ -145,6 +146,13 @@ def leave_out_other_samples(config: pytest.Config, items: list[pytest.Item]) -> 
     config.hook.pytest_deselected(items=list(gone))
     kept = len(sampled) - len(gone)
     return [f"sampled: {kept} of {len(sampled)} selected (--sampled={seed}; or --sampled=all)"]
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test of Spark again that failed because Spark did not wait for a worker's start."""
+    if item.get_closest_marker("spark") is None:
+        return None
+    return run_in_spark(item, nextitem) > 0
 
 
 @pytest.hookimpl(optionalhook=True)
