@@ -6,6 +6,7 @@ Law: every consumer that is made here is deleted here, and every task is awaited
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
 from collections.abc import Mapping, Sequence
 
@@ -132,8 +133,10 @@ class Hands:
         """Return how many deliveries each consumer has made."""
         return {name: book.counts["delivered"] for name, book in self.books.items()}
 
-    async def left_to_do(self, js: JetStream, wanted: Mapping[int, Sequence[int]]) -> list[str]:
-        """Return the consumers that have something to deliver still, or something out.
+    async def left_to_do(
+        self, js: JetStream, wanted: Mapping[int, Sequence[int]]
+    ) -> tuple[float, list[str]]:
+        """Return how much is left, and the consumers with something to deliver or out.
 
         Args:
             js: A connection without faults.
@@ -141,20 +144,23 @@ class Hands:
         """
         stream = await js.streams.get(STREAM)
         found: list[str] = []
+        count = 0.0
         for role in _durable():
             missing = self.books[role.name].missing(wanted[role.turn])
             try:
                 info = await (await stream.consumers.get(role.name)).info()
             except NatsStreamError as error:
                 found.append(f"{role.name} ({error})")
+                count = math.inf
                 continue
             left = {"pending": info.num_pending, "out": info.num_ack_pending}
             if role.way != "pool":
                 left["not handled"] = len(missing)
             if any(left.values()):
-                told = ", ".join(f"{count} {what}" for what, count in left.items())
+                told = ", ".join(f"{number} {what}" for what, number in left.items())
                 found.append(f"{role.name} ({told})")
-        return found
+                count += sum(left.values())
+        return count, found
 
     async def end(self) -> None:
         """Cancel all hands; each has its time to leave."""

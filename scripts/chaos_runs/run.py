@@ -6,6 +6,7 @@ Law: whatever happens, workers, connections and servers are ended, and the findi
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 import traceback
@@ -285,16 +286,22 @@ class _Run:
         """In the end nothing is pending, nothing out, and everything handled."""
         crew, loop = self._crew, asyncio.get_running_loop()
         wanted = wanted_of(crew.books)
-        deadline = loop.time() + PROGRESS_S
-        while left := await crew.hands.left_to_do(js, wanted):
+        least, deadline = math.inf, 0.0
+        while True:
+            count, left = await crew.hands.left_to_do(js, wanted)
+            if not left:
+                return True
             if self._findings.count:
                 return False
+            # What becomes less does not stand still, however slowly: one by one and confirmed by
+            # three servers, some hundred messages take minutes on a busy machine.
+            if count < least or not deadline:
+                least, deadline = count, loop.time() + PROGRESS_S
             if loop.time() >= deadline:
                 text = f"nobody publishes, for {PROGRESS_S:g} s: {', '.join(left)}"
                 self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")
                 return True
             await asyncio.sleep(_LOOK_S)
-        return True
 
     async def _check_content(self, js: JetStream) -> None:
         """Read everything once more, with a new connection to a server without faults."""
