@@ -24,7 +24,7 @@ from scripts.chaos_runs.views.bucket_book import (
     Seen,
     make_value,
 )
-from scripts.chaos_runs.views.worker import STEP_S, Worker
+from scripts.chaos_runs.views.worker import STEP_S, SWEEP_S, Worker
 
 _PAUSE_S = 0.03
 _BRIEF_TTL_S = (1, 3)
@@ -182,7 +182,7 @@ class Sweeper(Worker):
             kv = await insist(lambda: self._js.kv.get(self._bucket))
         while not self.load.writing_is_over.is_set():
             try:
-                with self.activity.limit("purge deletes", 4 * STEP_S):
+                with self.activity.limit("purge deletes", SWEEP_S):
                     removed = await kv.purge_deletes(older_than=self._draw.choice((0, 0, 0.5)))
             except NatsStreamError as error:
                 self.load.note(self.name, error)

@@ -23,15 +23,18 @@ from scripts.chaos_runs.leftovers import (
 )
 from scripts.chaos_runs.load import Load
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import PROGRESS_S, Plan, carry_out
+from scripts.chaos_runs.run import Plan, carry_out
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
 from scripts.chaos_runs.views.bucket_book import End
 from scripts.chaos_runs.views.crew import STREAMS, Crew
 from scripts.chaos_runs.views.judges import judge_buckets, judge_lock, judge_store
+from scripts.chaos_runs.views.worker import STEP_S, SWEEP_S
 from scripts.chaos_runs.watch import describe_all_tasks
 
 _LOOK_S = 0.25
+# Nobody stands still whose call may still be under way; the longest is a sweep.
+_STILL_S = SWEEP_S + STEP_S
 _LOG_LINES = 40
 
 
@@ -166,7 +169,7 @@ class _Run:
     async def _check_progress(self, when: str) -> None:
         """With all healed, each worker gets on."""
         loop, before = asyncio.get_running_loop(), self._crew.progress()
-        deadline = loop.time() + PROGRESS_S
+        deadline = loop.time() + _STILL_S
 
         def late() -> list[str]:
             now = self._crew.progress()
@@ -174,7 +177,7 @@ class _Run:
 
         while (names := late()) and not self._findings.count:
             if loop.time() >= deadline:
-                text = f"{when}, all healed, for {PROGRESS_S:g} s: {', '.join(names)}"
+                text = f"{when}, all healed, for {_STILL_S:g} s: {', '.join(names)}"
                 self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")
                 return
             await asyncio.sleep(_LOOK_S)
