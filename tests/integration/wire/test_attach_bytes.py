@@ -70,6 +70,7 @@ async def turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_each_byte_reaches_nats_py_once_wherever_the_lane_takes_over(seed: int) -> None:
     draw = random.Random(seed)  # noqa: S311 - No secret.

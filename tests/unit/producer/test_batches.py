@@ -159,6 +159,7 @@ class World:
                     assert data not in sequences, f"{data!r} was told as refused and is stored"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_one_instance_stores_all_once_and_in_order(seed: int) -> None:
     world = World(seed)
@@ -172,6 +173,7 @@ def test_one_instance_stores_all_once_and_in_order(seed: int) -> None:
     assert [data for _, data in world.log.data] == writer.appended
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_zombies_are_refused_and_told_the_truth(seed: int) -> None:
     world = World(seed)
@@ -194,6 +196,7 @@ def test_zombies_are_refused_and_told_the_truth(seed: int) -> None:
     assert alive in ([], [world.log.record.epoch])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", SEEDS)
 def test_claimed_anew_nothing_is_lost_or_twice(seed: int) -> None:
     """Two instances with auto_claim take turns; the reference loses four of five batches here."""
@@ -213,6 +216,7 @@ def test_claimed_anew_nothing_is_lost_or_twice(seed: int) -> None:
         assert set(writer.appended) <= {data for _, data in world.log.data}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(40))
 def test_nothing_is_stored_behind_the_end(seed: int) -> None:
     world = World(seed)
