@@ -166,6 +166,8 @@ if TYPE_CHECKING:
     from natsstream.streams.subject_counts import SubjectCount
     from natsstream.streams.templates.templates import StreamTemplate
 
+    __version__: str
+
 __all__ = [
     "AKV",
     "DKO",
@@ -507,8 +509,14 @@ _LAZY = {name: module for module, names in _LAZY_NAMES.items() for name in names
 
 def __getattr__(name: str) -> object:
     module = _LAZY.get(name)
+    if name == "__version__":  # Of the installed package; most programs never ask.
+        return importlib.import_module("importlib.metadata").version("natsstream")
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"natsstream.{module}"), name)
     globals()[name] = found  # Found without this function from now on.
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,6 +10,7 @@ import difflib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeGuard, TypeVar, cast
 
 from natsstream.errors import ConfigError, UsageError
@@ -167,7 +168,14 @@ def check_choice(value: object, name: str, choices: Sequence[str]) -> str:
     raise ConfigError(f"{name} is {described(value)}", hint=f"give one of {', '.join(choices)}")
 
 
-def check_names(given: Iterable[str], known: Iterable[str], what: str, *, hint: str = "") -> None:
+def check_names(
+    given: Iterable[str],
+    known: Iterable[str],
+    what: str,
+    *,
+    hint: str = "",
+    aliases: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Refuse unknown keywords.
 
     Args:
@@ -175,17 +183,25 @@ def check_names(given: Iterable[str], known: Iterable[str], what: str, *, hint: 
         known: The legal ones.
         what: Kind of the keywords, for the message, such as `stream field`.
         hint: The place where they are described.
+        aliases: The legal keywords by other names that they have elsewhere.
 
     Raises:
-        ConfigError: A keyword is unknown; the hint shows the nearest.
+        ConfigError: A keyword is unknown; the hint shows what it is here, or the nearest.
     """
     names = list(known)
     for name in sorted(set(given) - set(names)):
-        raise ConfigError(f"no {what} {name!r}", hint=f"{did_you_mean(name, names)}{hint}".strip())
+        here = aliases.get(name)
+        way = f"here it is {here}; " if here in names else did_you_mean(name, names)
+        raise ConfigError(f"no {what} {name!r}", hint=f"{way}{hint}".strip())
 
 
 def given_config(
-    kind: type[ConfigT], config: ConfigT | str | None, fields: Mapping[str, object], noun: str
+    kind: type[ConfigT],
+    config: ConfigT | str | None,
+    fields: Mapping[str, object],
+    noun: str,
+    *,
+    aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> ConfigT:
     """Return a configuration that is given whole, or as a name and keywords.
 
@@ -194,6 +210,7 @@ def given_config(
         config: A configuration, or a name; the class judges None.
         fields: The keywords.
         noun: The word for one in errors, such as `stream`.
+        aliases: The fields by the server's names.
 
     Raises:
         ConfigError: Both are given, or a keyword is unknown.
@@ -207,7 +224,8 @@ def given_config(
     # A class that is called with its fields, which a type cannot say.
     make = cast("Callable[..., ConfigT]", kind)
     hint = f"see {title}; other fields of the server go into extra={{...}}"
-    check_names(fields, inspect.signature(make).parameters, f"{noun} field", hint=hint)
+    known = inspect.signature(make).parameters
+    check_names(fields, known, f"{noun} field", hint=hint, aliases=aliases)
     if "name" in fields:
         raise ConfigError(f"the {noun}'s name is given twice", hint="give it once")
     return make(name=config, **fields)

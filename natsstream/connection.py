@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Never, NoReturn, cast
 
+from natsstream.arguments import did_you_mean
 from natsstream.contexts import resolve_options
 from natsstream.errors import ConfigError, UsageError
+from natsstream.foreign_names import CONNECT_OPTIONS
 from natsstream.options import ConnectOptions, Secret, check_option_types
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def connect(
     reconnect_timeout: float | None = None,
     ping_interval: float | None = None,
     max_missed_pings: int | None = None,
+    **unknown: Never,
 ) -> Connection:
     """Describe a connection; `async with` opens it.
 
@@ -145,10 +148,11 @@ def connect(
             ever.
         ping_interval: Seconds between two pings. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
+        unknown: None; options of other clients are refused with their name here.
 
     Raises:
-        ConfigError: A value is illegal, the context does not exist, or two ways to sign in are
-            given.
+        ConfigError: An option is unknown, a value is illegal, the context does not exist, or two
+            ways to sign in are given.
 
     Example:
         `async with natsstream.connect("nats://127.0.0.1:4222") as js: ...`
@@ -200,6 +204,13 @@ def attach(
 
 def _describe(arguments: dict[str, object]) -> ConnectOptions:
     """Return the options for the arguments of `connect`."""
+    unknown = cast("dict[str, object]", arguments.pop("unknown"))
+    for name in unknown:
+        here = CONNECT_OPTIONS.get(name)
+        raise ConfigError(
+            f"connect() has no option {name!r}",
+            hint=f"here it is {here}" if here else did_you_mean(name, arguments).strip(),
+        )
     given = {option: value for option, value in arguments.items() if value is not None}
     options = given.get("servers")
     if not isinstance(options, ConnectOptions):

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from natsstream._wire.connection_log import ConnectionLog
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
@@ -32,6 +32,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     TlsError,
     TransportError,
+    UsageError,
 )
 from natsstream.events import ConnectionEvent, PermissionDenied
 from natsstream.options import ConnectOptions, public_url
@@ -446,6 +447,12 @@ class Client:
         if self._link is None:
             raise self._state.broken()
         return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "an open connection cannot be pickled or copied, nor anything that uses one",
+            hint="send the URL and the names instead, and connect where they arrive",
+        )
 
     async def close(self) -> None:
         """Send what is written, then leave; closing twice is fine.

@@ -162,6 +162,8 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is not None:
         return find_proxy(getattr(importlib.import_module(home), name))
+    if name == "__version__":
+        return natsstream.__version__
     if name not in _BORROWED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(natsstream, name)

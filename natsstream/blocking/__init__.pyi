@@ -10,7 +10,7 @@ import os as os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, Unpack, overload
+from typing import Any, Generic, Literal, Never, Self, Unpack, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -172,6 +172,8 @@ from natsstream.streams.snapshots.progress import RestoreProgress as RestoreProg
 from natsstream.streams.subject_counts import SubjectCount as SubjectCount
 from natsstream.streams.templates.templates import StreamTemplate as StreamTemplate
 
+__version__: str
+
 def connect(
     servers: str | Sequence[str] | ConnectOptions | None = None,
     *,
@@ -197,6 +199,7 @@ def connect(
     reconnect_timeout: float | None = None,
     ping_interval: float | None = None,
     max_missed_pings: int | None = None,
+    **unknown: Never,
 ) -> Connection:
     """Describe a connection; `with` opens it."""
 

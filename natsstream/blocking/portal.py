@@ -11,6 +11,7 @@ import atexit
 import inspect
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -18,7 +19,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from natsstream import connection
-from natsstream.errors import ConnectionClosedError, UsageError
+from natsstream.errors import ConnectionClosedError, NatsStreamError, UsageError
 
 # Readers have this long to end, then closing the connection takes 2 s at most; the rest of the
 # limit is for a busy machine.
@@ -109,8 +110,9 @@ class Portal:
             return future.result()
         except CancelledError:
             raise closed_error() from None
-        except BaseException:
+        except BaseException as error:
             future.cancel()
+            say_it_blocking(error)
             raise
         finally:
             del future  # It holds the error, whose traceback holds this frame.
@@ -191,6 +193,9 @@ class Portal:
         )
 
 
+_ASYNC_WORDS = re.compile(r"\b(async (?=with\b|for\b)|await )")
+
+
 async def _run(
     function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> object:
@@ -203,3 +208,9 @@ def closed_error() -> ConnectionClosedError:
     return ConnectionClosedError(
         "the connection is closed", hint="open a new one with natsstream.blocking.connect()"
     )
+
+
+def say_it_blocking(error: BaseException | None) -> None:
+    """Let an error's hint show calls as they are written without async."""
+    if isinstance(error, NatsStreamError):
+        error.hint = _ASYNC_WORDS.sub("", error.hint)

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, cast
 
 from natsstream.blocking.handlers import as_awaited, find_handlers
-from natsstream.blocking.portal import Portal
+from natsstream.blocking.portal import Portal, say_it_blocking
 from natsstream.blocking.reader import Reader
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
@@ -36,7 +36,11 @@ class SyncProxy:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = getattr(self._held, name)
+        try:
+            value = getattr(self._held, name)
+        except NatsStreamError as error:
+            say_it_blocking(error)
+            raise
         return self._method(name) if inspect.isroutine(value) else self._wrap(value)
 
     def __dir__(self) -> list[str]:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
-from natsstream.blocking.portal import STOP_TIMEOUT_S, Portal, closed_error
+from natsstream.blocking.portal import STOP_TIMEOUT_S, Portal, closed_error, say_it_blocking
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 # Items cross between the threads in runs: a crossing costs as much as fifty messages.
@@ -54,6 +54,7 @@ class Reader:
                 if isinstance(run, _End):
                     is_done = True
                     if run.error is not None:
+                        say_it_blocking(run.error)
                         raise run.error
                     return
                 if self._is_full:

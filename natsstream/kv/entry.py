@@ -27,7 +27,7 @@ OPERATION_HEADER = "KV-Operation"
 _NO_VALUE: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Entry(Generic[T]):
     """One revision of a key.
 
@@ -87,8 +87,15 @@ class Entry(Generic[T]):
         """True for a marker: the key has no value."""
         return self.operation != "PUT"
 
+    def __repr__(self) -> str:
+        # Never the value: it may be large, and may be a secret.
+        what = f"{self.nbytes} bytes" if self.operation == "PUT" else self.operation
+        if self.error is not None:
+            what += ", cannot be decoded"
+        return f"<Entry {self.bucket}/{self.key} revision {self.revision}, {what}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class _DecodedEntry(Entry[T]):
     """An entry of a typed bucket, or one that cannot be decoded."""
 

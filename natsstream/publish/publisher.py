@@ -263,6 +263,10 @@ class Publisher:
                 error.index = failed[0]
                 raise error
 
+    def __repr__(self) -> str:
+        state = "not open" if self._subscription is None else f"{self.pending_count} pending"
+        return f"<Publisher {self._api.client.url}, {state}>"
+
     # How messages are sent.
 
     async def _prepare(self, subject: str) -> None:

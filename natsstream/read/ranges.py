@@ -167,7 +167,9 @@ class StreamRange:
             MissingExtraError: pandas is not installed.
         """
         if importlib.util.find_spec("pandas") is None:
-            raise MissingExtraError("to_pandas needs pandas", hint="pip install pandas")
+            raise MissingExtraError(
+                "to_pandas needs pandas", hint="pip install 'natsstream[arrow]' pandas"
+            )
         return (await self.to_arrow(columns)).to_pandas()
 
     async def bounds(self) -> tuple[int, int]:

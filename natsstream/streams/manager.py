@@ -12,6 +12,7 @@ from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.keywords import shows_fields
+from natsstream.api.settings.setting import json_names
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -307,4 +308,5 @@ class StreamManager:
 
 
 def _config(config: StreamConfig | str, fields: Mapping[str, object]) -> StreamConfig:
-    return given_config(StreamConfig, config, fields, "stream")
+    aliases = json_names(StreamConfig)
+    return given_config(StreamConfig, config, fields, "stream", aliases=aliases)

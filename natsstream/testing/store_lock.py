@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import signal
 from pathlib import Path
@@ -26,6 +25,12 @@ def lock_folder(folder: Path) -> int:
         ServerStartError: Another owner holds it, in this process or in another one, or the lock is
             a link.
     """
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system.
+    except ModuleNotFoundError as error:
+        raise ServerStartError(
+            "NatsServer needs Linux or macOS", hint="use NatsContainer, or WSL on Windows"
+        ) from error
     # os.open() gives descriptors that children do not inherit (PEP 446), so a server that outlives
     # its owner does not hold the lock.
     path = folder / "server.lock"

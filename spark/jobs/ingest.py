@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pyspark_natsstream.ingest import main
+from pyspark_natsstream.jobs.ingest import main
 
 if __name__ == "__main__":
     sys.exit(main())

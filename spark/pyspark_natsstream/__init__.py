@@ -14,6 +14,15 @@ df = spark.read.format("nats").options(servers=url, stream="ORDERS").load()
 
 from __future__ import annotations
 
-from pyspark_natsstream.source import DefaultSource, register
+from natsstream.errors import MissingExtraError
+
+try:
+    from pyspark_natsstream.source import DefaultSource, register
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] != "pyspark":
+        raise
+    raise MissingExtraError(
+        'format("nats") needs pyspark', hint="pip install 'natsstream[spark]'"
+    ) from _error
 
 __all__ = ["DefaultSource", "register"]

@@ -11,6 +11,7 @@ import difflib
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 
+from natsstream.api.names import check_filters
 from natsstream.credentials import is_jwt_text, is_seed_text
 from natsstream.errors import ConfigError
 from natsstream.options import DEFAULT_SERVER, INBOX_PREFIX, ConnectOptions, public_url
@@ -287,6 +288,8 @@ class NatsOptions:
         if not self.stream:
             raise ConfigError("stream is empty", hint='name one: .option("stream", "ORDERS")')
         _refuse_secrets(self)
+        # Here and not by the server, which only executors ask about them.
+        object.__setattr__(self, "subjects", tuple(check_filters(self.subjects)))
         for name, value in _values(self):
             if isinstance(value, bool):
                 continue

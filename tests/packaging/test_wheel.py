@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
@@ -53,7 +54,7 @@ def bare_python(built: Mapping[str, Path], tmp_path_factory: pytest.TempPathFact
     packages = sysconfig.get_path("purelib", vars={"base": str(folder)})
     link_requirements("natsstream", Path(packages))
     with ZipFile(built[".whl"]) as wheel:
-        wheel.extractall(packages)
+        wheel.extractall(packages)  # noqa: S202 - of our own wheel.
     return folder / "bin" / "python"
 
 
@@ -73,6 +74,31 @@ def test_wheel_holds_two_typed_packages_and_nothing_else(built: Mapping[str, Pat
     assert {"natsstream/py.typed", "pyspark_natsstream/py.typed"} <= set(names)
     assert f"natsstream-{version}.dist-info/licenses/LICENSE" in names
     assert [name for name in names if name.endswith(".pyc")] == []
+    assert "pyspark_natsstream/jobs/ingest.py" in names
+
+
+@pytest.mark.timeout(BUILD_TIMEOUT_S + 60)
+def test_sdist_holds_the_sources_and_no_tests(built: Mapping[str, Path]) -> None:
+    with tarfile.open(built[".gz"]) as sdist:
+        names = [name.partition("/")[2] for name in sdist.getnames()]
+
+    own = {"natsstream", "spark", "README.md", "LICENSE", "CHANGELOG.md"}
+    added = {".gitignore", "PKG-INFO", "pyproject.toml"}
+    assert own <= {name.partition("/")[0] for name in names} <= own | added
+    assert [name for name in names if "test_" in name] == []
+
+
+def test_every_extra_brings_something_that_the_packages_import(built: Mapping[str, Path]) -> None:
+    with ZipFile(built[".whl"]) as wheel:
+        source = b"\n".join(wheel.read(name) for name in wheel.namelist() if name[-3:] == ".py")
+    needed = {
+        Requirement(text).name
+        for text in importlib.metadata.requires("natsstream") or []
+        if "extra ==" in text
+    }
+
+    assert {"opentelemetry-api", "cyclopts"} & needed == set()
+    assert b"import opentelemetry" not in source
 
 
 @pytest.mark.timeout(BUILD_TIMEOUT_S + 60)

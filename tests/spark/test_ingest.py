@@ -411,7 +411,7 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     each = 200
     words = command(table, **{"max-messages-per-trigger": str(each), "master": "local[2]"})
     killed = subprocess.Popen(
-        [sys.executable, str(ROOT / "spark/jobs/ingest.py"), *words],
+        [sys.executable, "-m", "pyspark_natsstream.jobs.ingest", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

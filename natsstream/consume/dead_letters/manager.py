@@ -195,6 +195,9 @@ class DeadLetters:
         _check_keeps(info.config)
         return info
 
+    def __repr__(self) -> str:
+        return f"<DeadLetters {self._api.client.url}>"
+
 
 def check_consumer(consumer: str, watched: Sequence[str]) -> None:
     """Refuse what is no consumer to watch.

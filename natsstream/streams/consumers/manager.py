@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
-from typing import Literal, Unpack
+from typing import Literal, Unpack, cast
 
 from natsstream.api.config_fields import ConsumerFields
 from natsstream.api.consumer_changes import (
@@ -30,6 +30,7 @@ from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
 from natsstream.api.settings.keywords import shows_fields
+from natsstream.api.settings.setting import json_names
 from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
 from natsstream.streams.consumers.consumer import Consumer
@@ -270,5 +271,8 @@ class ConsumerManager:
 
 
 def _config(config: ConsumerConfig | str | None, fields: Mapping[str, object]) -> ConsumerConfig:
-    named = fields.pop("name", None) if config is None else config
-    return given_config(ConsumerConfig, named, fields, "consumer")
+    others = {name: value for name, value in fields.items() if config is not None or name != "name"}
+    # A config that is no text is refused by the class.
+    named = cast("str | None", fields.get("name")) if config is None else config
+    aliases = json_names(ConsumerConfig)
+    return given_config(ConsumerConfig, named, others, "consumer", aliases=aliases)

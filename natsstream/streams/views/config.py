@@ -104,7 +104,7 @@ class ViewConfig(Setting, ABC):
             ConfigError: Both are given, or a field is unknown or has no legal value.
             BucketNameError: The name is not legal in every client.
         """
-        return given_config(cls, config, given, cls.kind.noun)
+        return given_config(cls, config, given, cls.kind.noun, aliases=json_names(cls))
 
     @abstractmethod
     def to_stream(self) -> StreamConfig:

@@ -1,0 +1,1 @@
+"""Programs that run as `python -m pyspark_natsstream.jobs.NAME`."""
