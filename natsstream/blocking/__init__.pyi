@@ -63,6 +63,7 @@ from natsstream.conat.inventory import StoreType
 from natsstream.conat.layer_options import CoreStreamArguments as CoreStreamArguments
 from natsstream.conat.layer_options import LeaderArguments as LeaderArguments
 from natsstream.conat.leader import StoredMessage as StoredMessage
+from natsstream.conat.record import Record
 from natsstream.conat.undefined import UNDEFINED as UNDEFINED
 from natsstream.conat.undefined import Undefined as Undefined
 from natsstream.conat.unsaved_keys import TOMBSTONE as TOMBSTONE
@@ -72,7 +73,6 @@ from natsstream.conat.unsaved_keys import Tombstone as Tombstone
 from natsstream.conat.values import Encoding as Encoding
 from natsstream.conat.views import Change as Change
 from natsstream.conat.views import KeyedMessage as KeyedMessage
-from natsstream.conat.views import KeyValues, Messages, RawMessages
 from natsstream.conat.views import RawMessage as RawMessage
 from natsstream.conat.writer import PublishItem as PublishItem
 from natsstream.conat.writer import PublishOptions as PublishOptions
@@ -2178,6 +2178,20 @@ class KeyValueManager:
     def names(self) -> Iterator[str]:
         """Yield the names of all buckets: of all streams whose name begins with `KV_`."""
 
+class KeyValues(Mapping[str, KeyedMessage]):
+    """The current message of each key that has a value."""
+
+    def record(self, key: str) -> Record | None:
+        """Return the current record of a key; None for none."""
+
+    def value(self, key: str) -> object:
+        """Return the value of a key; UNDEFINED for none."""
+
+    def __getitem__(self, key: str) -> KeyedMessage: ...
+    def __contains__(self, key: object) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
 class Latest:
     """Follows the newest message of each subject; made by `Stream.latest`."""
 
@@ -2297,6 +2311,17 @@ class Lock(Generic[T]):
 
     def put(self, key: str, value: T) -> int:
         """Store a value of the same bucket if the lock is held, and return its revision."""
+
+class Messages(Sequence[Any]):
+    """The values of a core stream, as long as `raw` and in the same order."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
 
 class ObjectListing:
     """The infos of a store's objects, read with `for`; made by `ObjectStore.list`."""
@@ -2693,6 +2718,17 @@ class PushMessages:
 
     def events(self) -> Iterator[ReadEvent]:
         """Yield events: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,"""
+
+class RawMessages(Sequence[RawMessage]):
+    """The messages of a core stream, ascending by sequence."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, index: int) -> RawMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RawMessage]: ...
+    def __getitem__(self, index: int | slice) -> RawMessage | list[RawMessage]: ...
+    def __iter__(self) -> Iterator[RawMessage]: ...
 
 class Stream:
     """A stream on the server; made by `js.streams`."""

@@ -1,8 +1,9 @@
 """The blocking proxies of async objects: made from the async classes, not written.
 
 Law: what a method or an iterator returns crosses as it is, unless there is something to await or to
-iterate in it; then its proxy crosses. Methods run on the loop; attributes are read where one is. A
-function that a method awaits is a plain one here (`handlers.py`).
+iterate in it, or it is live: the loop changes it. Then its proxy crosses. Methods run on the loop;
+attributes are read where one is, those of live objects on the loop. A function that a method awaits
+is a plain one here (`handlers.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator
+from abc import ABCMeta
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, cast
@@ -150,8 +164,53 @@ class _Collection(SyncProxy):
         return iter(self._portal.call(list, self._held))
 
 
+class _Live(_Collection):
+    """The loop changes it: all that one call reads of it is of one moment."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if inspect.isroutine(inspect.getattr_static(self._held, name, None)):
+            return self._method(name)
+        value = self._read(getattr, self._held, name)
+        return self._method(name) if inspect.isroutine(value) else self._wrap(value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._wrap(self._read(list, self._held)))
+
+    def _read(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function where nothing changes meanwhile."""
+        portal = self._portal
+        is_safe = portal.is_stopped or portal.is_current_thread
+        return function(*args) if is_safe else portal.call(function, *args)
+
+
+class _LiveView(_Live):
+    """It has nothing to await; what a method yields is read to its end."""
+
+    __slots__ = ()
+
+    def _method(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._held, name)
+
+        @functools.wraps(method)
+        def call(*args: Any) -> Any:
+            return self._read(_at_once, method, *map(_held_by, args))
+
+        return call
+
+
+def _at_once(method: Callable[..., Any], *args: Any) -> Any:
+    result = method(*args)
+    is_lazy = isinstance(result, (Iterator, KeysView, ValuesView, ItemsView))
+    return list(cast("Iterable[Any]", result)) if is_lazy else result
+
+
 # Special methods that a proxy has if its object has them.
 _SPECIAL = ("__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__")
+_SPECIAL_OF_VIEWS = (*_SPECIAL, "__eq__", "__reversed__")
 
 
 _Rule: TypeAlias = Callable[[Any, Portal], Any]
@@ -197,11 +256,15 @@ def _make_rule(kind: type[Any]) -> _Rule | None:
         members = {"__doc__": kind.__doc__, "__module__": "natsstream.blocking"}
         proxy = type(kind.__name__, (kind,), members)
         return functools.partial(_filled, cast("type[list[Any]]", proxy))  # As its base is one.
-    return _make_proxy(kind) if _has_async(kind) else None
+    return _make_proxy(kind) if _has_async(kind) or _is_live(kind) else None
 
 
 def _is_list(kind: type[Any]) -> bool:
     return issubclass(kind, list) and kind.__module__.startswith("natsstream.")
+
+
+def _is_live(kind: type[Any]) -> bool:
+    return getattr(kind, "_is_live", False) is True
 
 
 def _has_async(kind: type[Any]) -> bool:
@@ -222,17 +285,24 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         bases.append(_OwnIterator)
     elif hasattr(kind, "__aiter__"):
         bases.append(_Iterable)
+    elif _is_live(kind):
+        bases.append(_Live if _has_async(kind) else _LiveView)
     elif hasattr(kind, "__contains__"):
         bases.append(_Collection)
     if hasattr(kind, "__aenter__"):
         bases.append(_Context)
+    special = _SPECIAL_OF_VIEWS if _LiveView in bases else _SPECIAL
     members: dict[str, Any] = {
         "__slots__": (),
         "__doc__": kind.__doc__,
         "__module__": "natsstream.blocking",
-        **{name: _forwarded(name) for name in _SPECIAL if hasattr(kind, name)},
+        **{name: _forwarded(name) for name in special if hasattr(kind, name)},
     }
-    return type(kind.__name__, tuple(bases) or (SyncProxy,), members)
+    proxy = type(kind.__name__, tuple(bases) or (SyncProxy,), members)
+    for base in (Mapping, Sequence):
+        if issubclass(kind, base):
+            cast("ABCMeta", base).register(proxy)  # Its methods would read item by item.
+    return proxy
 
 
 def _forwarded(name: str) -> Callable[..., Any]:

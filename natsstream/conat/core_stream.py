@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from natsstream.arguments import check_int
 from natsstream.conat.arrays import Arrays
@@ -119,6 +119,8 @@ class CoreStream:
         messages: The values of `raw`, in the same order.
         kv: The current message of each key.
     """
+
+    _is_live: ClassVar[bool] = True
 
     def __init__(
         self,

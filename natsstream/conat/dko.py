@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from natsstream.arguments import check_utf8
 from natsstream.conat.configuration import Configuration
@@ -54,6 +54,8 @@ class DKO:
         dkv: The map below, open; it is closed with this object.
         release: Counts one user less, and returns True for the last one.
     """
+
+    _is_live: ClassVar[bool] = True
 
     def __init__(self, name: str, dkv: DKV, release: Release = is_last) -> None:
         self._name = name

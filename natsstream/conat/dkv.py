@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Self, overload
 
 from natsstream.arguments import check_utf8
 from natsstream.conat.configuration import Configuration
@@ -71,6 +71,8 @@ class DKV:
         no_autosave: Save only when `save` is called.
         release: Counts one user less, and returns True for the last one.
     """
+
+    _is_live: ClassVar[bool] = True
 
     def __init__(
         self,

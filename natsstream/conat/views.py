@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from natsstream.conat.headers import RecordHeaders, decode_record
 from natsstream.conat.names import KeySubjects
@@ -95,6 +95,8 @@ class Codec:
 class RawMessages(Sequence[RawMessage]):
     """The messages of a core stream, ascending by sequence."""
 
+    _is_live: ClassVar[bool] = True
+
     def __init__(self, rules: Reconciler, codec: Codec) -> None:
         self._rules = rules
         self._codec = codec
@@ -121,6 +123,8 @@ class Messages(Sequence[Any]):  # noqa: PLW1641 - It changes, so it has no hash.
 
     Each value is decoded when it is first asked for, and kept.
     """
+
+    _is_live: ClassVar[bool] = True
 
     def __init__(self, rules: Reconciler, codec: Codec) -> None:
         self._rules = rules
@@ -149,6 +153,8 @@ class Messages(Sequence[Any]):  # noqa: PLW1641 - It changes, so it has no hash.
 
 class KeyValues(Mapping[str, KeyedMessage]):
     """The current message of each key that has a value."""
+
+    _is_live: ClassVar[bool] = True
 
     def __init__(self, rules: Reconciler, codec: Codec, names: KeySubjects) -> None:
         self._rules = rules

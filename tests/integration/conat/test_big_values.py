@@ -341,7 +341,7 @@ async def test_a_value_that_is_gone_before_it_is_read_is_passed_over(
 ) -> None:
     async with clients(server) as [one, two]:
         asked, gone = asyncio.Event(), asyncio.Event()
-        reader = two._blobs
+        reader = two._own.blobs
         read = reader._read
 
         async def read_late(blob: Blob) -> bytes:
@@ -369,13 +369,13 @@ async def test_a_write_whose_ack_is_lost_keeps_the_chunks_of_its_message(
     server: NatsNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with clients(server) as [one, two]:
-        send = one._writer._send
+        send = one._own.writer._send
 
         async def lose(*args: Any) -> int:
             await send(*args)
             raise RequestTimeoutError("no ack")
 
-        monkeypatch.setattr(one._writer, "_send", lose)
+        monkeypatch.setattr(one._own.writer, "_send", lose)
         with pytest.raises(RequestTimeoutError):
             await one.publish(BIG)
         await until_equal(one, two, values=[BIG])
@@ -387,14 +387,14 @@ async def test_a_write_that_is_cancelled_with_its_message_in_flight_is_whole(
 ) -> None:
     async with clients(server) as [one, two]:
         sending, goes_on = asyncio.Event(), asyncio.Event()
-        send = one._writer._send
+        send = one._own.writer._send
 
         async def send_late(*args: Any) -> int:
             sending.set()
             await goes_on.wait()
             return await send(*args)
 
-        monkeypatch.setattr(one._writer, "_send", send_late)
+        monkeypatch.setattr(one._own.writer, "_send", send_late)
         writing = asyncio.create_task(one.publish(BIG))
         await sending.wait()
         writing.cancel()
@@ -412,7 +412,7 @@ async def test_a_comparison_with_the_stream_reads_no_value_again(
         await stream.publish(BIG)
         await stream.publish("x")
         await stream.publish("y")
-        monkeypatch.setattr(stream._blobs, "_read", None)
+        monkeypatch.setattr(stream._own.blobs, "_read", None)
         rules = stream._sync.reconciler
         rules.suspect(Doubt.ALL)
         await stream.config()
