@@ -58,7 +58,8 @@ class Found:
 
     Attributes:
         record: The state record; None for none.
-        token: The sequence of the record; 0 for none.
+        token: What the next record has to expect: the last sequence on its subject; 0 for none.
+        record_seq: The sequence of the record; None where it is the token.
         end: The end of the stream; None while it is open.
         final_offset: The sequence of the last message before the end; 0 for none.
         last_seq: The stream's last sequence, read before the rest.
@@ -75,6 +76,7 @@ class Found:
     batch: Batch | None = None
     stored: int | None = 0
     stored_seq: int | None = None
+    record_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +400,8 @@ class Batches:
         self._has_written = self._has_written or record.instance.owner == self._owner
         self._is_claiming = False
         # The record stands behind the messages of its batch.
-        self._settle_to(_data_seq(record), found.token - 1)
+        stands_at = found.token if found.record_seq is None else found.record_seq
+        self._settle_to(_data_seq(record), stands_at - 1)
         batches = self.queue.batches
         is_ours = found.end is not None and found.end.producer_id == self._options.producer_id
         if found.end is not None and not (is_ours and found.end.epoch == self.epoch):

@@ -18,6 +18,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
+from natsstream.errors import WrongLastSequenceError
 from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Write
 from natsstream.producer.messages import Placement
@@ -25,7 +26,7 @@ from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import Instance, StateRecord
 from natsstream.producer.shared_writer import last_before, read_state
 from natsstream.publish.batches.run import StoredRun
-from natsstream.publish.outgoing import Expect, Prepared, add_header
+from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
@@ -35,6 +36,8 @@ from natsstream.values import to_json
 _RECORD_EVERY = 10_000
 # The limits of a stream evict the record: it is written anew after such a part of them.
 _LIMIT_PART = 4
+# No producer's token has a dollar sign.
+_FENCE = "$fence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +103,20 @@ class ExclusiveWriter:
         self._attempt: _Attempt | None = None
         self._record: StateRecord | None = None
         self._record_seq = 0
+        # Whether something was stored between the last read and the claim.
+        self._is_outrun = False
         # Bytes of the messages behind the record.
         self._bytes_behind = 0
 
     async def read(self) -> Found:
         """Return the producer's state, as the leader has it."""
-        info = await stream_info(self._api, self._stream.name)
+        tail = await self._tail()
         found = await read_state(self._api, self._stream, self._placement)
-        found = replace(found, last_seq=info.state.last_seq)
+        found = replace(found, last_seq=tail)
         record, attempt = found.record, self._attempt
         if record is None:
             return found
-        after_seq = found.token
+        after_seq = found.record_seq or found.token
         if attempt is not None:
             if record.instance.is_same(attempt.instance):
                 # All batches before this one are stored, whatever the record knew.
@@ -133,7 +138,7 @@ class ExclusiveWriter:
         record, last_seq = write.record, write.last_seq
         if write.batch is None:
             self._attempt = None
-            await self._write_record(record, last_seq)
+            await self._claim(record, last_seq)
             return self._record_seq, self._record_seq - 1
         number = record.count - write.batch.count
         self._attempt = _Attempt(write.batch, record.instance, number, last_seq)
@@ -191,6 +196,24 @@ class ExclusiveWriter:
             self._api, message, stream=self._stream, timeout=timeout, retry_attempts=0
         )
         return ack.sequence
+
+    async def _claim(self, record: StateRecord, last_seq: int) -> None:
+        try:
+            await self._write_record(record, last_seq)
+        except WrongLastSequenceError:
+            self._is_outrun = True
+            raise
+        self._is_outrun = False
+
+    async def _tail(self) -> int:
+        """Return the last sequence; make all who write begin again where they outran a claim.
+
+        An instance at work stores faster than another one can read and claim. A message in its way
+        refuses its next one: it has to read the stream then, as this one does.
+        """
+        if not self._is_outrun:
+            return (await stream_info(self._api, self._stream.name)).state.last_seq
+        return await self._publish(prepare(self._placement.control.state(_FENCE)))
 
     async def _write_record(self, record: StateRecord, last_seq: int) -> None:
         message = self._placement.record(record, Expect(last_seq=last_seq))

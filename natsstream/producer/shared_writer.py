@@ -10,13 +10,15 @@ from __future__ import annotations
 from natsstream.api.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
+from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import get_message
+from natsstream.errors import WrongLastSequenceError
 from natsstream.producer.batches import Found, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.records import StateRecord
 from natsstream.publish.batches.whole import store_together
-from natsstream.publish.outgoing import Expect, Prepared, add_header
+from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
@@ -43,9 +45,17 @@ class SharedWriter:
         self._stream = stream
         self._placement = placement
         self._has_guard = has_guard
+        # Whether an instance at work stored a batch between the last read and the claim.
+        self._is_outrun = False
 
     async def read(self) -> Found:
-        """Return the producer's state, as the leader has it."""
+        """Return the producer's state, as the leader has it.
+
+        An instance at work stores faster than another one can read and claim. A mark behind its
+        record refuses its next batch: it has to read the state then, as this one does.
+        """
+        if self._is_outrun and _keeps_marks(self._placement.config):
+            await self._publish(prepare(self._placement.state))
         return await read_state(self._api, self._stream, self._placement)
 
     async def write(self, write: Write) -> tuple[int, int]:
@@ -59,15 +69,25 @@ class SharedWriter:
         messages.append(self._placement.record(write.record, expect))
         timeout = self._api.client.options.request_timeout
         if len(messages) == 1:
-            ack = await publish(
-                self._api, messages[0], stream=self._stream, timeout=timeout, retry_attempts=0
-            )
-            return ack.sequence, ack.sequence - 1
+            try:
+                sequence = await self._publish(messages[0])
+            except WrongLastSequenceError:
+                self._is_outrun = write.batch is None
+                raise
+            self._is_outrun = False
+            return sequence, sequence - 1
         stored = await store_together(self._api, self._stream.name, messages, timeout=timeout)
         last_seq = stored.sequence - 1
         if write.end is not None:
             last_seq = await last_before(self._api, self._stream, self._placement, last_seq)
         return stored.sequence, last_seq
+
+    async def _publish(self, message: Prepared) -> int:
+        timeout = self._api.client.options.request_timeout
+        ack = await publish(
+            self._api, message, stream=self._stream, timeout=timeout, retry_attempts=0
+        )
+        return ack.sequence
 
     def _guarded(self, message: Prepared) -> Prepared:
         about = HeaderName.EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT
@@ -86,15 +106,20 @@ async def read_state(api: Api, stream: StreamInfo, placement: Placement) -> Foun
         ControlRecordError: One of them cannot be read.
         StreamNotFoundError: The stream does not exist.
 
-    Cost: two round trips.
+    Cost: two round trips, one more where an instance has marked that it wants to claim.
     """
     # The end first: a state that is read later knows of the batch that ended the stream.
     end = await get_message(api, stream.name, last_by_subject=placement.control.end)
     state = await get_message(api, stream.name, last_by_subject=placement.state)
     final = 0 if end is None else await last_before(api, stream, placement, end.sequence)
+    token = _sequence(state)
+    if state is not None and not state.data:  # A mark: the record is the first on its subject.
+        state = await get_message(api, stream.name, 1, next_by_subject=placement.state)
+    has_record = state is not None and bool(state.data)
     return Found(
-        record=None if state is None else StateRecord.from_json(state.data),
-        token=_sequence(state),
+        record=StateRecord.from_json(state.data) if state is not None and has_record else None,
+        token=token,
+        record_seq=_sequence(state) if has_record else 0,
         end=None if end is None else EndOfStream.from_json(end.data),
         final_offset=final,
     )
@@ -125,6 +150,11 @@ async def last_before(api: Api, stream: StreamInfo, placement: Placement, end_se
             return found
         last, count = first - 1, count * 10
     return 0
+
+
+def _keeps_marks(config: StreamConfig) -> bool:
+    """Return True if a record stays beside marks, and goes with them at the next record."""
+    return not config.deny_purge and (config.max_msgs_per_subject or 0) <= 0
 
 
 def _sequence(message: Message | None) -> int:

@@ -93,6 +93,35 @@ async def test_zombie_stores_nothing_more(place: Place, mode: str, heirs: int) -
     assert await place.data() == [b"z0", *numbers(40)]
 
 
+@pytest.mark.parametrize("mode", MODES)
+async def test_instance_at_work_is_stopped_by_the_next_one(place: Place, mode: str) -> None:
+    """It stores faster than another one can read and claim, and leaves no pause for that."""
+    busy = await place.open(mode=mode, max_batch_messages=3, max_buffered_bytes=1_000)
+    position = 0
+
+    async def work() -> None:
+        nonlocal position
+        while True:
+            await busy.drain()
+            busy.append(b"%d" % position, checkpoint=position + 1)
+            position += 1
+            await asyncio.sleep(0)
+
+    working = asyncio.create_task(work())
+    while busy.last_offset is None:
+        await asyncio.sleep(0)
+    heir = await place.open(mode=mode)
+    with pytest.raises(StaleEpochError):
+        await working
+    assert heir.recovered is not None
+    start = cast("int", heir.recovered.checkpoint)
+    assert heir.recovered.count == start
+    append_all(heir, numbers(5, start))
+    await heir.detach()
+    await busy.detach(ignore_errors=True)
+    assert await place.data() == numbers(start + 5)
+
+
 def hold_batch(
     monkeypatch: pytest.MonkeyPatch, producer: IdempotentProducer
 ) -> tuple[asyncio.Event, asyncio.Event]:
