@@ -295,13 +295,7 @@ class Batches:
         if not count or self._record is None:
             return
         self._settled()
-        part = self.queue.take(count)
-        self._record = replace(
-            self._record, count=self._record.count + part.count, checkpoint=self._checkpoint
-        )
-        if part.checkpoint is not NO_CHECKPOINT:
-            self._checkpoint = part.checkpoint
-        self._settle(part, last_seq, is_duplicate=True)
+        self._settle(self.queue.take(count), last_seq, is_duplicate=True)
 
     def refused(self, error: NatsStreamError, now: float, *, is_final: bool) -> None:
         """Take a failed write or read.
@@ -380,7 +374,7 @@ class Batches:
                 self.recovered = found.record
             self._take_found(found)
             self.epoch = max(stored_epoch + 1, self._epoch_min)
-            self._has_written, self._is_claiming = False, True
+            self._is_claiming = True
             self.queue.renumber()
             self._phase = "unclaimed"
 
@@ -449,7 +443,7 @@ class Batches:
             offset = None if last is None or not group.messages else last - left
             self._outcomes.append(Outcome(group, offset, is_duplicate, last_batch))
         if last is not None and batch.count:
-            self.last_offset = max(last, self.last_offset or 0)
+            self.last_offset = last
 
     def _go_on(self) -> None:
         self._phase, self._was_open = "ready", True

@@ -19,7 +19,7 @@ from natsstream.errors import (
 )
 from natsstream.producer.batches import Batches, Found, Outcome, Read, Write
 from natsstream.producer.options import ProducerOptions
-from natsstream.producer.queue import Group
+from natsstream.producer.queue import NO_CHECKPOINT, Group
 from natsstream.producer.records import Instance, StateRecord
 from natsstream.publish.outgoing import Prepared
 from natsstream.streams.closing.end import EndOfStream
@@ -30,8 +30,12 @@ STEPS = 400
 
 @dataclass
 class Log:
-    """The stream: it takes a write only if the token is that of the newest state."""
+    """The stream: it takes a write only if the token is that of the newest state.
 
+    Each record that it takes says what the stream has: how many messages, and the last checkpoint.
+    """
+
+    checkpoint: object = None
     data: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
     record: StateRecord | None = None
     token: int = 0
@@ -46,6 +50,10 @@ class Log:
         for message in [] if write.batch is None else list(write.batch.messages()):
             self.last_seq += 1
             self.data.append((self.last_seq, message.data))
+        if write.batch is not None and write.batch.checkpoint is not NO_CHECKPOINT:
+            self.checkpoint = write.batch.checkpoint
+        assert (write.record.count, write.record.checkpoint) == (len(self.data), self.checkpoint)
+        assert write.record.epoch > self.epoch or not is_claim(write)
         last_seq = self.last_seq
         if write.end is not None:
             self.last_seq += 1
@@ -55,8 +63,16 @@ class Log:
         self.record, self.token = write.record, self.last_seq
         return self.token, last_seq
 
+    @property
+    def epoch(self) -> int:
+        return -1 if self.record is None else self.record.epoch
+
     def read(self) -> Found:
         return Found(self.record, self.token, self.end, self.final_offset, self.last_seq)
+
+
+def is_claim(write: Write) -> bool:
+    return write.batch is None
 
 
 class Writer:
@@ -76,7 +92,9 @@ class Writer:
             data = f"{self.name}-{len(self.appended)}".encode()
             self.appended.append(data)
             messages.append(Prepared("s", data, b"", (), expects_last_id=False))
-        self.rules.queue.append(Group(tuple(messages), 10 * count), now)
+        # Some groups have a position: that of their last message.
+        position = len(self.appended) if len(self.appended) % 3 else NO_CHECKPOINT
+        self.rules.queue.append(Group(tuple(messages), 10 * count, position), now)
 
     def take(self) -> None:
         for outcome in self.rules.take_outcomes():
@@ -300,6 +318,44 @@ def test_end_is_answered_again_to_the_same_epoch_and_batches() -> None:
     assert second.rules.final_offset == first.rules.final_offset == log.final_offset
     _, third = opened(log, "c", epoch=2)
     assert isinstance(flushed(world, third, 3)[-1].error, StreamClosedError)
+    _, early = opened(log, "d", epoch=2)
+    early.rules.queue.end(None, world.now)
+    world.settle(early)
+    assert isinstance(early.rules.failure, StreamClosedError)
+    assert early.rules.final_offset is None
+
+
+def test_close_of_an_instance_that_sent_less_than_is_stored_ends_the_stream() -> None:
+    log = Log()
+    world, first = opened(log, "a", epoch=2)
+    flushed(world, first, 3)
+    world, second = opened(log, "b", epoch=2)
+    second.rules.queue.end(None, world.now)
+    world.settle(second)
+    assert log.end is not None
+    assert second.rules.final_offset == log.final_offset
+
+
+def test_new_epoch_begins_with_batch_0_whatever_older_ones_have_stored() -> None:
+    log = Log()
+    world, first = opened(log, "a", epoch=0)
+    flushed(world, first, 3)
+    world, second = opened(log, "b", epoch=5)
+    assert [each.is_duplicate for each in flushed(world, second, 2)] == [False, False]
+    assert len(log.data) == 5
+
+
+@pytest.mark.parametrize("loses_claim", [False, True])
+def test_opening_is_given_up_in_time(*, loses_claim: bool) -> None:
+    world = World(0, losses=0.0 if loses_claim else 1.0)
+    writer = Writer("a", world.rng, delivery_timeout=5.0)
+    if loses_claim:
+        world.step(writer)
+        world.losses = 1.0
+    for _ in range(60):
+        world.step(writer)
+    assert isinstance(writer.rules.failure, ProducerTimeoutError)
+    assert not writer.rules.is_open
 
 
 def test_claims_that_were_lost_do_not_count_as_claims_of_others() -> None:
@@ -346,6 +402,243 @@ def test_lost_state_is_a_gap() -> None:
     outcome = flushed(world, writer)[0]
     assert isinstance(outcome.error, SequenceGapError)
     assert (outcome.error.expected_seq, outcome.error.received_seq) == (0, 2)
+
+
+def test_lost_state_is_a_gap_also_before_the_first_batch() -> None:
+    log = Log()
+    world, writer = opened(log, "a")
+    world.settle(writer)
+    log.record, log.token = None, 0
+    error = flushed(world, writer)[0].error
+    assert isinstance(error, SequenceGapError)
+    assert (error.expected_seq, error.received_seq) == (0, 0)
+
+
+def test_lost_state_is_a_gap_also_after_duplicates_alone() -> None:
+    log = Log()
+    world, first = opened(log, "a", epoch=1)
+    flushed(world, first, 3)
+    world, second = opened(log, "b", epoch=1)
+    flushed(world, second, 3)
+    log.record, log.token = None, 0
+    error = flushed(world, second)[0].error
+    assert isinstance(error, SequenceGapError)
+    assert (error.expected_seq, error.received_seq) == (0, 3)
+
+
+@pytest.mark.parametrize(("owner", "error"), [("a", SequenceGapError), ("z", StaleEpochError)])
+def test_older_record_that_is_back_is_a_gap_or_a_conflict(
+    owner: str, error: type[NatsStreamError]
+) -> None:
+    """As a restored backup has it: of this instance, or of the one before it in the epoch."""
+    log = Log(record=StateRecord(Instance(1, "z")), token=1, last_seq=1)
+    world, writer = opened(log, "a", epoch=1)
+    flushed(world, writer)
+    assert log.record is not None
+    old = replace(log.record, instance=replace(log.record.instance, owner=owner))
+    flushed(world, writer)
+    log.last_seq += 1
+    log.record, log.token = old, log.last_seq
+    outcome = flushed(world, writer)[0]
+    assert isinstance(outcome.error, error)
+    if isinstance(outcome.error, SequenceGapError):
+        assert (outcome.error.expected_seq, outcome.error.received_seq) == (1, 2)
+
+
+def test_each_claim_takes_the_epoch_after_the_stored_one() -> None:
+    log = Log()
+    assert [opened_fully(log, name).rules.epoch for name in "abc"] == [0, 1, 2]
+
+
+def opened_fully(log: Log, name: str, **options: object) -> Writer:
+    world, writer = opened(log, name, **options)
+    world.settle(writer)
+    return writer
+
+
+def test_restart_takes_a_later_epoch_than_its_own_though_the_stream_knows_none() -> None:
+    world, writer = opened(Log(), "a", epoch=5)
+    writer.rules.restart()
+    world.settle(writer)
+    assert writer.rules.epoch == 6
+
+
+def test_lost_ack_of_a_claim_is_no_second_claim() -> None:
+    writer = Writer("a", random.Random(0))  # noqa: S311 - No secret.
+    writer.rules.next(0.0)
+    writer.rules.state_read(Found(), 0.0)
+    claim = writer.rules.next(0.0)
+    assert isinstance(claim, Write)
+    writer.rules.refused(RequestTimeoutError("no answer", retryable=True), 0.0, is_final=False)
+    writer.rules.state_read(Found(claim.record, 4), 5.0)
+    assert (writer.rules.is_open, writer.rules.epoch) == (True, 0)
+    assert writer.rules.next(5.0) is None
+
+
+def test_claims_of_a_minute_are_counted_and_others_forgotten() -> None:
+    world, writer = opened(Log(), "a", auto_claim=True, max_claims=2)
+    world.settle(writer)
+    for _ in range(2):  # Of each, one claim is long ago.
+        rival(world.log)
+        assert flushed(world, writer)[0].error is None
+        world.now += 61
+    rival(world.log)
+    assert flushed(world, writer)[0].error is None
+    world.now += 1
+    rival(world.log)
+    assert flushed(world, writer)[0].error is None
+    rival(world.log)
+    assert isinstance(flushed(world, writer)[0].error, StaleEpochError)
+
+
+def rival(log: Log) -> None:
+    """Let another instance claim the next epoch."""
+    assert log.record is not None
+    log.last_seq += 1
+    log.record = log.record.followed_by(Instance(log.epoch + 1, "rival"))
+    log.token = log.last_seq
+
+
+def test_stream_that_another_producer_has_ended_takes_nothing() -> None:
+    end = EndOfStream(producer_id="q", epoch=0, seq=1)
+    for options in ({"epoch": 0}, {}, {"auto_claim": True, "epoch": 0}):
+        _, late = opened(Log(end=end, final_offset=6, last_seq=8), "a", **options)
+        assert isinstance(late.rules.failure, StreamClosedError)
+        late.rules.restart()
+        assert isinstance(late.rules.failure, StreamClosedError)
+    log = Log()
+    world, writer = opened(log, "a", epoch=0)
+    flushed(world, writer)
+    log.end, log.final_offset = end, 6
+    writer.rules.queue.end(None, world.now)  # Its number is 1, as that of the other's end.
+    world.settle(writer)
+    assert isinstance(writer.rules.failure, StreamClosedError)
+    assert writer.rules.failure.final_offset == 6
+    assert writer.rules.final_offset is None
+
+
+def test_end_of_an_earlier_epoch_is_no_answer_to_this_one() -> None:
+    writer = Writer("a", random.Random(0), epoch=2)  # noqa: S311 - No secret.
+    end = EndOfStream(producer_id="p", epoch=1, seq=0)
+    writer.rules.state_read(Found(StateRecord(Instance(2, "a")), 9, end=end, final_offset=4), 0.0)
+    assert isinstance(writer.rules.failure, StreamClosedError)
+
+
+def test_zombie_of_the_producer_that_ended_the_stream_is_told_of_the_end() -> None:
+    log = Log()
+    world, zombie = opened(log, "a", epoch=0)
+    flushed(world, zombie)
+    _, closer = opened(log, "b", epoch=1)
+    closer.rules.queue.end(None, world.now)
+    world.settle(closer)
+    assert isinstance(flushed(world, zombie)[0].error, StreamClosedError)
+
+
+def test_close_that_timed_out_is_the_same_close_when_it_is_tried_again() -> None:
+    log = Log()
+    world, writer = opened(log, "a", delivery_timeout=3.0)
+    world.settle(writer)
+    flushed(world, writer)
+    writer.rules.queue.end(None, world.now)
+    write = writer.rules.next(world.now)
+    assert isinstance(write, Write)
+    log.write(write)
+    world.losses = 1.0
+    writer.rules.refused(RequestTimeoutError("no answer", retryable=True), 0.0, is_final=False)
+    while writer.rules.failure is None:
+        world.step(writer)
+    assert isinstance(writer.rules.failure, ProducerTimeoutError)
+    writer.rules.end_again(None, world.now)
+    world.settle(writer)
+    assert (writer.rules.failure, writer.rules.final_offset) == (None, log.final_offset)
+
+
+def test_batch_is_given_up_in_time_though_reads_succeed() -> None:
+    world, writer = opened(Log(), "a", delivery_timeout=5.0)
+    world.settle(writer)
+    writer.append(world.now)
+    for _ in range(60):
+        if isinstance(writer.rules.next(world.now), Read):
+            writer.rules.state_read(world.log.read(), world.now)
+        else:
+            error = RequestTimeoutError("no answer", retryable=True)
+            writer.rules.refused(error, world.now, is_final=False)
+        world.now += 0.5
+        writer.take()
+    assert isinstance(writer.outcomes[b"a-0"].error, ProducerTimeoutError)
+
+
+def test_final_refusal_ends_all_groups_with_its_error() -> None:
+    world, writer = opened(Log(), "a", max_batch_messages=1)
+    world.settle(writer)
+    for _ in range(3):
+        writer.append(world.now)
+    assert isinstance(writer.rules.next(world.now), Write)
+    error = RequestTimeoutError("never")
+    writer.rules.refused(error, world.now, is_final=True)
+    writer.take()
+    assert [writer.outcomes[data].error for data in writer.appended] == [error] * 3
+
+
+def test_attempts_that_fail_wait_longer_and_longer() -> None:
+    writer = Writer("a", random.Random(0), delivery_timeout=1e6)  # noqa: S311 - No secret.
+    waits: list[float] = []
+    for _ in range(12):
+        wake_at = writer.rules.wake_at
+        assert wake_at is not None
+        assert isinstance(writer.rules.next(wake_at), Read)
+        writer.rules.refused(RequestTimeoutError("no", retryable=True), wake_at, is_final=False)
+        waits.append((writer.rules.wake_at or 0.0) - wake_at)
+    assert waits[0] <= 0.005
+    assert 0.5 <= waits[-1] <= 1.0
+
+
+def test_batches_that_one_record_settles_have_no_offset_but_the_last() -> None:
+    writer = Writer("a", random.Random(0), epoch=1, max_batch_messages=2)  # noqa: S311 - No secret.
+    writer.rules.state_read(Found(StateRecord(Instance(1, "a")), 1), 0.0)
+    for _ in range(4):
+        writer.append(0.0)
+    record = StateRecord(Instance(1, "a", 1), 4)
+    writer.rules.state_read(Found(record, 12, record_seq=10), 0.0)
+    writer.take()
+    assert [writer.outcomes[data].offset for data in writer.appended] == [None, None, 8, 9]
+
+
+def test_record_of_another_number_settles_neither_an_end_nor_a_batch_in_its_place() -> None:
+    closing = Writer("a", random.Random(0), epoch=1)  # noqa: S311 - No secret.
+    closing.rules.queue.end(None, 0.0)
+    closing.rules.state_read(Found(StateRecord(Instance(1, "z", 3), 4), 9), 0.0)
+    assert closing.rules.queue.batches[0].is_end
+    late = Writer("b", random.Random(0), epoch=1, max_batch_messages=1)  # noqa: S311 - No secret.
+    for _ in range(2):
+        late.append(0.0)
+    ended = StateRecord(Instance(1, "z", 1), 1, is_closed=True)
+    end = EndOfStream(producer_id="p", epoch=1, seq=1)
+    late.rules.state_read(Found(ended, 9, end=end, final_offset=7), 0.0)
+    late.take()
+    assert late.ended == [b"b-0"]
+    assert late.rules.next(0.0) is None
+    late.take()
+    assert isinstance(late.outcomes[b"b-1"].error, StreamClosedError)
+
+
+def test_write_expects_the_last_sequence_of_record_and_messages() -> None:
+    writer = Writer("a", random.Random(0), mode="exclusive")  # noqa: S311 - No secret.
+    writer.rules.state_read(Found(last_seq=3), 0.0)
+    claim = writer.rules.next(0.0)
+    assert isinstance(claim, Write)
+    assert claim.last_seq == 3
+    writer.rules.stored(claim, 4, 3)
+    for token, last_seq in ((4, 5), (7, 6)):  # Without a record behind the batch, and with one.
+        writer.append(0.0)
+        write = writer.rules.next(1.0)
+        assert isinstance(write, Write)
+        assert write.last_seq == max(4, token - 2 if token > 4 else 4)
+        writer.rules.stored(write, token, last_seq)
+    writer.append(0.0)
+    write = writer.rules.next(1.0)
+    assert isinstance(write, Write)
+    assert write.last_seq == 7
 
 
 def test_record_survives_json() -> None:
