@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from scripts.chaos_runs.producers.run import run as run_producers
 from scripts.chaos_runs.result import Result
 from scripts.chaos_runs.run import Plan, run
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.views.run import run as run_views
 
-_CREWS = {"streams": run, "views": run_views}
+_CREWS = {"streams": run, "views": run_views, "producers": run_producers}
 _STEPS_SHOWN = 20
 _SEEDS_MAX = 10_000
 
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds=asked.minutes * 60,
             waits_for_orphans=not asked.no_orphans,
             traces_memory=asked.trace_memory,
+            version=asked.server_version,
         )
         for seed in seeds
     ]
@@ -67,6 +69,8 @@ def _run(plan: Plan, crew: str) -> Result:
     print(result, flush=True)  # noqa: T201 - What the command is for.
     if not result.is_good:
         command = f"scripts/chaos --crew {crew} --seed {plan.seed} --replicas {plan.replicas}"
+        if plan.version:
+            command += f" --server-version {plan.version}"
         _tell(f"again: {command} --rounds {result.rounds}")
     return result
 
@@ -94,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--replicas", type=int, default=3, choices=(1, 3, 5), help="default 3")
     parser.add_argument(
         "--crew", choices=_CREWS, default="streams", help="who works: on streams, or on views"
+    )
+    parser.add_argument(
+        "--server-version", default="", help="a release or line of nats-server, such as 2.12"
     )
     parser.add_argument("--steps", action="store_true", help="only print the faults of the seed")
     parser.add_argument("--json", type=Path, help="also write the results to this file")

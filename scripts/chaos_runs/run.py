@@ -14,9 +14,11 @@ import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import natsstream as ns
 from natsstream import JetStream
+from natsstream.testing import server_binary
 from scripts.chaos_runs.audit import StreamEnd, audit
 from scripts.chaos_runs.crew import WRITERS, Crew
 from scripts.chaos_runs.faults import Faults
@@ -64,6 +66,7 @@ class Plan:
         waits_for_orphans: Also wait until the server has forgotten the consumers whose deletion
             was lost in a fault, which takes a minute.
         traces_memory: Note where memory is made; several times slower.
+        version: The servers' release or line; empty for the installed one.
     """
 
     seed: int
@@ -72,6 +75,12 @@ class Plan:
     seconds: float = 3_600.0
     waits_for_orphans: bool = True
     traces_memory: bool = False
+    version: str = ""
+
+    @property
+    def binary(self) -> Path | None:
+        """The program of the servers; None for the installed one."""
+        return server_binary(self.version) if self.version else None
 
     @property
     def capacity(self) -> int:
@@ -130,7 +139,7 @@ class _Run:
         self._tell = tell
         self._result = result
         self._findings = findings
-        self._site = Site(plan.replicas)
+        self._site = Site(plan.replicas, plan.binary)
         capacity = plan.capacity
         self._content = Content(capacity * len(WRITERS), findings)
         self._load = Load(plan.seed, plan.replicas, self._content, findings)

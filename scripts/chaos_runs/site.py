@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar, cast
 
 from natsstream.errors import NatsStreamError, UsageError
@@ -40,14 +41,16 @@ class Site:
 
     Args:
         replicas: Nodes: 1, or 3 and more for a cluster.
+        binary: The program of the servers; None for the installed one.
 
     Attributes:
         replicas: As given.
         cluster: The cluster; None for one server.
     """
 
-    def __init__(self, replicas: int) -> None:
+    def __init__(self, replicas: int, binary: Path | None = None) -> None:
         self.replicas: int = replicas
+        self._binary = binary
         self.cluster: NatsCluster | None = None
         self._server: NatsServer | None = None
         self._proxies: list[FaultProxy] = []
@@ -61,10 +64,11 @@ class Site:
     def start(self) -> None:
         """Start all servers."""
         if self.replicas == 1:
-            self._server = NatsServer(config=_CONFIG, name="n1").start(deadline_s=_START_S)
+            self._server = NatsServer(config=_CONFIG, name="n1", binary=self._binary)
+            self._server.start(deadline_s=_START_S)
             self._proxies = [FaultProxy(self._server.port).start() for _ in range(LINKS)]
         else:
-            self.cluster = NatsCluster(size=self.replicas, config=_CONFIG)
+            self.cluster = NatsCluster(size=self.replicas, config=_CONFIG, binary=self._binary)
             self.cluster.start(deadline_s=READY_S)
         self.note_pids()
 

@@ -1,18 +1,12 @@
-"""All workers on the views with their connections: who they are, how they begin and end.
-
-Law: a worker that ends by an error of its own is a finding, and every task is awaited.
-"""
+"""All workers on the views: who they are, on which connection, and what they share."""
 
 from __future__ import annotations
 
-import asyncio
-import traceback
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from natsstream import JetStream
-from scripts.chaos_runs.load import Load, describe_client, insist
+from scripts.chaos_runs.load import Load, insist
 from scripts.chaos_runs.site import Site
 from scripts.chaos_runs.views.bucket_book import BucketBook
 from scripts.chaos_runs.views.lock_book import LockBook
@@ -22,8 +16,7 @@ from scripts.chaos_runs.views.movers import Getter, Putter
 from scripts.chaos_runs.views.object_book import ObjectBook
 from scripts.chaos_runs.views.owners import BriefOwner, Owner, Sweeper
 from scripts.chaos_runs.views.watchers import Reader, Watcher
-from scripts.chaos_runs.views.worker import Worker
-from scripts.chaos_runs.watch import describe_task
+from scripts.chaos_runs.workers import Workers
 
 KEPT = "chaos-kept"
 """A bucket with a long history, whose markers stay."""
@@ -45,7 +38,6 @@ _HISTORY = 64
 # Longer than a run: a watch that was cut off still learns that a key has expired.
 _MARKERS_S = 3_600
 _LOCKERS = 4
-_END_S = 150.0
 
 _KEPT_KEYS = (("one.a", "one.b.c", "one.d_/=-x"), ("two.a", "two.b.c", "two.E.f.g.h"))
 _SWEPT_KEYS = (("one.a", "one.b"), ("two.a", "two.b.c"))
@@ -75,7 +67,7 @@ class Bucket:
     mirrors: list[Mirrored] = field(default_factory=list[Mirrored])
 
 
-class Crew:
+class Crew(Workers):
     """All workers of a run.
 
     Args:
@@ -85,14 +77,10 @@ class Crew:
         buckets: The buckets that are judged by their content.
         lock_book: Who has held the lock.
         object_book: What was put into the store.
-        workers: All of them.
     """
 
     def __init__(self, load: Load) -> None:
-        self._load = load
-        self._clients = AsyncExitStack()
-        self._tasks: dict[Worker, asyncio.Task[None]] = {}
-        self._watching: asyncio.Task[None] | None = None
+        super().__init__(load)
         kept = [*_flat(_KEPT_KEYS), *_MIRRORED_KEYS]
         swept = [*_flat(_SWEPT_KEYS), *_BRIEF_KEYS]
         self.buckets: Sequence[Bucket] = (
@@ -107,14 +95,9 @@ class Crew:
         self.lock_book: LockBook = LockBook(LOCK, load.findings)
         self.object_book: ObjectBook = ObjectBook(load.findings)
 
-    @property
-    def workers(self) -> Sequence[Worker]:
-        """All workers that have begun."""
-        return [*self._tasks]
-
     async def create(self, js: JetStream) -> None:
         """Make the buckets and the store."""
-        replicas = self._load.replicas
+        replicas = self.load.replicas
         await insist(lambda: js.kv.ensure(KEPT, history=_HISTORY, replicas=replicas))
         for name in (SWEPT, LOCKS):
             await insist(
@@ -123,44 +106,36 @@ class Crew:
         await insist(lambda: js.objects.ensure(STORE, replicas=replicas))
 
     async def connect(self, site: Site) -> list[JetStream]:
-        """Open the connections; each has asked something, so it has all that it keeps."""
-        opened: list[JetStream] = []
-        for index, name in enumerate(CLIENTS):
-            opened.append(await self._connect(name, site.urls(index)))
-        return opened
-
-    async def _connect(self, name: str, urls: Sequence[str]) -> JetStream:
-        js = await insist(lambda: self._clients.enter_async_context(describe_client(name, urls)))
-        await insist(lambda: js.streams.get(STREAMS[0]))
-        return js
+        """Open the connections."""
+        return await self.connect_all(CLIENTS, site, STREAMS[0])
 
     def begin(self, clients: Sequence[JetStream]) -> None:
         """Start all workers."""
-        load = self._load
-        self._watching = asyncio.create_task(load.watch.run(), name="watch")
+        load = self.load
+        self.watch()
         writes, more_writes, watches, more_watches, locks, objects = clients
         for bucket, keys in zip(self.buckets, (_KEPT_KEYS, _SWEPT_KEYS), strict=True):
             for js, own, who in zip((writes, more_writes), keys, ("one", "two"), strict=True):
                 name = f"owner {who} of {bucket.name}"
-                self._start(Owner(load, js, bucket.name, bucket.book, own, name))
-            self._start(Reader(load, more_watches, bucket.name, bucket.book, bucket.keys))
+                self.start(Owner(load, js, bucket.name, bucket.book, own, name))
+            self.start(Reader(load, more_watches, bucket.name, bucket.book, bucket.keys))
             self._begin_watches(bucket, watches, more_watches)
         kept, swept = self.buckets
         brief = "owner of brief keys"
-        self._start(BriefOwner(load, more_writes, SWEPT, swept.book, _BRIEF_KEYS, brief))
-        self._start(Sweeper(load, writes, SWEPT))
+        self.start(BriefOwner(load, more_writes, SWEPT, swept.book, _BRIEF_KEYS, brief))
+        self.start(Sweeper(load, writes, SWEPT))
         kept.mirrors.append(Mirrored(load, more_watches, KEPT, kept.book, _MIRRORED_KEYS))
-        self._start(kept.mirrors[0])
+        self.start(kept.mirrors[0])
         for number in range(1, _LOCKERS + 1):
             js = locks if number % 2 else writes
-            self._start(Locker(load, js, LOCKS, LOCK, self.lock_book, number))
+            self.start(Locker(load, js, LOCKS, LOCK, self.lock_book, number))
         for names, who in zip(_OBJECTS, ("one", "two"), strict=True):
             js = objects if who == "one" else more_writes
-            self._start(Putter(load, js, STORE, self.object_book, names, f"putter {who}"))
-        self._start(Getter(load, objects, STORE, self.object_book, _flat(_OBJECTS)))
+            self.start(Putter(load, js, STORE, self.object_book, names, f"putter {who}"))
+        self.start(Getter(load, objects, STORE, self.object_book, _flat(_OBJECTS)))
 
     def _begin_watches(self, bucket: Bucket, watches: JetStream, more: JetStream) -> None:
-        load, name, book = self._load, bucket.name, bucket.book
+        load, name, book = self.load, bucket.name, bucket.book
         bucket.watchers += [
             Watcher(load, watches, name, book, "steady"),
             Watcher(load, watches, name, book, "steady", ["one.>", "*.a", "one.*"]),
@@ -171,63 +146,15 @@ class Crew:
             Watcher(load, watches, name, book, "fresh", ["*.b.c", "one.a"]),
         ]
         for each in bucket.watchers:
-            self._start(each)
-
-    def _start(self, worker: Worker) -> None:
-        self._tasks[worker] = asyncio.create_task(self._guard(worker), name=worker.name)
-
-    async def _guard(self, worker: Worker) -> None:
-        try:
-            await worker.run()
-        except Exception:  # noqa: BLE001 - Whatever it is, the run tells it.
-            self._load.findings.add("crash", f"{worker.name}: {traceback.format_exc()}")
+            self.start(each)
 
     def progress(self) -> dict[str, int]:
         """Return how often each worker, and some together, have done what they are there for."""
-        done = {each.name: each.done for each in self._tasks}
-        return done | {
+        return super().progress() | {
             "the lock": self.lock_book.counts["held"],
             "guarded writes": self.lock_book.counts["guarded writes"],
-            "markers swept": self._load.counts["markers swept"],
+            "markers swept": self.load.counts["markers swept"],
         }
-
-    async def end_writing(self) -> None:
-        """Let those who write end by themselves."""
-        self._load.writing_is_over.set()
-        await self._end([task for each, task in self._tasks.items() if each.is_writer])
-
-    async def end_reading(self) -> None:
-        """Cancel those who read, wherever they wait; each has its time to leave."""
-        self._load.reading_is_over.set()
-        tasks = [task for each, task in self._tasks.items() if not each.is_writer]
-        for task in tasks:
-            task.cancel()
-        await self._end(tasks)
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait([self._watching])
-
-    async def _end(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=_END_S)
-        for task in late:
-            place = describe_task(task)
-            self._load.findings.add("hangs", f"{task.get_name()} does not end\n{place}")
-            task.cancel()
-        if late:
-            await asyncio.wait(late, timeout=_END_S)
-
-    async def abandon(self) -> None:
-        """Cancel whoever still works; for a run that ends by an error."""
-        for task in self._tasks.values():
-            task.cancel()
-        await self.end_reading()
-        await self._end([*self._tasks.values()])
-
-    async def disconnect(self) -> None:
-        """Close the connections."""
-        await self._clients.aclose()
 
 
 def _flat(groups: Sequence[Sequence[str]]) -> list[str]:

@@ -1,0 +1,234 @@
+"""One run of a crew: servers, workers, rounds of faults, and the proof.
+
+Law: whatever happens, workers, connections and servers are ended, and the findings are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+import natsstream as ns
+from natsstream import JetStream
+from scripts.chaos_runs.faults import Faults
+from scripts.chaos_runs.leftovers import (
+    check_consumers,
+    check_subscriptions,
+    compare_memory,
+    patience,
+    resident_bytes,
+)
+from scripts.chaos_runs.load import Load
+from scripts.chaos_runs.result import Result
+from scripts.chaos_runs.run import PROGRESS_S, Plan
+from scripts.chaos_runs.schedule import make_round
+from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
+from scripts.chaos_runs.watch import describe_all_tasks
+
+_LOOK_S = 0.25
+_LOG_LINES = 40
+
+
+class AnyCrew(Protocol):
+    """The workers of a run."""
+
+    async def create(self, js: JetStream) -> None:
+        """Make what they work on."""
+        ...
+
+    async def connect(self, site: Site) -> list[JetStream]:
+        """Open their connections."""
+        ...
+
+    def begin(self, clients: Sequence[JetStream]) -> None:
+        """Start them."""
+        ...
+
+    def progress(self) -> dict[str, int]:
+        """Return how often each has done what it is there for."""
+        ...
+
+    async def abandon(self) -> None:
+        """Cancel whoever still works."""
+        ...
+
+    async def disconnect(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class CrewRun(ABC):
+    """The parts of one run.
+
+    Args:
+        plan: What is run.
+        tell: Gets lines about what happens.
+        result: What the run did.
+        load: What the workers share.
+        crew: The workers.
+        streams: The streams that faults disturb.
+
+    Attributes:
+        still_s: Seconds in which each worker has to get on, with all healed.
+        plan: As given.
+        tell: As given.
+        result: As given.
+        load: As given.
+        streams: As given.
+    """
+
+    still_s: float = PROGRESS_S
+
+    def __init__(
+        self,
+        plan: Plan,
+        tell: Callable[[str], None],
+        result: Result,
+        load: Load,
+        crew: AnyCrew,
+        streams: Sequence[str],
+    ) -> None:
+        self.plan: Plan = plan
+        self.tell: Callable[[str], None] = tell
+        self.result: Result = result
+        self.load: Load = load
+        self.streams: Sequence[str] = streams
+        self._crew = crew
+        self._findings = load.findings
+        self._site = Site(plan.replicas, plan.binary)
+        self._healed_ns = 0
+        self._memory = 0
+
+    @abstractmethod
+    async def end_work(self, js: JetStream) -> None:
+        """Let all workers end, and prove what they promise."""
+
+    @abstractmethod
+    def note_work(self) -> None:
+        """Write into the result what the workers did."""
+
+    def note_kill(self) -> None:
+        """Take down that a server is killed now."""
+        self.load.note_kill()
+
+    async def run(self) -> None:
+        """Run everything, and end everything."""
+        site = self._site
+        try:
+            await site.call(site.start)
+            self.result.version = next(iter(site.nodes.values())).version
+            async with AsyncExitStack() as stack:
+                js = await stack.enter_async_context(
+                    ns.connect(site.direct_urls, name="chaos-past-proxies")
+                )
+                admin = await stack.enter_async_context(
+                    ns.connect(
+                        site.direct_urls,
+                        name="chaos-admin",
+                        user=ADMIN_USER,
+                        password=ADMIN_PASSWORD,
+                    )
+                )
+                await self._work(js, admin)
+        finally:
+            if self._findings.count:
+                self.result.log = site.log_tail(_LOG_LINES)
+            for pid in await site.call(site.stop):
+                self._findings.add("left behind", f"server process {pid}")
+            site.end_thread()
+
+    async def _work(self, js: JetStream, admin: JetStream) -> None:
+        crew = self._crew
+        await crew.create(js)
+        faults = Faults(
+            self._site,
+            self.streams,
+            js,
+            admin,
+            lambda line: self.tell(f"  {line}"),
+            note_kill=self.note_kill,
+        )
+        try:
+            clients = await crew.connect(self._site)
+            subscriptions = await self._site.call(self._site.subscriptions)
+            crew.begin(clients)
+            await self._rounds(faults)
+            with patience():
+                # From now on nobody leaves a read without the server's answer. Not earlier: one
+                # that goes on works off what was asked of it in the fault, and of two requests that
+                # it has it may do the deletion before the creation.
+                self._healed_ns = time.time_ns()
+                await self._end(js, subscriptions)
+        finally:
+            await faults.end()
+            await crew.abandon()
+            await crew.disconnect()
+            self._note(faults)
+
+    async def _end(self, js: JetStream, subscriptions: dict[str, int]) -> None:
+        """Let all come to its end, and prove it."""
+        await self.end_work(js)
+        await check_subscriptions(self._site, subscriptions, self._findings)
+        for stream in self.streams:
+            await check_consumers(
+                js,
+                stream,
+                self._healed_ns,
+                self.load,
+                waits_for_orphans=self.plan.waits_for_orphans,
+            )
+        self._note_memory()
+
+    async def _rounds(self, faults: Faults) -> None:
+        plan, site = self.plan, self._site
+        loop = asyncio.get_running_loop()
+        end = loop.time() + plan.seconds
+        await self._check_progress("before the first round")
+        for number in range(1, plan.rounds + 1):
+            made = make_round(plan.seed, number, plan.replicas)
+            self.result.steps.append(str(made))
+            self.result.rounds = number
+            self.tell(f"round {number}")
+            await faults.run(made)
+            await site.call(lambda: site.heal(self.streams))
+            await self._check_progress(f"after round {number}")
+            self._note_memory(is_first=number == 1)
+            done = sum(self._crew.progress().values())
+            self.tell(f"  healed; {done:,} done, {self._findings.count} findings")
+            if self._findings.count or loop.time() >= end:
+                return
+
+    async def _check_progress(self, when: str) -> None:
+        """With all healed, each worker gets on."""
+        loop, before = asyncio.get_running_loop(), self._crew.progress()
+        deadline = loop.time() + self.still_s
+
+        def late() -> list[str]:
+            now = self._crew.progress()
+            return [name for name, count in before.items() if now[name] <= count]
+
+        while (names := late()) and not self._findings.count:
+            if loop.time() >= deadline:
+                text = f"{when}, all healed, for {self.still_s:g} s: {', '.join(names)}"
+                self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")
+                return
+            await asyncio.sleep(_LOOK_S)
+
+    def _note_memory(self, *, is_first: bool = False) -> None:
+        resident = resident_bytes()
+        self.result.note_memory(resident)
+        if is_first:
+            self._memory = resident
+        compare_memory(self._memory, resident, self._findings)
+
+    def _note(self, faults: Faults) -> None:
+        result = self.result
+        result.faults = {str(kind): count for kind, count in faults.done.items()}
+        self.note_work()
+        result.errors = dict(self.load.errors)
+        asked = {f"{kind}: not granted": count for kind, count in faults.failed.items()}
+        result.counts = dict(self.load.counts) | asked

@@ -1,0 +1,81 @@
+"""A program that copies a source into a stream, to be killed at any moment.
+
+`python -m scripts.chaos_runs.producers.program URLS STREAM SUBJECT MODE NAME LIFE`: goes on behind
+the checkpoint, and tells a line for each thing that has happened: "open", "at N" (items below N are
+stored), "stale", "again ...", "error ...", and "end N" after SIGTERM, when all is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from typing import cast
+
+from natsstream import JetStream, NatsStreamError
+from natsstream.errors import StaleEpochError, TransportError
+from scripts.chaos_runs.load import describe_client
+from scripts.chaos_runs.producers.book import LIFE_HEADER, make_item
+from scripts.chaos_runs.producers.sources import Mode, Post
+
+_BURST = (1, 60)
+_PAUSE_S = 0.2
+_AGAIN_S = 0.2
+_FLUSHED_EVERY = 3
+
+
+async def main(urls: str, stream: str, subject: str, mode: str, name: str, life: str) -> None:
+    """Copy until SIGTERM, or until another life has taken over."""
+    is_over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_over.set)
+    post = Post(
+        stream=stream, subject=subject, mode=cast("Mode", mode), producer_id=f"program {name}"
+    )
+    async with describe_client(f"{name}-{life}", urls.split(",")) as js:
+        while True:
+            try:
+                tell(f"end {await copy(js, post, name, life, is_over)}")
+            except StaleEpochError:
+                tell("stale")
+            except TransportError as error:
+                tell(f"again {type(error).__name__}")
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            return
+
+
+async def copy(js: JetStream, post: Post, name: str, life: str, is_over: asyncio.Event) -> int:
+    """Append with one instance; return how many items are stored in the end."""
+    draw = random.Random(f"{name} {life}")  # noqa: S311 - To be repeated, no secret.
+    headers = {LIFE_HEADER: life}
+    producer = await post.open(js, delivery_timeout=60.0, batch=draw.choice((10, 998)))
+    async with producer:
+        tell("open")
+        state = producer.recovered
+        number = cast("int", state.checkpoint or 0) if state is not None else 0
+        bursts = 0
+        while not is_over.is_set():
+            for _ in range(draw.randint(*_BURST)):
+                item = make_item(name, number)
+                producer.append(item, headers=headers, checkpoint=number + 1)
+                number += 1
+            bursts += 1
+            if bursts % _FLUSHED_EVERY == 0:
+                await producer.flush()
+                tell(f"at {number}")
+            await asyncio.sleep(draw.uniform(0, _PAUSE_S))
+        await producer.flush()
+    return number
+
+
+def tell(text: str) -> None:
+    """Write a line; a run that is gone ends the program."""
+    print(text, flush=True)  # noqa: T201 - The run reads it.
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except NatsStreamError as failure:
+        tell(f"error {type(failure).__name__}: {failure}")
