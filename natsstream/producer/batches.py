@@ -58,7 +58,7 @@ class Found:
 
     Attributes:
         record: The state record; None for none.
-        token: What the next record has to expect: the last sequence on its subject; 0 for none.
+        token: The last sequence on the record's subject, which the next record expects; 0 for none.
         record_seq: The sequence of the record; None where it is the token.
         end: The end of the stream; None while it is open.
         final_offset: The sequence of the last message before the end; 0 for none.
