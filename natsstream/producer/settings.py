@@ -6,7 +6,7 @@ they do not know.
 
 from __future__ import annotations
 
-from natsstream.api.control import CONTROL_KEY, captured, control_of, expected_control
+from natsstream.api.control import CONTROL_KEY, captured, expected_control, named_control
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import ConfigError
 from natsstream.producer.options import Mode
@@ -38,14 +38,15 @@ def missing_settings(
     # Else the state record expires with the messages, also under a max_age that is set later.
     if has_ttl and not config.allow_msg_ttl:
         lacks["allow_msg_ttl"] = True
-    control = control_of(config)
+    control = named_control(config)
     if control is None:
         control = expected_control(config, created_ns)
         lacks["metadata"] = {**(config.metadata or {}), CONTROL_KEY: control.prefix}
-        subjects = config.subjects or [config.name]
-        wanted = captured(subjects, control)
-        if wanted != list(subjects):
-            lacks["subjects"] = wanted
+    # Also of a prefix that was named before: updates of the stream may take its subjects away.
+    subjects = config.subjects or [config.name]
+    wanted = captured(subjects, control)
+    if wanted != list(subjects):
+        lacks["subjects"] = wanted
     return lacks
 
 

@@ -75,10 +75,11 @@ def kill_at_random(
     more = chosen.choice([1, chosen.randint(1, LINES_EACH)])
     wanted = min(stored(js, stream) + more, most)
     with program.running() as process:
-        # One that has come to the end of its source may be killed while it waits.
         eventually(
             lambda: stored(js, stream) >= wanted or process.poll() is not None, within_s=WITHIN_S
         )
+        # A copy may have come to its end.
+        assert process.poll() in (None, 0)
 
 
 @pytest.mark.timeout(900)

@@ -49,6 +49,7 @@ options_made = st.builds(
     max_records_per_partition=st.none() | counts,
     fail_on_data_loss=st.booleans(),
     include_headers=st.booleans(),
+    control=st.booleans(),
     context=st.none() | st.just("staging"),
     creds=st.none() | st.just("/etc/nats/user.creds"),
     nkey=st.none() | st.just("/etc/nats/user.nk"),
@@ -80,6 +81,7 @@ def test_options_that_are_left_out_have_the_documented_defaults() -> None:
     assert options.ending_offsets == LATEST
     assert options.fail_on_data_loss
     assert not options.include_headers
+    assert not options.control
 
 
 def test_option_names_are_field_names_in_camel_case() -> None:

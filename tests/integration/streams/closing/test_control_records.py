@@ -352,3 +352,20 @@ async def test_claim_alone_is_nothing_new(js: JetStream, stream_name: str) -> No
         assert not await latest.is_current()
         async with asyncio.timeout(10):
             assert (await anext(latest)).data == b"new"
+
+
+async def test_producer_gives_back_control_subjects_that_an_update_took_away(
+    js: JetStream, stream_name: str
+) -> None:
+    for number in range(2):
+        await js.streams.ensure(stream_name, subjects=[f"{stream_name}.*"])
+        async with await opened(js, stream_name) as producer:
+            producer.append(b"%d" % number)
+
+    stream = await js.streams.get(stream_name)
+    assert [message.data async for message in stream.read()] == [b"0", b"1"]
+    await js.streams.ensure(stream_name, subjects=[f"{stream_name}.*"])
+    with pytest.raises(ConfigError, match="subjects"):
+        await opened(js, stream_name, update_stream=False)
+    # Records that are stored are hidden all the same.
+    assert len(await sequences(stream.read())) == 2
