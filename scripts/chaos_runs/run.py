@@ -44,6 +44,7 @@ from scripts.chaos_runs.writers import LETTERS_PER_S
 
 # After everything is healed: an election, the time to reconnect, a busy machine.
 PROGRESS_S = 120.0
+_TELL_S = 10.0
 _LOOK_S = 0.25
 _DUPLICATE_WINDOW_S = 120
 _SAMPLES = 300
@@ -295,7 +296,7 @@ class _Run:
         """In the end nothing is pending, nothing out, and everything handled."""
         crew, loop = self._crew, asyncio.get_running_loop()
         wanted = wanted_of(crew.books)
-        least, deadline = math.inf, 0.0
+        least, deadline, told_at = math.inf, 0.0, loop.time()
         while True:
             count, left = await crew.hands.left_to_do(js, wanted)
             if not left:
@@ -306,6 +307,9 @@ class _Run:
             # three servers, some hundred messages take minutes on a busy machine.
             if count < least or not deadline:
                 least, deadline = count, loop.time() + PROGRESS_S
+            if loop.time() >= told_at + _TELL_S:
+                told_at = loop.time()
+                self._tell(f"  left: {', '.join(left)}")
             if loop.time() >= deadline:
                 text = f"nobody publishes, for {PROGRESS_S:g} s: {', '.join(left)}"
                 self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")

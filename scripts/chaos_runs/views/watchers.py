@@ -16,7 +16,7 @@ from natsstream.kv.watch import Watch
 from scripts.chaos_runs.load import Load, insist
 from scripts.chaos_runs.views.bucket_book import BucketBook, Seen
 from scripts.chaos_runs.views.watch_book import WatchBook
-from scripts.chaos_runs.views.worker import STEP_S, Worker
+from scripts.chaos_runs.views.worker import STEP_S, SWEEP_S, Worker
 
 Manner: TypeAlias = Literal["steady", "resumed", "interrupted", "fresh"]
 """How a watch is read: one for the whole run, one after the other that each resume where the last
@@ -229,7 +229,7 @@ class Reader(Worker):
                     self._book.see(seen_of(entry), self.name)
                     self.activity.beat()
             return
-        with self.activity.limit("keys", STEP_S):
+        with self.activity.limit("keys", SWEEP_S):
             found = [key async for key in kv.keys()]  # noqa: SIM118 - A bucket is no dict.
         wrong = sorted(set(found) - set(self._keys))
         if wrong or len(set(found)) != len(found):

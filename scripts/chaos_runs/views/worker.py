@@ -8,7 +8,8 @@ from scripts.chaos_runs.watch import Activity
 STEP_S = RECONNECT_S + 4 * REQUEST_S
 """What a lost connection, a leader that is away, and the requests after it may take together."""
 SWEEP_S = 4 * STEP_S
-"""What a sweep may take, which asks for each marker."""
+"""What listing a bucket may take that others write to, up to 16 requests one after the other, and a
+sweep, which lists it and asks for each marker."""
 
 
 class Worker:
