@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from natsstream._wire import subjects
 from natsstream.api.features import api_level
 from natsstream.fields import Fields
+from natsstream.notebook import NotebookTable
 
 if TYPE_CHECKING:
     from natsstream.api.requests import Api
@@ -86,7 +87,7 @@ class AccountUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountInfo:
+class AccountInfo(NotebookTable):
     """An account at one moment; made by `js.account()`.
 
     Attributes:

@@ -12,6 +12,7 @@ from datetime import datetime
 from natsstream.api.cluster_info import ClusterInfo
 from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.fields import Fields
+from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
 
@@ -95,7 +96,7 @@ class ConsumerPause:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerInfo:
+class ConsumerInfo(NotebookTable):
     """A consumer at one moment.
 
     Attributes:

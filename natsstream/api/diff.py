@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from natsstream.api.settings.setting import Setting
+from natsstream.notebook import NotebookTable
 
 Action = Literal["created", "updated", "unchanged"]
 
@@ -37,7 +38,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigChange(NotebookTable):
     """The change of a stream or a consumer, made or planned.
 
     `print` shows it as a table.
@@ -62,12 +63,16 @@ class ConfigChange:
         """True if anything differs."""
         return self.action != "unchanged"
 
-    def __str__(self) -> str:
+    def table_rows(self) -> list[tuple[str, str, str, str]]:
+        """Return the rows: each field with its value before and after, and why it is refused."""
         rows = [("field", "before", "after", "")]
-        rows += [
+        return rows + [
             (each.name, _shown(each.before), _shown(each.after), each.refusal)
             for each in self.fields
         ]
+
+    def __str__(self) -> str:
+        rows = self.table_rows()
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [
             "  ".join((*map(str.ljust, row[:3], widths), row[3])).rstrip()

@@ -12,6 +12,7 @@ from datetime import datetime
 from natsstream.api.cluster_info import Alternate, ClusterInfo, SourceInfo
 from natsstream.api.stream_config import StreamConfig
 from natsstream.fields import Fields
+from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
 
@@ -35,7 +36,7 @@ class DeletedRange:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamState:
+class StreamState(NotebookTable):
     """The state of a stream: its messages, sequences and times.
 
     Attributes:
@@ -104,7 +105,7 @@ class StreamState:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamInfo:
+class StreamInfo(NotebookTable):
     """A stream at one moment.
 
     Attributes:

@@ -167,6 +167,9 @@ def _wrong_revision(
     is_now = "" if error.last_seq is None else f", it is {error.last_seq}"
     problem = f"the newest revision of key {record.key!r} is not {record.revision}{is_now}"
     hint = "another write came between: get(key, consistent=True), decide again, update"
+    if error.last_seq == 0 and record.guard is None:
+        problem = f"key {record.key!r} does not exist: it has no revision {record.revision}"
+        hint = "create(key, value) stores the first one"
     if record.guard is not None:
         problem = (
             f"key {record.key!r} was not written: the newest revision of its guard "

@@ -134,6 +134,8 @@ class _Download:
                     await self._append(waiting)
                     waiting, size = [], 0
             await self._append(waiting)
+        if self._progress is not None and not self._part.done:
+            self._progress(0, 0)  # A bar ends with an empty object as well.
         self._check()
         await _in_thread(self._part.finish)
 

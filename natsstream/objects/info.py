@@ -21,6 +21,7 @@ from typing import cast
 
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
+from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
 # nats.go writes Go's zero time for no time; its readers fail on "".
@@ -67,7 +68,7 @@ class ObjectOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectInfo:
+class ObjectInfo(NotebookTable):
     """The info of an object: all that its store knows beside the bytes.
 
     Attributes:

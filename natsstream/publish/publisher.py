@@ -22,6 +22,7 @@ from natsstream.errors import (
     ConnectionLostError,
     NatsStreamError,
     PermissionDeniedError,
+    UsageError,
 )
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow
@@ -357,5 +358,5 @@ def _pass() -> None:
     """Raise nothing: `send_many` tells failures with their index."""
 
 
-def _not_open() -> ConfigError:
-    return ConfigError("the publisher is not open", hint="use it with 'async with'")
+def _not_open() -> UsageError:
+    return UsageError("the publisher is not open", hint="use it with 'async with'")

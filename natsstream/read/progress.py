@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from natsstream.notebook import NotebookTable
 from natsstream.read.missing import MissingSequences, Reason
 
 GAPS_KEPT_MAX = 1_000
@@ -35,7 +36,7 @@ class Gap:
 
 
 @dataclass(slots=True)
-class ReadReport:
+class ReadReport(NotebookTable):
     """Counts of a read so far.
 
     Attributes:

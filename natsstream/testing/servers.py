@@ -386,6 +386,9 @@ class NatsServer:
         lines = ["# Written by natsstream.testing at each start; changes are lost."]
         if self._max_payload_bytes is not None:
             lines.append(f"max_payload: {self._max_payload_bytes}")
+        elif not self._config.strip():
+            # The server complains of a file without values; this is its default.
+            lines.append("max_payload: 1MB")
         return lines
 
     def _port_to_take(self) -> int | None:

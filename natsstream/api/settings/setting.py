@@ -16,12 +16,13 @@ from natsstream.api.settings.field_kinds import BY_TYPE, FieldKind, check_extra,
 from natsstream.arguments import described
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
+from natsstream.notebook import NotebookTable
 
 _WITHOUT_EFFECT = ("none", "default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Setting:
+class Setting(NotebookTable):
     """A configuration, or a part of one; its classes are frozen dataclasses.
 
     Attributes:

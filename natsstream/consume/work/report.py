@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natsstream.errors import NatsStreamError
+from natsstream.notebook import NotebookTable
 
 
 @dataclass(slots=True)
-class WorkReport:
+class WorkReport(NotebookTable):
     """Counts of one worker, and its failure.
 
     Attributes:

@@ -89,6 +89,8 @@ class ChunkPut:
             await stack.aclose()
             if self._chunks:
                 await self._count()
+            else:
+                self._tell()  # A bar ends with an empty value as well.
         except BaseException as error:
             await self._api.client.endings.run(self._take_back(stack, error))
             raise

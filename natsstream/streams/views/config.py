@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar, Literal, Self
 
-from natsstream.api.change_plan import differences
+from natsstream.api.change_plan import created, differences
 from natsstream.api.diff import ConfigChange, FieldChange
 from natsstream.api.metadata import user_metadata
 from natsstream.api.settings.field_kinds import DURATION, LIMIT, FieldKind, number
@@ -168,14 +168,24 @@ class ViewConfig(Setting, ABC):
 
     @classmethod
     def renamed(cls, change: ConfigChange) -> ConfigChange:
-        """Return a change of a view's stream under the view's names."""
+        """Return a change of a view's stream under the view's names.
+
+        A new view reports those of its own fields that differ from the default.
+        """
+        is_new = change.action == "created"
+        usual = cls._new_values() if is_new else {}
         named = tuple(
             FieldChange(*cls._as_view(each.name, each.before, each.after), each.refusal)
             for each in change.fields
-            # A new view reports its own fields only.
-            if change.action != "created" or json_name(each.name) in json_names(cls)
+            if not is_new
+            or (json_name(each.name) in json_names(cls) and usual.get(each.name) != each.after)
         )
         return ConfigChange(cls.kind.name_of(change.name), change.action, named)
+
+    @classmethod
+    def _new_values(cls) -> dict[str, object]:
+        """Return the fields of the stream of a view without options, by the stream's names."""
+        return {each.name: each.after for each in created(cls(name="new").to_stream()).fields}
 
     @classmethod
     @abstractmethod

@@ -11,11 +11,12 @@ from typing import Literal
 
 from natsstream.api.metadata import user_metadata
 from natsstream.api.stream_info import StreamInfo
+from natsstream.notebook import NotebookTable
 from natsstream.streams.views.config import ViewConfig
 
 
 @dataclass(frozen=True, slots=True)
-class ViewStatus:
+class ViewStatus(NotebookTable):
     """The status of a view at one moment.
 
     Attributes:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from natsstream import blocking, connect
-from natsstream.errors import ConfigError, NatsStreamError, UsageError
+from natsstream.errors import ConfigError, NatsStreamError, UsageError, WrongRevisionError
+from natsstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,3 +129,33 @@ async def test_no_repr_shows_a_payload(server: NatsNode, stream_name: str) -> No
         assert "secret" not in text
         assert "object at 0x" not in text
     assert repr(shown[6]) == f"<Entry {stream_name}/a revision 1, {len(secret)} bytes>"
+
+
+@pytest.mark.asyncio
+async def test_progress_of_an_empty_object_ends(
+    server: NatsNode, stream_name: str, tmp_path: Path
+) -> None:
+    told: list[tuple[int, int | None]] = []
+    async with connect(server.url) as js:
+        box = await js.objects.ensure(stream_name)
+        await box.put("empty", b"", progress=lambda *given: told.append(given))
+        await box.get_file("empty", tmp_path / "f", progress=lambda *given: told.append(given))
+
+    assert told == [(0, 0), (0, 0)]
+
+
+@pytest.mark.asyncio
+async def test_update_of_a_key_that_does_not_exist_says_so(
+    server: NatsNode, stream_name: str
+) -> None:
+    async with connect(server.url) as js:
+        bucket = await js.kv.ensure(stream_name)
+        with pytest.raises(WrongRevisionError, match="key 'a' does not exist") as caught:
+            await bucket.update("a", b"1", revision=77)
+
+    assert caught.value.hint == "create(key, value) stores the first one"
+
+
+def test_server_without_options_starts_without_complaints() -> None:
+    with NatsServer() as own:
+        assert "config has no values" not in own.log_tail(100)
