@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from html import escape
 
 _CELL_CHARS_MAX = 200
-# What the server said, and what is there again in typed fields.
+# The answer of the server, which the typed fields repeat.
 _LEFT_OUT = ("raw", "extra")
 
 
@@ -19,7 +19,7 @@ class NotebookTable:
 
     __slots__ = ()
 
-    def table_rows(self) -> Iterable[tuple[str, ...]]:
+    def _table_rows(self) -> Iterable[tuple[str, ...]]:
         """Return the rows: each field that is set, with its value."""
         if not is_dataclass(self):
             return []
@@ -33,7 +33,7 @@ class NotebookTable:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr>{''.join(f'<td>{_cell(text)}</td>' for text in row)}</tr>"
-            for row in self.table_rows()
+            for row in self._table_rows()
         )
         return f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
 

@@ -63,7 +63,7 @@ class ConfigChange(NotebookTable):
         """True if anything differs."""
         return self.action != "unchanged"
 
-    def table_rows(self) -> list[tuple[str, str, str, str]]:
+    def _table_rows(self) -> list[tuple[str, str, str, str]]:
         """Return the rows: each field with its value before and after, and why it is refused."""
         rows = [("field", "before", "after", "")]
         return rows + [
@@ -72,7 +72,7 @@ class ConfigChange(NotebookTable):
         ]
 
     def __str__(self) -> str:
-        rows = self.table_rows()
+        rows = self._table_rows()
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [
             "  ".join((*map(str.ljust, row[:3], widths), row[3])).rstrip()

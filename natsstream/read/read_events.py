@@ -111,7 +111,13 @@ class EndFound(ReadEvent):
         sequence: The record's sequence; what lies behind it was stored by others.
     """
 
+    LOG_LEVEL: ClassVar[int] = logging.INFO
+
     sequence: int
+
+    def describe(self) -> str:
+        """Return the event as one line, as it is logged."""
+        return f"a producer has ended the stream at sequence {self.sequence}"
 
 
 @dataclass(slots=True)

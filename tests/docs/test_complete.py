@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,13 @@ DESCRIBED: set[str] = {
     name
     for page in [*PAGES.rglob("*.md")]
     for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)
+}
+OPTIONS: dict[str, str] = {
+    name: options
+    for page in PAGES.rglob("*.md")
+    for name, options in re.findall(
+        r"^::: (\S+)\n((?:    .*\n)*)", f"{page.read_text()}\n", re.MULTILINE
+    )
 }
 TABLE = re.findall(
     r"^\| (\d\.\d+) (\|.*)$", (PAGES / "server-versions.md").read_text(), re.MULTILINE
@@ -42,6 +50,26 @@ def test_every_public_class_is_in_the_reference(name: str) -> None:
     home = found.__module__
 
     assert {f"{home}.{found.__qualname__}", home} & DESCRIBED
+
+
+@pytest.mark.parametrize("name", natsstream.__all__)
+def test_reference_shows_inherited_methods(name: str) -> None:
+    """The pages show what stands in the class itself; an option adds what it inherits."""
+    kind = getattr(natsstream, name)
+    if not isinstance(kind, type) or issubclass(kind, errors.NatsStreamError):
+        return
+    inherited = [
+        member
+        for base in kind.__mro__[1:]
+        if base.__module__.startswith("natsstream")
+        for member, value in vars(base).items()
+        if not member.startswith("_") and member not in vars(kind)
+        if inspect.isfunction(value) or isinstance(value, property)
+    ]
+    home = kind.__module__
+    options = OPTIONS.get(f"{home}.{kind.__qualname__}", OPTIONS.get(home, ""))
+
+    assert not inherited or "inherited_members: true" in options, inherited
 
 
 def test_every_gated_field_is_in_the_row_of_its_release() -> None:
