@@ -244,3 +244,52 @@ async def test_every_logger_is_documented_or_below_one_that_is(name: str) -> Non
     assert name == "natsstream" or any(
         name == each or name.startswith(f"{each}.") for each in DOCUMENTED
     )
+
+
+async def test_publisher_tells_of_messages_that_a_break_has_caught(
+    fresh_server: NatsServer, lines: Callable[..., list[str]]
+) -> None:
+    async with ns.connect(fresh_server.url) as js:
+        await js.streams.ensure("S")
+        async with js.publisher(retry_for=60) as publisher:
+            await (await publisher.send("S", b"1"))
+            fresh_server.pause()
+            await publisher.send("S", b"2")
+            await until(js, Disconnected, fresh_server.kill)
+            fresh_server.start()
+
+    told = lines("natsstream.publisher")
+    assert told == ["connection lost with 1 messages in flight: they are sent again"]
+
+
+async def test_publisher_that_an_error_leaves_tells_of_messages_without_an_ack(
+    js: JetStream, stream_name: str, lines: Callable[..., list[str]]
+) -> None:
+    await js.streams.ensure(stream_name)
+
+    async def fail() -> None:
+        async with js.publisher() as publisher:
+            await publisher.send(stream_name, b"1")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await fail()
+
+    (line,) = lines("natsstream.publisher")
+    assert line.startswith("a publisher was left by an error with 1 messages in flight")
+
+
+async def test_mirror_that_ends_says_so(
+    js: JetStream, stream_name: str, lines: Callable[..., list[str]]
+) -> None:
+    bucket = await js.kv.ensure(stream_name)
+    async with bucket.cached():
+        await js.kv.delete(stream_name)
+
+        async def is_told() -> bool:
+            return bool(lines("natsstream.kv", logging.ERROR))
+
+        await eventually_async(is_told)
+
+    (line,) = lines("natsstream.kv", logging.ERROR)
+    assert line.startswith(f"mirror of bucket {stream_name} ended: ")
