@@ -248,8 +248,7 @@ class IdempotentProducer:
     async def drain(self) -> None:
         """Wait until `append` has room, and fewer than `max_in_flight` full batches wait.
 
-        A loop that appends without another `await` calls it once a message: so batches are sent
-        while it goes on.
+        A loop that appends awaits it once a message, so that full batches are sent meanwhile.
 
         Raises:
             NatsStreamError: The producer has failed.
