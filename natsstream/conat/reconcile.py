@@ -13,7 +13,7 @@ server next.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heappop, heappush, merge
 from itertools import compress
@@ -24,15 +24,14 @@ from natsstream.conat.headers import may_end
 from natsstream.conat.key_index import KeyIndex
 from natsstream.conat.log import MessageLog
 from natsstream.conat.record import Record, may_replace, replaces
-from natsstream.conat.sequence_ranges import SequenceRanges
+from natsstream.conat.removed import Removed
+from natsstream.conat.unseen import UnseenValues
 from natsstream.units import NS_PER_SECOND
 
 # Messages behind a hole that wait for it; beyond that they are read again with the hole.
 _EARLY_MAX = 65_536
 # Messages that are loaded in one go, unless one of them has rules of its own.
 _PIECE = 100
-# Holes are remembered to tell which values were overwritten unseen; the oldest are forgotten.
-_UNSEEN_RANGES_MAX = 1_000
 # A leader that lost its peers takes itself for the leader for ten seconds more.
 _STALE_LEADER_NS = 12 * NS_PER_SECOND
 # Servers delete an expired message within two seconds or so, and count its TTL in whole ones.
@@ -82,11 +81,27 @@ class Question:
         first_seq: The first sequence.
         last_seq: The last sequence.
         is_older: True if the messages before the floor are wanted from now on.
+        is_all: True if it is about all that was applied, because the arrays differ.
+        removed: Messages that were removed since; the answer may still bring them.
     """
 
     first_seq: int
     last_seq: int
     is_older: bool = False
+    is_all: bool = False
+    removed: Removed = field(default_factory=Removed)
+
+
+class InfoQuestion(NamedTuple):
+    """The state in which the stream's info was asked for.
+
+    Attributes:
+        life: As of the reconciler.
+        applied: As of the reconciler.
+    """
+
+    life: int
+    applied: int
 
 
 class Edit(NamedTuple):
@@ -95,8 +110,13 @@ class Edit(NamedTuple):
     Attributes:
         record: The message that was added or removed.
         is_removal: True if it was removed.
-        previous: The message whose value the key had before; None for none.
-        is_conflated: True if the key had other values in between, which nobody will see.
+        previous: The message whose value the key had in these arrays just before, and has no more;
+            None if the key had none, or keeps it.
+        is_conflated: True if the key had other values since the last one that was shown or loaded,
+            which were stored, are gone and never will be shown. For a message of the live feed it
+            is exact, but for values that were deleted, not replaced, before anybody received them.
+            For one that was read, the server does not tell: it is True if any message since was
+            gone before it could be seen.
     """
 
     record: Record
@@ -136,23 +156,22 @@ class Reconciler:
         self._limits = limits or Limits()
         self._created_ns: int | None = None
         self._older_since_ns: int | None = None
-        # An info of the stream that knows of later messages.
-        self._info: StreamInfo | None = None
-        # The stream's deleted sequences, as counted when all were listed.
-        self._deleted_count = 0
+        # An info of the stream that knows of later messages, with the state when it was asked for.
+        self._info: tuple[InfoQuestion, StreamInfo] | None = None
+        # Number of deleted sequences and the first one that is not, when all were listed.
+        self._listed = (0, 1)
         # The last sequence that is known to exist.
         self._known = self.applied
-        # Live messages behind a hole.
-        self._early: dict[int, Record] = {}
-        self._early_before: dict[int, int] = {}
-        # Removed sequences that a late message or answer may still bring.
-        self._removed = SequenceRanges()
+        # Live messages behind a hole, each with the sequence that it replaced.
+        self._early: dict[int, tuple[Record, int]] = {}
+        # Deletions of messages that have not come yet.
+        self._removed = Removed()
         self._purged = 0
         self._asked: list[Question] = []
-        # Sequences that were gone before anyone could see them.
-        self._unseen = SequenceRanges()
+        self._unseen = UnseenValues()
         self._expiries: list[tuple[int, int]] = []
-        # Messages that have expired here, and that the server may still hold for a moment.
+        self._last_ns = 0
+        # When messages expired here that the server may still hold for a moment.
         self._expired: dict[int, int] = {}
 
     @property
@@ -207,30 +226,18 @@ class Reconciler:
         """
         seq = record.seq
         if seq <= self.applied:
-            # Reads are faster than the feed now and then. Otherwise the stream began anew.
-            held, last = self.log.find(seq), self.log.last_record
-            if held is not None and held.time_ns != record.time_ns:
-                self._created_ns = None
-                yield from self.reset()
-            elif seq >= self.floor and (last is None or record.time_ns > last.time_ns):
-                self.doubt = max(self.doubt, Doubt.COUNT)
+            yield from self._compare_late(record)
         self._known = max(self._known, seq)
-        if seq <= self.applied:
-            return
-        if seq > self.applied + 1:
-            if len(self._early) >= _EARLY_MAX:
-                self._early.clear()
-                self._early_before.clear()
-            else:
-                self._early[seq] = record
-                self._early_before[seq] = last_subject_seq
-            return
-        self.applied = seq
-        yield from self._apply_live(record, last_subject_seq)
-        if self._early:
-            yield from self._apply_early()
-        if self._info is not None:
-            yield from self._compare_with_info()
+        if seq == self.applied + 1:
+            yield from self._apply_live(record, last_subject_seq)
+            if self._early:
+                yield from self._apply_early()
+            if self._info is not None:
+                yield from self._compare_with_info()
+        elif seq > self.applied and len(self._early) < _EARLY_MAX:
+            self._early[seq] = record, last_subject_seq
+        elif seq > self.applied:
+            self._early.clear()
 
     def expect(self, seq: int) -> None:
         """Take note that a message is stored, such as one whose ack has come."""
@@ -238,15 +245,14 @@ class Reconciler:
 
     def deleted(self, first_seq: int, last_seq: int) -> Iterator[Edit]:
         """Take the deletion of a range; both ends are included."""
-        if last_seq > self.applied or self._asked:
+        if last_seq > self.applied:
             self._removed.add(first_seq, last_seq)
         yield from self._remove_range(first_seq, last_seq)
 
     def purged(self, last_seq: int) -> Iterator[Edit]:
         """Take the deletion of all messages up to a sequence."""
-        if last_seq > self._purged:
-            self._purged = last_seq
-            yield from self._remove_range(1, last_seq)
+        self._purged = max(self._purged, last_seq)
+        yield from self.deleted(1, last_seq)
 
     # Answers.
 
@@ -255,7 +261,9 @@ class Reconciler:
 
         `fetched` or `give_up` ends it; a reset does, too.
         """
-        question = Question(first_seq, last_seq, is_older)
+        is_all = first_seq <= self.floor and last_seq >= self.applied
+        is_all = is_all and self.doubt is Doubt.ALL
+        question = Question(first_seq, last_seq, is_older, is_all)
         self._asked.append(question)
         return question
 
@@ -263,7 +271,6 @@ class Reconciler:
         """Note that a read has failed."""
         if question in self._asked:
             self._asked.remove(question)
-            self._forget_removed()
 
     def fetched(self, question: Question, records: Sequence[Record]) -> Iterator[Edit]:
         """Take all messages that the stream has in a range, ascending.
@@ -277,26 +284,20 @@ class Reconciler:
             # Else messages before the floor came meanwhile, and were not taken: ask again.
             self.floor = min(self.floor, max(first_seq, 1))
         known_to = min(last_seq, self.applied)
-        yield from self._compare(max(first_seq, self.floor), known_to, records)
-        early = (record for seq, record in sorted(self._early.items()) if seq <= last_seq)
+        yield from self._compare(max(first_seq, self.floor), known_to, records, question.removed)
+        early = (record for seq, (record, _) in sorted(self._early.items()) if seq <= last_seq)
         arrived = (record for record in records if record.seq > self.applied)
         for record in merge(arrived, early, key=_seq):
             if record.seq > self.applied:  # Else it came both ways.
-                self._unseen.add(self.applied + 1, record.seq - 1)
-                self.applied = record.seq
-                if record.seq in self._early or not self._is_gone(record.seq):
-                    yield from self._apply_read(record)
-        if last_seq > self.applied:
-            self._unseen.add(self.applied + 1, last_seq)
-            self.applied = last_seq
-            self.expect(last_seq)
-        if len(self._unseen) > _UNSEEN_RANGES_MAX:
-            self._unseen = SequenceRanges()
-        if self.doubt is Doubt.ALL and first_seq <= self.floor and last_seq >= self.applied:
+                self._pass(record.seq - 1)
+                yield from self._apply_read(record, question.removed)
+        self._pass(last_seq)
+        self.expect(last_seq)
+        if question.is_all and self.doubt is Doubt.ALL:
             self.doubt = Doubt.COUNT
         self._asked.remove(question)
         yield from self._apply_early()
-        self._forget_removed()
+        self._removed.forget(self.applied)
         yield from self._compare_with_info()
 
     def fill(
@@ -315,33 +316,27 @@ class Reconciler:
             cut = slice(start, start + _PIECE)
             subjects, blocks = key_subjects[cut], headers[cut]
             keys = dict(zip(filter(None, subjects), compress(seqs[cut], subjects), strict=True))
-            if self._are_new(seqs[start], subjects, keys, b"".join(blocks)):
+            if self._are_new(subjects, keys, b"".join(blocks)):
                 self.log.append_columns(seqs[cut], times_ns[cut], subjects, blocks, data[cut])
                 self.keys.extend(keys)
             else:
                 for record in map(Record, seqs[cut], times_ns[cut], subjects, blocks, data[cut]):
-                    if not self._is_gone(record.seq):
-                        for _ in self._roll_up(record):
+                    if record not in self._removed:
+                        for _ in self._insert(record):
                             pass
-                        self.log.insert(record)
-                        self._index(record)
         self.applied = seqs[-1]
 
-    def _are_new(
-        self, first_seq: int, subjects: Sequence[str], keys: dict[str, int], blocks: bytes
-    ) -> bool:
+    def _are_new(self, subjects: Sequence[str], keys: dict[str, int], blocks: bytes) -> bool:
         """Return True if loaded messages are there to stay, and change nothing but their keys.
 
         Args:
-            first_seq: The first sequence of the messages.
             subjects: The subject of each one's key.
             keys: The sequence of each key.
             blocks: All header blocks, joined: one search is faster than many.
         """
         unkeyed = subjects.count("")
         return (
-            first_seq > self._purged
-            and not self._removed
+            not self._removed
             and not may_end(blocks)
             and not may_replace(blocks, keyed=not unkeyed)
             and len(keys) + unkeyed == len(subjects)
@@ -353,18 +348,25 @@ class Reconciler:
         self.applied = max(self.applied, last_seq)
         self._known = max(self._known, self.applied)
         yield from self._apply_early()
-        self._forget_removed()
+        self._removed.forget(self.applied)
         yield from self._compare_with_info()
 
-    def info(self, info: StreamInfo, now_ns: int) -> Iterator[Edit]:
+    def ask_info(self) -> InfoQuestion:
+        """Return the question for the stream's info, which is asked for now."""
+        return InfoQuestion(self.life, self.applied)
+
+    def info(self, question: InfoQuestion, info: StreamInfo, now_ns: int) -> Iterator[Edit]:
         """Compare the arrays with the stream's info, and remove what the stream lacks.
 
         Args:
+            question: As `ask_info` returned it.
             info: The info.
             now_ns: When it came, in nanoseconds of any one clock.
         """
+        if question.life != self.life:
+            return  # The stream was made anew meanwhile, and is still in doubt.
         state, created_ns = info.state, self._created_ns or info.created_ns
-        is_newer, is_shorter = info.created_ns > created_ns, state.last_seq < self.applied
+        is_newer, is_shorter = info.created_ns > created_ns, state.last_seq < question.applied
         # So does a server that was cut off describe the stream, for a while.
         is_older = info.created_ns < created_ns or (is_shorter and not is_newer)
         self._older_since_ns = (self._older_since_ns or now_ns) if is_older else None
@@ -374,8 +376,9 @@ class Reconciler:
         self._created_ns = info.created_ns
         if is_older or is_newer or self._is_another(state):
             yield from self.reset()
+            question = self.ask_info()
         self.expect(state.last_seq)
-        self._info = info
+        self._info = question, info
         yield from self._compare_with_info()
 
     def suspect(self, doubt: Doubt) -> None:
@@ -389,13 +392,12 @@ class Reconciler:
             self.floor = 1
         applied, self.applied, self._known, self._purged = self.applied, 0, 0, 0
         self._early.clear()
-        self._early_before.clear()
         self._asked.clear()
-        self._removed, self._unseen = SequenceRanges(), SequenceRanges()
+        self._removed, self._unseen = Removed(), UnseenValues()
         self._expiries.clear()
         self._expired.clear()
-        self._deleted_count = 0
-        self._older_since_ns, self._info = None, None
+        self._listed = (0, 1)
+        self._older_since_ns, self._info, self._last_ns = None, None, 0
         self.life += 1
         self.doubt = Doubt.COUNT
         yield from self._remove_range(0, applied)
@@ -421,56 +423,98 @@ class Reconciler:
 
     # Internals.
 
-    def _apply_live(self, record: Record, last_subject_seq: int) -> Iterator[Edit]:
-        """Add a message of the live feed, also one that was deleted before it came."""
-        is_gone = self._is_gone(record.seq)
-        yield from self._apply(record, is_conflated=last_subject_seq in self._unseen)
+    def _compare_late(self, record: Record) -> Iterator[Edit]:
+        """Look at a live message whose sequence was passed.
+
+        Reads are faster than the feed now and then. Otherwise the stream began anew.
+        """
+        held, last = self.log.find(record.seq), self.log.last_record
+        if held is not None and held.time_ns < record.time_ns:
+            self._created_ns = None
+            yield from self.reset()
+        elif record.seq >= self.floor and (last is None or record.time_ns > last.time_ns):
+            self.doubt = max(self.doubt, Doubt.COUNT)
+
+    def _apply_live(self, record: Record, replaced_seq: int) -> Iterator[Edit]:
+        """Add the next message, which came live, also if it was deleted before it came."""
+        self.applied = record.seq
+        is_gone = record in self._removed
+        yield from self._apply(record, replaced_seq)
         if is_gone:
+            self._removed.forget(record.seq)
             yield from self._remove_range(record.seq, record.seq)
 
-    def _apply(self, record: Record, *, is_conflated: bool) -> Iterator[Edit]:
+    def _apply_read(self, record: Record, removed: Removed) -> Iterator[Edit]:
+        """Add the next message, which was read, or came live behind a hole that was."""
+        early = self._early.get(record.seq)
+        if early is not None:
+            yield from self._apply_live(*early)
+            return
+        self.applied = record.seq
+        if record not in removed and record not in self._removed:
+            yield from self._apply(record)
+        elif record.seq >= self.floor:
+            self._unseen.skip(record)
+
+    def _pass(self, last_seq: int) -> None:
+        """Go on to a sequence: what comes before it is gone, and nobody saw it."""
+        if last_seq > self.applied:
+            self._unseen.add(max(self.applied + 1, self.floor), last_seq)
+            self._note_removed(self.applied + 1, last_seq)
+            self.applied = last_seq
+
+    def _apply(self, record: Record, replaced_seq: int | None = None) -> Iterator[Edit]:
         """Add the message of the highest sequence so far, unless it is before the floor."""
         if record.seq < self.floor:
             return
-        previous_seq = self.keys.live.get(record.key_subject)
-        previous = None if previous_seq is None else self.log.find(previous_seq)
-        per_key = self._limits.max_msgs_per_key
-        if per_key < 1:
-            # The server counts a message before it removes the one that it replaces.
-            yield from self._evict()
-        yield from self._roll_up(record)
-        if per_key > 0:
-            if per_key > 1 and record.key_subject:
-                for seq in self.keys.surplus(record.key_subject, per_key - 1):
-                    yield from self.deleted(seq, seq)
-            yield from self._evict()
-        self.log.insert(record)
-        self._index(record)
-        yield Edit(record, previous=previous, is_conflated=is_conflated)
+        if record.time_ns < self._last_ns:
+            self.doubt = Doubt.ALL  # One of the two is of an earlier life, or clocks differ.
+        self._last_ns = record.time_ns
+        yield from self._make_room(record.key_subject)
+        newest = self.keys.newest.get(record.key_subject, 0)
+        is_conflated = self._unseen.precede(record, newest, replaced_seq)
+        yield from self._insert(record, is_conflated=is_conflated)
 
-    def _evict(self) -> Iterator[Edit]:
-        """Remove the oldest messages that the stream has no room for when another one comes."""
-        while 0 < self._limits.max_msgs <= len(self.log):
-            yield from self.deleted(first := self.log.seq(0), first)
+    def _make_room(self, subject: str) -> Iterator[Edit]:
+        """Remove what the limits have no room for when another message of a subject comes.
+
+        The server counts a message before it removes the one that it replaces, unless that is done
+        by the limit of its subject.
+        """
+        per_key, n_replaced = self._limits.max_msgs_per_key, 0
+        if per_key > 1 and subject:
+            for seq in self.keys.surplus(subject, per_key - 1):
+                yield from self._remove_range(seq, seq)
+        elif per_key == 1 and subject in self.keys.newest:
+            n_replaced = 1
+        while 0 < self._limits.max_msgs <= len(self.log) - n_replaced:
+            yield from self._remove_range(first := self.log.seq(0), first)
 
     def _removes(self, headers: bytes) -> str:
         """Return which earlier messages go for a message with this header block."""
         found = replaces(headers) if self._limits.has_rollups else ""
         return "subject" if not found and self._limits.max_msgs_per_key == 1 else found
 
-    def _roll_up(self, record: Record) -> Iterator[Edit]:
-        """Remove what the server removes for a message."""
-        match self._removes(record.headers):
-            case "subject" if record.key_subject:
-                for seq in self.keys.replaced(record.key_subject, record.seq):
-                    self.log.remove(seq)
-                    self._note_removed(seq, seq)
-            case "all":
-                yield from self.purged(record.seq - 1)
-            case "subject":  # Another client's; it concerns all messages without a key.
-                self.doubt = max(self.doubt, Doubt.DELETED)
-            case _:
-                pass
+    def _insert(self, record: Record, *, is_conflated: bool = False) -> Iterator[Edit]:
+        """Add a message, and remove what the server has removed for it."""
+        seq, subject, scope = record.seq, record.key_subject, self._removes(record.headers)
+        if scope == "all":
+            yield from self.purged(seq - 1)
+        elif scope and not subject:  # Another client's; it replaces all messages without a key.
+            for each in list(self.log.records(0, seq - 1)):
+                if not each.key_subject:
+                    yield from self._remove_range(each.seq, each.seq)
+        previous = None
+        if subject and self.keys.newest.get(subject, 0) < seq:
+            previous = self.log.find(self.keys.live.get(subject, 0))
+        if scope == "subject":
+            for question in self._asked:
+                question.removed.replaced_by(record)
+            for older in self.keys.replaced(subject, seq):
+                self.log.remove(older)
+        self.log.insert(record)
+        self._index(record)
+        yield Edit(record, previous=previous, is_conflated=is_conflated)
 
     def _index(self, record: Record) -> None:
         if record.key_subject:
@@ -482,67 +526,59 @@ class Reconciler:
     def _apply_early(self) -> Iterator[Edit]:
         """Apply the live messages that no hole separates any more."""
         while self._early:
-            seq = self.applied + 1
-            record = self._early.pop(seq, None)
-            before = self._early_before.pop(seq, 0)
-            if record is None:
+            next_ = self._early.pop(self.applied + 1, None)
+            if next_ is None:
                 break
-            self.applied = seq
-            yield from self._apply_live(record, before)
-        stale = [seq for seq in self._early if seq <= self.applied] if self._early else ()
-        for seq in stale:
-            del self._early[seq], self._early_before[seq]
+            yield from self._apply_live(*next_)
+        for seq in [seq for seq in self._early if seq <= self.applied]:
+            del self._early[seq]
 
-    def _compare(self, first_seq: int, last_seq: int, records: Sequence[Record]) -> Iterator[Edit]:
+    def _compare(
+        self, first_seq: int, last_seq: int, records: Sequence[Record], removed: Removed
+    ) -> Iterator[Edit]:
         """Make the log equal to an answer in a range that was applied, or is before the floor."""
         if first_seq > last_seq:
             return
-        held = {record.seq for record in self.log.records(first_seq, last_seq)}
+        held = {record.seq: record.time_ns for record in self.log.records(first_seq, last_seq)}
         for record in records:
             seq = record.seq
             if seq > last_seq:
                 break
             if seq < first_seq:
                 continue
-            if seq in held:
-                held.remove(seq)
-            elif not self._is_gone(seq):
-                newest = self.keys.newest.get(record.key_subject, 0)
-                if newest > seq and self._removes(self._headers(newest)) == "subject":
-                    continue  # It was overwritten meanwhile.
-                self.log.insert(record)
-                self._index(record)
-                yield Edit(record)
+            if held.get(seq) == record.time_ns:
+                del held[seq]
+            elif record not in removed and not self._is_over(record):
+                if held.pop(seq, None) is not None:  # The stream began anew, and this is another.
+                    yield from self._remove_range(seq, seq)
+                yield from self._insert(record)
         for seq in sorted(held):
             yield from self._remove_range(seq, seq)
 
-    def _apply_read(self, record: Record) -> Iterator[Edit]:
-        """Add a message that was read, or came live behind a hole that was."""
-        since = self.keys.newest.get(record.key_subject, 0) + 1
-        is_keyed = bool(record.key_subject)
-        is_conflated = is_keyed and self._unseen.overlaps(since, record.seq)
-        is_gone = self._is_gone(record.seq)
-        yield from self._apply(record, is_conflated=is_conflated)
-        if is_gone:
-            yield from self._remove_range(record.seq, record.seq)
+    def _is_over(self, record: Record) -> bool:
+        """Return True if a message of an answer is gone all the same.
 
-    def _is_gone(self, seq: int) -> bool:
-        return seq <= self._purged or seq in self._removed or seq in self._expired
+        It has expired, and the server is late; or the key's newest message has replaced it, and the
+        replica that answered was behind.
+        """
+        if record.seq in self._expired:
+            return True
+        newest = self.log.find(self.keys.newest.get(record.key_subject, 0))
+        if newest is None or newest.seq < record.seq:
+            return False
+        return self._removes(newest.headers) == "subject"
 
     def _expire(self, seq: int, now_ns: int) -> Iterator[Edit]:
         if self.log.find(seq) is not None:
             self._expired[seq] = now_ns
             yield from self._remove_range(seq, seq)
 
-    def _headers(self, seq: int) -> bytes:
-        record = self.log.find(seq)
-        return b"" if record is None else record.headers
-
     def _remove_range(self, first_seq: int, last_seq: int) -> Iterator[Edit]:
         """Remove the held messages of a range, one edit each."""
+        self._note_removed(first_seq, last_seq)
         for record in list(self.log.records(first_seq, last_seq)):
             self.log.remove(record.seq)
-            self._note_removed(record.seq, record.seq)
+            self._unseen.removed(record)
             subject, previous = record.key_subject, None
             if subject:
                 if self.keys.live.get(subject) == record.seq:
@@ -553,24 +589,20 @@ class Reconciler:
             yield Edit(record, is_removal=True, previous=previous)
 
     def _note_removed(self, first_seq: int, last_seq: int) -> None:
-        if any(each.first_seq <= last_seq and first_seq <= each.last_seq for each in self._asked):
-            self._removed.add(first_seq, last_seq)
-
-    def _forget_removed(self) -> None:
-        if not self._asked:
-            self._removed.forget(self.applied)
+        for question in self._asked:
+            question.removed.add(first_seq, last_seq)
 
     def _compare_with_info(self) -> Iterator[Edit]:
         """Remove what the stream lacks, once all is applied that the info knows of.
 
         Sooner, a value that was overwritten would be removed and come back as another one.
         """
-        info = self._info
-        if info is not None and self.applied >= info.state.last_seq:
-            self._info = None
+        if self._info is not None and self.applied >= self._info[1].state.last_seq:
+            (question, info), self._info = self._info, None
             yield from self.purged(info.state.first_seq - 1)
             for each in info.state.deleted or ():
                 yield from self.deleted(each.first_seq, each.last_seq)
+            self._unseen.settle(question.applied)
             self.doubt = self._doubt_after(info)
 
     def _is_another(self, state: StreamState) -> bool:
@@ -585,16 +617,17 @@ class Reconciler:
         state, is_listed = info.state, info.state.deleted is not None
         if not self.is_whole:
             # Numbers of the whole stream say nothing of its end, but that something was deleted.
-            is_wrong = not is_listed and state.num_deleted != self._deleted_count
+            is_wrong = not is_listed and (state.num_deleted, state.first_seq) != self._listed
         elif self.applied == state.last_seq:
             is_wrong = not 0 <= state.messages - len(self.log) <= len(self._expired)
-            first_seq = self.log.first_seq or state.first_seq
-            is_wrong |= not self._expired and first_seq != state.first_seq
+            if len(self.log) and not self._expired:
+                first = self.log.record(0)
+                is_wrong |= (first.seq, first.time_ns) != (state.first_seq, state.first_time_ns)
         else:
             # Messages came meanwhile, or are to be read; those before them can only be too many.
             is_wrong = self.log.position(state.last_seq + 1) > state.messages
         if is_listed:
-            self._deleted_count = state.num_deleted
+            self._listed = state.num_deleted, state.first_seq
         if is_wrong:
             return Doubt.ALL if is_listed else Doubt.DELETED
         return Doubt.DELETED if self.doubt >= Doubt.DELETED and not is_listed else Doubt.NONE

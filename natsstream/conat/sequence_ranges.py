@@ -13,19 +13,11 @@ class SequenceRanges:
         self._lasts: list[int] = []
 
     def __contains__(self, seq: int) -> bool:
-        return self.overlaps(seq, seq)
+        at = bisect_left(self._lasts, seq)
+        return at < len(self._firsts) and self._firsts[at] <= seq
 
     def __bool__(self) -> bool:
         return bool(self._firsts)
-
-    def __len__(self) -> int:
-        """Return the number of ranges."""
-        return len(self._firsts)
-
-    def overlaps(self, first: int, last: int) -> bool:
-        """Return True if a sequence of a range is in the set."""
-        at = bisect_left(self._lasts, first)
-        return at < len(self._firsts) and self._firsts[at] <= last
 
     def add(self, first: int, last: int) -> None:
         """Add a range; an empty one adds nothing."""

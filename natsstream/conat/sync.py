@@ -22,7 +22,7 @@ from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob, is_big
 from natsstream.conat.ordered_feed import OrderedFeed
-from natsstream.conat.reconcile import Doubt, Limits, Question, Reconciler
+from natsstream.conat.reconcile import Doubt, InfoQuestion, Limits, Question, Reconciler
 from natsstream.conat.record import Record
 from natsstream.conat.republished import RepublishedFeed
 from natsstream.errors import (
@@ -298,12 +298,13 @@ class StreamSync:
             self.reconciler.doubt = Doubt.ALL
             return
         began, self.arrays.suspected = time.time_ns(), Doubt.NONE
+        question = self.reconciler.ask_info()
         info = await self.stream.info(deleted_details=lists)
-        self._learn(info, (began + time.time_ns()) // 2)
+        self._learn(question, info, (began + time.time_ns()) // 2)
         if self.arrays.suspected:
             self.reconciler.suspect(self.arrays.suspected)
 
-    def _learn(self, info: StreamInfo, middle_ns: int) -> None:
+    def _learn(self, question: InfoQuestion, info: StreamInfo, middle_ns: int) -> None:
         if info.time_ns:
             self.arrays.clock_offset_ns = info.time_ns - middle_ns
         self._num_deleted = info.state.num_deleted
@@ -311,7 +312,7 @@ class StreamSync:
         self.config = Configuration.from_stream(info.config)
         self.reconciler.set_limits(self._opener.learn(info.config))
         self.reconciler.is_partial = self._opener.is_partial
-        self.arrays.take(self.reconciler.info(info, time.monotonic_ns()))
+        self.arrays.take(self.reconciler.info(question, info, time.monotonic_ns()))
         self._choose_feed()
 
     def _choose_feed(self) -> None:

@@ -32,6 +32,8 @@ class SimulatedStream:
         created_ns: Its identity.
         held: Its messages, by sequence.
         last_seq: The newest sequence ever.
+        times_ns: When each message of this life was stored.
+        replaced: The message of its subject that was stored when each message came; 0 for none.
         on_stored: Receives every stored message with the sequence of its subject before it.
     """
 
@@ -39,25 +41,39 @@ class SimulatedStream:
     created_ns: int = 1
     held: dict[int, Record] = field(default_factory=dict[int, Record])
     last_seq: int = 0
+    times_ns: dict[int, int] = field(default_factory=dict[int, int])
+    replaced: dict[int, int] = field(default_factory=dict[int, int])
     on_stored: Callable[[Record, int], None] = lambda _record, _before: None
 
-    def publish(self, key: str, data: bytes, headers: bytes) -> Record:
+    def publish(
+        self, key: str, data: bytes, headers: bytes, *, time_ns: int | None = None
+    ) -> Record:
         """Store a message as nats-server does: first the limit, then the rollup."""
         self.last_seq += 1
-        record = Record(self.last_seq, self.time_ns(self.last_seq), key, headers, data)
+        stored_ns = self.time_ns(self.last_seq) if time_ns is None else time_ns
+        record = Record(self.last_seq, stored_ns, key, headers, data)
         same = [seq for seq, each in self.held.items() if each.key_subject == key]
         while self.max_msgs > 0 and len(self.held) >= self.max_msgs:
             del self.held[min(self.held)]
-        if key and b"Nats-Rollup" in headers:
+        before = max(same, default=0)
+        if headers == ROLLUP_ALL:
+            self.held.clear()
+        elif b"Nats-Rollup" in headers:
             for seq in same:
                 self.held.pop(seq, None)
         self.held[record.seq] = record
-        self.on_stored(record, max(same, default=0))
+        self.times_ns[record.seq] = stored_ns
+        self.replaced[record.seq] = before
+        self.on_stored(record, before)
         return record
 
     def time_ns(self, seq: int) -> int:
         """Return when a message was stored; it tells the lives of a stream apart."""
         return (self.created_ns - 1) * 1_000_000_000_000 + seq * 1_000_000
+
+    def expire(self, is_over: Callable[[Record], bool]) -> None:
+        """Remove the messages that have expired."""
+        self.held = {seq: each for seq, each in self.held.items() if not is_over(each)}
 
     def purge(self, last_seq: int) -> None:
         """Remove the messages up to a sequence."""
@@ -79,8 +95,8 @@ class SimulatedStream:
             bytes=0,
             first_seq=self.first_seq,
             last_seq=self.last_seq,
-            first_time_ns=0,
-            last_time_ns=self.time_ns(self.last_seq),
+            first_time_ns=self._stored_ns(self.first_seq) if self.held else 0,
+            last_time_ns=self._stored_ns(self.last_seq),
             num_subjects=0,
             num_deleted=len(holes),
             consumer_count=0,
@@ -88,3 +104,6 @@ class SimulatedStream:
             deleted=tuple(DeletedRange(seq, seq) for seq in holes) if lists_deleted else None,
         )
         return StreamInfo(StreamConfig(name="CN"), state, self.created_ns, {})
+
+    def _stored_ns(self, seq: int) -> int:
+        return self.times_ns.get(seq, self.time_ns(seq))

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
+from natsstream.conat import reconcile
 from natsstream.conat.reconcile import Doubt, Edit, Limits, Reconciler
 from natsstream.conat.record import Record
-from tests.support.simulated_stream import PLAIN, ROLLUP, TOMBSTONE, SimulatedStream, fill
+from tests.support.simulated_stream import (
+    PLAIN,
+    ROLLUP,
+    ROLLUP_ALL,
+    TOMBSTONE,
+    SimulatedStream,
+    fill,
+)
 
 A, B = "cn.d.x.k.a", "cn.d.x.k.b"
 MS = 1_000_000
@@ -112,7 +122,7 @@ def test_a_purge_of_a_stream_whose_history_is_gone_leaves_no_hole() -> None:
         server.publish("", b"x", PLAIN)
     server.purge(9)
     client = Reconciler()
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     list(client.filled(9))
 
     assert client.missing is None
@@ -150,7 +160,7 @@ def test_an_info_of_a_leader_that_was_cut_off_removes_nothing_at_first() -> None
     server, client = SimulatedStream(), opened("", "")
     server.publish("", b"x", PLAIN)
 
-    assert shown(client.info(server.info(lists_deleted=True), 0)) == []
+    assert shown(client.info(client.ask_info(), server.info(lists_deleted=True), 0)) == []
     assert client.doubt is Doubt.DELETED
     assert client.log.sequences() == [1, 2]
 
@@ -160,10 +170,12 @@ def test_a_deletion_that_nobody_announced_is_found_by_counting() -> None:
     for _ in range(3):
         server.publish("", b"x", PLAIN)
     del server.held[2]
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert client.doubt is Doubt.DELETED
 
-    assert shown(client.info(server.info(lists_deleted=True), 0)) == [(2, "removed")]
+    assert shown(client.info(client.ask_info(), server.info(lists_deleted=True), 0)) == [
+        (2, "removed")
+    ]
     assert client.doubt is Doubt.NONE
 
 
@@ -205,7 +217,7 @@ def test_a_value_that_was_overwritten_unseen_is_not_removed_first() -> None:
         server.publish(A, b"v", ROLLUP)
     client.suspect(Doubt.DELETED)
 
-    assert shown(client.info(server.info(lists_deleted=True), 0)) == []
+    assert shown(client.info(client.ask_info(), server.info(lists_deleted=True), 0)) == []
     assert client.missing == (2, 3)
     [edit] = client.fetched(client.ask(2, 3), server.records(2, 3))
     assert (edit.record.seq, edit.is_conflated, edit.previous) == (3, True, record(1, A))
@@ -217,7 +229,7 @@ def test_a_doubt_outlives_the_answer_to_an_earlier_question() -> None:
     for _ in range(3):
         server.publish("", b"x", PLAIN)
     early = server.info(lists_deleted=True)
-    assert shown(client.info(early, 0)) == []
+    assert shown(client.info(client.ask_info(), early, 0)) == []
     client.suspect(Doubt.DELETED)
     list(client.fetched(client.ask(3, 3), server.records(3, 3)))
 
@@ -230,7 +242,7 @@ def test_a_restarted_memory_stream_is_another_one() -> None:
     client = opened(*[""] * 2)
     for _ in range(2):
         old.publish("", b"x", PLAIN)
-    list(client.info(old.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), old.info(lists_deleted=False), 0))
     fresh = anew(old)
     records = [fresh.publish("", b"y", PLAIN) for _ in range(2)]
 
@@ -244,12 +256,12 @@ def test_a_restarted_memory_stream_is_noticed_by_its_last_time() -> None:
     client = opened("", "")
     for _ in range(2):
         old.publish("", b"x", PLAIN)
-    list(client.info(old.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), old.info(lists_deleted=False), 0))
     fresh = anew(old)
     for _ in range(2):
         fresh.publish("", b"y", PLAIN)
 
-    assert shown(client.info(fresh.info(lists_deleted=False), 1)) == [
+    assert shown(client.info(client.ask_info(), fresh.info(lists_deleted=False), 1)) == [
         (1, "removed"),
         (2, "removed"),
     ]
@@ -261,16 +273,16 @@ def test_a_stream_that_was_restored_from_an_older_one_is_believed_in_time() -> N
     client = opened("")
     server.publish("", b"x", PLAIN)
     client.set_limits(Limits())
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert client.life == 1
     list(client.fetched(client.ask(1, 1), server.records(1, 1)))
     restored = SimulatedStream(created_ns=3)
     restored.publish("", b"y", PLAIN)
 
     info = restored.info(lists_deleted=False)
-    assert shown(client.info(info, 1)) == []
+    assert shown(client.info(client.ask_info(), info, 1)) == []
     assert client.doubt is Doubt.DELETED
-    assert shown(client.info(info, 13_000_000_000)) == [(1, "removed")]
+    assert shown(client.info(client.ask_info(), info, 13_000_000_000)) == [(1, "removed")]
     assert client.missing == (1, 1)
 
 
@@ -282,7 +294,7 @@ def test_an_eviction_that_did_not_happen_is_found_by_the_first_sequence() -> Non
     del server.held[2]
     list(client.message(server.publish("", b"x", PLAIN)))
     assert client.log.sequences() == [2, 3, 4]
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
 
     assert client.doubt is Doubt.DELETED
 
@@ -291,7 +303,7 @@ def test_a_start_behind_the_end_is_no_shorter_stream() -> None:
     server = SimulatedStream()
     server.publish("", b"x", PLAIN)
     client = Reconciler(start_seq=4)
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert list(client.filled(1)) == []
     assert (client.doubt, client.missing) == (Doubt.NONE, None)
 
@@ -314,3 +326,365 @@ def test_messages_before_the_floor_that_come_while_older_ones_are_read_are_read_
     again = client.ask(1, 2, is_older=True)
     assert shown(client.fetched(again, [record(1), record(2)])) == [(1, "set"), (2, "set")]
     assert client.floor == 1
+
+
+def test_a_live_message_between_several_holes_is_not_conflated() -> None:
+    """Other keys' values are missing on both sides of it; nothing of its own key is."""
+    client = opened(A, B)
+    list(client.message(record(5, A), 1))
+    list(client.message(record(9, "")))
+    list(client.message(record(10, A), 5))
+
+    edits = client.fetched(client.ask(3, 10), [record(8, B), record(9), record(10, A)])
+    assert shown(edits) == [(5, "set"), (8, "conflated"), (9, "set"), (10, "set")]
+
+
+def test_a_live_message_that_replaced_an_unseen_value_is_conflated() -> None:
+    client = opened(A)
+    list(client.message(record(3, A), 2))
+
+    edits = list(client.fetched(client.ask(2, 2), []))
+    assert shown(edits) == [(3, "conflated")]
+    assert edits[0].previous == record(1, A)
+
+
+def test_a_message_without_a_key_is_never_conflated() -> None:
+    """All of them have one subject, so one comes behind the other, but replaces nothing."""
+    client = opened("")
+    list(client.message(record(3), 2))
+    assert shown(client.fetched(client.ask(2, 2), [])) == [(3, "set")]
+
+    list(client.message(record(5), 4))
+    assert shown(client.fetched(client.ask(4, 5), [record(5)])) == [(5, "set")]
+
+
+def test_a_value_that_was_deleted_before_its_answer_was_not_seen() -> None:
+    client = opened(A)
+    client.expect(2)
+    question = client.ask(2, 2)
+    list(client.deleted(2, 2))
+    assert shown(client.fetched(question, [record(2, A)])) == []
+
+    assert shown(client.message(record(3, A), 0)) == [(3, "conflated")]
+    assert shown(client.message(record(4, A), 3)) == [(4, "set")]
+
+
+def test_a_value_of_another_key_that_was_deleted_before_its_answer_does_not_count() -> None:
+    client = opened(A, B)
+    client.expect(3)
+    question = client.ask(3, 3)
+    list(client.deleted(3, 3))
+    list(client.fetched(question, [record(3, A)]))
+    client.expect(4)
+
+    assert shown(client.fetched(client.ask(4, 4), [record(4, B)])) == [(4, "set")]
+
+
+def test_holes_before_the_first_wanted_message_do_not_count() -> None:
+    client = Reconciler(start_seq=4)
+    list(client.filled(1))
+    client.expect(4)
+
+    edits = client.fetched(client.ask(2, 4), [record(4, A)])
+    assert shown(edits) == [(4, "set")]
+    assert shown(client.message(record(5, B), 3)) == [(5, "set")]
+
+
+def settled(client: Reconciler, server: SimulatedStream) -> None:
+    """Let a client compare itself with its stream."""
+    list(client.info(client.ask_info(), server.info(lists_deleted=True), 0))
+    assert (client.missing, client.doubt) == (None, Doubt.NONE)
+
+
+def test_a_hole_of_long_ago_does_not_count() -> None:
+    """The stream was compared since: what is stored later replaced nothing in that hole."""
+    server = SimulatedStream()
+    client = opened(A)
+    for key in (A, B, B):
+        server.publish(key, b"v", ROLLUP)
+    client.expect(3)
+    assert shown(client.fetched(client.ask(2, 3), [record(3, B)])) == [(3, "conflated")]
+    settled(client, server)
+    server.publish(A, b"v", ROLLUP)
+    client.expect(4)
+
+    assert shown(client.fetched(client.ask(4, 4), server.records(4, 4))) == [(4, "set")]
+
+
+def test_a_hole_that_was_found_after_the_question_for_the_info_counts() -> None:
+    """The message that replaced the value in it may be one that the info does not know."""
+    server = SimulatedStream()
+    client = opened(A)
+    for key in (A, A, B):
+        server.publish(key, b"v", ROLLUP)
+    question, info = client.ask_info(), server.info(lists_deleted=True)
+    server.publish(A, b"v", ROLLUP)
+    client.expect(3)
+    assert shown(client.fetched(client.ask(2, 3), server.records(2, 3))) == [(3, "conflated")]
+    list(client.info(question, info, 0))
+    client.expect(4)
+
+    assert shown(client.fetched(client.ask(4, 4), server.records(4, 4))) == [(4, "conflated")]
+
+
+def test_a_hole_before_the_last_seen_value_does_not_count_when_that_is_gone() -> None:
+    client = opened("")
+    client.expect(3)
+    list(client.fetched(client.ask(2, 3), [record(3, A)]))
+    assert shown(client.deleted(3, 3)) == [(3, "removed")]
+    client.expect(4)
+
+    assert shown(client.fetched(client.ask(4, 4), [record(4, A)])) == [(4, "set")]
+
+
+def test_the_values_before_a_reset_are_not_those_of_the_new_stream() -> None:
+    client = opened("")
+    client.expect(3)
+    list(client.fetched(client.ask(2, 3), [record(3)]))
+    list(client.reset())
+    list(client.message(record(1), 0))
+
+    assert shown(client.message(record(2, A), 2)) == [(2, "set")]
+
+
+def test_previous_is_no_value_that_the_limit_evicted_first() -> None:
+    client = opened(A, limits=Limits(max_msgs=1))
+
+    edits = list(client.message(record(2, A), 1))
+    assert shown(edits) == [(1, "removed"), (2, "set")]
+    assert [each.previous for each in edits] == [record(1, A), None]
+
+
+def test_previous_is_no_value_that_a_purge_removed_first() -> None:
+    client = opened(A, "")
+
+    edits = list(client.message(record(3, A, ROLLUP_ALL), 1))
+    assert shown(edits) == [(1, "removed"), (2, "removed"), (3, "set")]
+    assert [each.previous for each in edits] == [record(1, A), None, None]
+
+
+def test_previous_is_named_for_a_message_that_is_read_again() -> None:
+    """An announcement was wrong, and all was read again."""
+    client = opened(A)
+    list(client.message(record(2, A), 1))
+    list(client.deleted(2, 2))
+    older = record(1, A)
+    list(client.fetched(client.ask(1, 2), [older]))
+    client.suspect(Doubt.ALL)
+
+    [edit] = client.fetched(client.ask(1, 2), [record(2, A)])
+    assert (edit.record, edit.previous) == (record(2, A), older)
+    assert client.log.sequences() == [2]
+
+
+def test_an_older_message_that_is_read_changes_no_value() -> None:
+    plain = Record(2, 2 * MS, A, PLAIN, b"v")
+    newer = Record(5, 5 * MS, A, PLAIN, b"v")
+    client = Reconciler(start_seq=5)
+    fill(client, newer)
+    list(client.filled(5))
+
+    [edit] = client.fetched(client.ask(1, 4, is_older=True), [plain])
+    assert (edit.record, edit.previous) == (plain, None)
+    assert client.keys.live == {A: 5}
+    [removal] = client.deleted(2, 2)
+    assert removal.previous is None
+
+
+def test_the_value_before_comes_back_when_a_plain_one_is_deleted() -> None:
+    """Another program wrote the key without a rollup, so both values are stored."""
+    plain = Record(2, 2 * MS, A, PLAIN, b"v")
+    client = opened(A)
+    [edit] = client.message(plain, 1)
+    assert edit.previous == record(1, A)
+
+    [removal] = client.deleted(2, 2)
+    assert removal.previous == plain
+    assert client.keys.live == {A: 1}
+
+
+def test_a_late_answer_brings_back_no_value_that_was_replaced() -> None:
+    """The value that replaced it is gone, too, when the answer comes."""
+    client = Reconciler(start_seq=4)
+    list(client.filled(3))
+    question = client.ask(1, 3, is_older=True)
+    assert shown(client.message(record(4, A), 2)) == [(4, "set")]
+    assert shown(client.deleted(4, 4)) == [(4, "removed")]
+
+    assert shown(client.fetched(question, [record(1), record(2, A)])) == [(1, "set")]
+
+
+def test_a_late_answer_brings_back_nothing_that_an_earlier_one_lacked() -> None:
+    client = opened("")
+    client.expect(2)
+    late, early = client.ask(2, 2), client.ask(2, 2)
+    assert shown(client.fetched(early, [])) == []
+
+    assert shown(client.fetched(late, [record(2)])) == []
+
+
+def test_an_answer_that_was_asked_for_later_is_believed() -> None:
+    """An eviction did not happen, while an older question waits for its answer."""
+    client = opened("", "", limits=Limits(max_msgs=2))
+    client.ask(1, 2)
+    assert shown(client.message(record(3))) == [(1, "removed"), (3, "set")]
+
+    edits = client.fetched(client.ask(1, 3), [record(1), record(3)])
+    assert shown(edits) == [(1, "set"), (2, "removed")]
+
+
+def test_a_purge_that_was_another_streams_is_not_believed_for_ever() -> None:
+    client = opened("", "")
+    assert shown(client.purged(2)) == [(1, "removed"), (2, "removed")]
+
+    edits = client.fetched(client.ask(1, 2), [record(1), record(2)])
+    assert shown(edits) == [(1, "set"), (2, "set")]
+
+
+def test_a_rollup_of_messages_without_a_key_removes_them() -> None:
+    client = opened("", A, "")
+
+    edits = client.message(record(4, "", ROLLUP), 3)
+    assert shown(edits) == [(1, "removed"), (3, "removed"), (4, "set")]
+    assert client.log.sequences() == [2, 4]
+
+
+def test_everything_that_is_read_again_settles_the_doubt_of_a_busy_stream() -> None:
+    client = opened("", "")
+    client.suspect(Doubt.ALL)
+    question = client.ask(1, 2)
+    assert shown(client.message(record(3))) == [(3, "set")]
+    assert shown(client.fetched(question, [record(1), record(2)])) == []
+
+    assert client.doubt is Doubt.COUNT
+
+
+def test_an_answer_that_was_asked_for_before_the_doubt_does_not_settle_it() -> None:
+    client = opened("", "")
+    question = client.ask(1, 2)
+    client.suspect(Doubt.ALL)
+    list(client.fetched(question, [record(1), record(2)]))
+
+    assert client.doubt is Doubt.ALL
+
+
+def test_an_answer_about_a_part_does_not_settle_the_doubt_of_all() -> None:
+    client = opened("", "", "")
+    client.suspect(Doubt.ALL)
+    list(client.fetched(client.ask(1, 2), [record(1), record(2)]))
+    list(client.fetched(client.ask(2, 3), [record(2), record(3)]))
+
+    assert client.doubt is Doubt.ALL
+
+
+def test_an_info_that_is_behind_messages_that_came_meanwhile_is_no_stale_one() -> None:
+    server, client = SimulatedStream(), opened("")
+    server.publish("", b"x", PLAIN)
+    question, info = client.ask_info(), server.info(lists_deleted=False)
+    list(client.message(server.publish("", b"x", PLAIN)))
+
+    assert shown(client.info(question, info, 0)) == []
+    assert client.doubt is Doubt.NONE
+
+
+def test_an_info_that_was_asked_for_before_a_reset_says_nothing() -> None:
+    server, client = SimulatedStream(), opened("")
+    for _ in range(5):
+        server.publish("", b"x", PLAIN)
+    question, info = client.ask_info(), server.info(lists_deleted=True)
+    list(client.reset())
+
+    assert shown(client.info(question, info, 0)) == []
+    assert (client.missing, client.doubt) == (None, Doubt.COUNT)
+
+
+def test_a_late_message_of_the_stream_before_is_ignored() -> None:
+    old = SimulatedStream()
+    late = old.publish("", b"x", PLAIN)
+    fresh = anew(old)
+    client = Reconciler()
+    assert shown(client.message(fresh.publish("", b"y", PLAIN))) == [(1, "set")]
+
+    assert shown(client.message(late)) == []
+    assert client.life == 0
+
+
+def test_a_message_older_than_the_one_before_makes_all_doubtful() -> None:
+    """It waited behind a hole while the stream was made anew."""
+    old = SimulatedStream()
+    old.publish("", b"x", PLAIN)
+    waiting = old.publish("", b"x", PLAIN)
+    fresh = anew(old)
+    client = Reconciler()
+    list(client.message(waiting))
+    assert shown(client.message(fresh.publish("", b"y", PLAIN))) == [(1, "set"), (2, "set")]
+    assert client.doubt is Doubt.ALL
+    fresh.publish("", b"y", PLAIN)
+
+    edits = client.fetched(client.ask(1, 2), fresh.records(1, 2))
+    assert shown(edits) == [(2, "removed"), (2, "set")]
+    assert list(client.log.records()) == fresh.records(1, 2)
+
+
+def test_a_restarted_memory_stream_that_is_longer_is_noticed_by_its_first_time() -> None:
+    old, client = SimulatedStream(), opened("", "")
+    for _ in range(2):
+        old.publish("", b"x", PLAIN)
+    fresh = anew(old)
+    for _ in range(4):
+        fresh.publish("", b"y", PLAIN)
+    client.expect(4)
+    list(client.fetched(client.ask(3, 4), fresh.records(3, 4)))
+
+    list(client.info(client.ask_info(), fresh.info(lists_deleted=False), 0))
+    assert client.doubt is Doubt.DELETED
+    list(client.info(client.ask_info(), fresh.info(lists_deleted=True), 0))
+    assert client.doubt is Doubt.ALL
+
+
+def test_a_client_without_the_beginning_finds_deletions_that_leave_the_number_of_holes() -> None:
+    """One hole is new, and another one is before the first message now."""
+    server = SimulatedStream()
+    for _ in range(6):
+        server.publish("", b"x", PLAIN)
+    del server.held[2]
+    client = Reconciler(start_seq=4)
+    for each in server.records(4, 6):
+        fill(client, each)
+    list(client.filled(6))
+    list(client.info(client.ask_info(), server.info(lists_deleted=True), 0))
+    assert client.doubt is Doubt.NONE
+    del server.held[1], server.held[5]
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
+
+    assert client.doubt is Doubt.DELETED
+    edits = client.info(client.ask_info(), server.info(lists_deleted=True), 0)
+    assert shown(edits) == [(5, "removed")]
+
+
+def test_messages_behind_a_hole_are_dropped_when_too_many_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reconcile, "_EARLY_MAX", 2)
+    client = opened("")
+    for seq in (3, 4, 5):
+        list(client.message(record(seq)))
+
+    assert client.missing == (2, 5)
+    assert shown(client.message(record(2))) == [(2, "set")]
+    assert client.missing == (3, 5)
+
+
+def test_an_expired_message_that_the_server_still_holds_does_not_come_back_for_a_while() -> None:
+    server = SimulatedStream()
+    client = opened("", "", limits=Limits(max_age_ns=10 * MS))
+    for _ in range(2):
+        server.publish("", b"x", PLAIN)
+    assert shown(client.tick(11 * MS)) == [(1, "removed")]
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
+    assert client.doubt is Doubt.NONE
+    assert shown(client.fetched(client.ask(1, 2), server.records(1, 2))) == []
+
+    list(client.tick(11 * MS + 30_000 * MS))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
+    assert client.doubt is Doubt.DELETED

@@ -76,13 +76,13 @@ def test_a_part_of_a_stream_is_compared_by_its_deleted_sequences_alone() -> None
         if key != "c":
             fill(client, each)
     list(client.filled(4))
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert (client.is_whole, client.doubt) == (False, Doubt.NONE)
 
     del server.held[2]
-    list(client.info(server.info(lists_deleted=False), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert client.doubt is Doubt.DELETED
-    [edit] = client.info(server.info(lists_deleted=True), 0)
+    [edit] = client.info(client.ask_info(), server.info(lists_deleted=True), 0)
     assert (edit.record.seq, edit.is_removal, client.doubt) == (2, True, Doubt.NONE)
 
 
@@ -99,7 +99,7 @@ def test_an_info_behind_a_hole_is_compared_once_the_hole_is_filled() -> None:
     assert list(client.message(live, 1)) == []
     assert client.is_behind
 
-    assert list(client.info(server.info(lists_deleted=True), 0)) == []
+    assert list(client.info(client.ask_info(), server.info(lists_deleted=True), 0)) == []
     assert client.log.sequences() == [1, 2, 3]
     assert client.missing == (4, 4)
 
@@ -121,12 +121,12 @@ def test_an_info_behind_a_hole_settles_no_doubt_that_came_later() -> None:
     list(client.filled(1))
     lost = server.publish("", b"v", PLAIN)
     list(client.message(server.publish("", b"v", PLAIN)))
-    list(client.info(server.info(lists_deleted=True), 0))
+    list(client.info(client.ask_info(), server.info(lists_deleted=True), 0))
     client.suspect(Doubt.DELETED)
     del server.held[1]
 
     edits = list(client.fetched(client.ask(2, 2), [lost]))
     assert [each.record.seq for each in edits] == [2, 3]
     assert client.doubt is Doubt.DELETED
-    [edit] = client.info(server.info(lists_deleted=True), 0)
+    [edit] = client.info(client.ask_info(), server.info(lists_deleted=True), 0)
     assert (edit.record.seq, edit.is_removal) == (1, True)
