@@ -113,10 +113,10 @@ class Edit(NamedTuple):
         previous: The message whose value the key had in these arrays just before, and has no more;
             None if the key had none, or keeps it.
         is_conflated: True if the key had other values since the last one that was shown or loaded,
-            which were stored, are gone and never will be shown. For a message of the live feed it
-            is exact, but for values that were deleted, not replaced, before anybody received them.
-            For one that was read, the server does not tell: it is True if any message since was
-            gone before it could be seen.
+            which were stored, are gone and never will be shown. A message of the live feed tells
+            what it replaced: it is exact then, if that is not older than what is held here. Else
+            the server does not tell, and it is True if any message since was gone before it could
+            be seen. Without a held value, values that were deleted unseen leave no trace.
     """
 
     record: Record

@@ -3,9 +3,10 @@
 Law: gaps are sequences that were gone before they could be seen. The key of one is known only if a
 message comes that replaced it.
 
-A message of the live feed comes with the sequence that it replaced, so for it the answer is exact.
-For one that was read, any gap since the key's last seen value counts. A gap counts until the stream
-itself was compared after it: what is stored later replaced nothing in it.
+A message of the live feed comes with the sequence that it replaced. If that is a gap, or the value
+that is held, the answer is exact. For a message that was read, or if the held value was gone, any
+gap since the key's last seen value counts. A gap counts until the stream itself was compared after
+it: what is stored later replaced nothing in it.
 """
 
 from __future__ import annotations
@@ -63,6 +64,8 @@ class UnseenValues:
         subject = record.key_subject
         if not subject:
             return False
+        if replaced_seq is not None and replaced_seq < seen_seq:
+            replaced_seq = None  # The held one was gone by then: a value in a gap may have been.
         seen_seq = max(seen_seq, self._seen.pop(subject, 0))
         if self._skipped.pop(subject, 0) > seen_seq:
             return True

@@ -14,13 +14,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
+from scripts.chaos_runs.cores.run import run as run_cores
 from scripts.chaos_runs.producers.run import run as run_producers
 from scripts.chaos_runs.result import Result
 from scripts.chaos_runs.run import Plan, run
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.views.run import run as run_views
 
-_CREWS = {"streams": run, "views": run_views, "producers": run_producers}
+_CREWS = {
+    "streams": run,
+    "views": run_views,
+    "producers": run_producers,
+    "cores": run_cores,
+}
 _STEPS_SHOWN = 20
 _SEEDS_MAX = 10_000
 

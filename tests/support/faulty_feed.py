@@ -214,7 +214,8 @@ class FaultyFeed:
         )
         replaced = self.server.replaced[record.seq]
         is_conflated = is_skipped or (replaced > seen and self._is_unseen(replaced))
-        if record.seq in self._live:
+        held = max((each.seq for each in self._view if each.key_subject == key), default=0)
+        if record.seq in self._live and replaced >= held and record.headers != ROLLUP_ALL:
             assert edit.is_conflated == is_conflated, f"replaced {replaced}, seen {seen}"
             self._count("conflated live" if is_conflated else "not conflated live")
             return

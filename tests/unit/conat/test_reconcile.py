@@ -348,6 +348,17 @@ def test_a_live_message_that_replaced_an_unseen_value_is_conflated() -> None:
     assert edits[0].previous == record(1, A)
 
 
+def test_a_live_message_whose_held_value_was_replaced_by_a_deleted_one_is_conflated() -> None:
+    """It replaced nothing: the server had lost the value that is held here, and the next one."""
+    client = opened(A, B)
+    list(client.message(record(4, A), 0))
+
+    edits = list(client.fetched(client.ask(3, 3), []))
+    assert shown(edits) == [(4, "conflated")]
+    list(client.message(record(6, B), 2))
+    assert shown(client.fetched(client.ask(5, 5), [])) == [(6, "set")]
+
+
 def test_a_message_without_a_key_is_never_conflated() -> None:
     """All of them have one subject, so one comes behind the other, but replaces nothing."""
     client = opened("")
