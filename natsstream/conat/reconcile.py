@@ -170,7 +170,7 @@ class Reconciler:
         self._asked: list[Question] = []
         self._unseen = UnseenValues()
         self._expiries: list[tuple[int, int]] = []
-        self._last_ns = 0
+        self._last_ns, self._is_filling = 0, False
         # When messages expired here that the server may still hold for a moment.
         self._expired: dict[int, int] = {}
 
@@ -228,7 +228,7 @@ class Reconciler:
         if seq <= self.applied:
             yield from self._compare_late(record)
         self._known = max(self._known, seq)
-        if seq == self.applied + 1:
+        if seq == self.applied + 1 and not self._is_filling:
             yield from self._apply_live(record, last_subject_seq)
             if self._early:
                 yield from self._apply_early()
@@ -292,7 +292,6 @@ class Reconciler:
                 self._pass(record.seq - 1)
                 yield from self._apply_read(record, question.removed)
         self._pass(last_seq)
-        self.expect(last_seq)
         if question.is_all and self.doubt is Doubt.ALL:
             self.doubt = Doubt.COUNT
         self._asked.remove(question)
@@ -324,7 +323,7 @@ class Reconciler:
                     if record not in self._removed:
                         for _ in self._insert(record):
                             pass
-        self.applied = seqs[-1]
+        self.applied, self._is_filling = seqs[-1], True
 
     def _are_new(self, subjects: Sequence[str], keys: dict[str, int], blocks: bytes) -> bool:
         """Return True if loaded messages are there to stay, and change nothing but their keys.
@@ -345,10 +344,8 @@ class Reconciler:
 
     def filled(self, last_seq: int) -> Iterator[Edit]:
         """Take the end of the first load: the stream holds no more messages up to a sequence."""
-        self.applied = max(self.applied, last_seq)
-        self._known = max(self._known, self.applied)
+        self.applied, self._is_filling = max(self.applied, last_seq), False
         yield from self._apply_early()
-        self._removed.forget(self.applied)
         yield from self._compare_with_info()
 
     def ask_info(self) -> InfoQuestion:

@@ -35,6 +35,8 @@ STREAMS = tuple(StreamNames(f"hub/{name}").stream for name in (CORE, MAP, LOG))
 CLIENTS = ("cores-1", "cores-2", "cores-3")
 _WRITERS = 2
 _END_S = 150.0
+# The stranger tells nobody what it removes: clients find it when they look.
+_LOOK_EVERY_S = 2.0
 
 
 class Crew:
@@ -81,7 +83,9 @@ class Crew:
         replicas = self._load.replicas
         for js, name in zip(clients, CLIENTS, strict=True):
             config = {"allow_msg_ttl": True}
-            core = await js.core_stream(CORE, replicas=replicas, config=config)
+            core = await js.core_stream(
+                CORE, replicas=replicas, config=config, look_every=_LOOK_EVERY_S
+            )
             self._stack.push_async_callback(core.close)
             dkv = await js.dkv(MAP, replicas=replicas)
             self._stack.push_async_callback(dkv.close)

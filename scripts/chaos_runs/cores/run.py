@@ -9,11 +9,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from unittest.mock import patch
 
 import natsstream as ns
 from natsstream import JetStream
-from natsstream.conat import sync
 from scripts.chaos_runs.cores.core_book import Told, brief
 from scripts.chaos_runs.cores.crew import LOG, MAP, STREAMS, Crew
 from scripts.chaos_runs.faults import Faults
@@ -26,8 +24,6 @@ from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
 from scripts.chaos_runs.watch import describe_all_tasks
 
-# The stranger tells nobody what it removes: clients find it when they look.
-_LOOK_EVERY_S = 2.0
 _LOOK_S = 0.25
 _LOG_LINES = 40
 
@@ -39,10 +35,9 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
         plan: What is run.
         tell: Gets lines about what happens.
     """
-    with patch.object(sync, "LOOK_EVERY_S", _LOOK_EVERY_S):
-        return await carry_out(
-            plan, tell, lambda result, findings: _Run(plan, tell, result, findings).run()
-        )
+    return await carry_out(
+        plan, tell, lambda result, findings: _Run(plan, tell, result, findings).run()
+    )
 
 
 class _Run:

@@ -280,9 +280,9 @@ def test_a_stream_that_was_restored_from_an_older_one_is_believed_in_time() -> N
     restored.publish("", b"y", PLAIN)
 
     info = restored.info(lists_deleted=False)
-    assert shown(client.info(client.ask_info(), info, 1)) == []
+    assert shown(client.info(client.ask_info(), info, 2_000_000_000_000)) == []
     assert client.doubt is Doubt.DELETED
-    assert shown(client.info(client.ask_info(), info, 13_000_000_000)) == [(1, "removed")]
+    assert shown(client.info(client.ask_info(), info, 2_013_000_000_000)) == [(1, "removed")]
     assert client.missing == (1, 1)
 
 
@@ -699,3 +699,38 @@ def test_an_expired_message_that_the_server_still_holds_does_not_come_back_for_a
     list(client.tick(11 * MS + 30_000 * MS))
     list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert client.doubt is Doubt.DELETED
+
+
+def test_an_answer_counts_once() -> None:
+    client = opened("")
+    client.expect(2)
+    question = client.ask(2, 2)
+    assert shown(client.fetched(question, [record(2)])) == [(2, "set")]
+
+    assert shown(client.fetched(question, [])) == []
+    assert client.log.sequences() == [1, 2]
+
+
+def test_live_messages_wait_for_the_end_of_the_first_load() -> None:
+    """One of them may be the next message that is loaded."""
+    client = Reconciler()
+    fill(client, record(1))
+    assert shown(client.message(record(2))) == []
+    assert shown(client.message(record(3))) == []
+    fill(client, record(2))
+
+    assert shown(client.filled(2)) == [(3, "set")]
+    assert client.log.sequences() == [1, 2, 3]
+    assert (client.missing, client.is_behind) == (None, False)
+
+
+def test_an_info_that_came_before_the_load_is_compared_at_its_end() -> None:
+    server, client = SimulatedStream(), Reconciler()
+    each = server.publish("", b"x", PLAIN)
+    client.suspect(Doubt.COUNT)
+    list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
+    fill(client, each)
+    assert client.doubt is Doubt.COUNT
+
+    assert shown(client.filled(1)) == []
+    assert client.doubt is Doubt.NONE
