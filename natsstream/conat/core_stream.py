@@ -88,7 +88,7 @@ class CoreStreamInventory:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What a core stream's own stream has besides; one that is only read has none of it."""
+    """The parts that write to a core stream's own stream; a view over another one has none."""
 
     opener: StreamOpener
     blobs: Blobs

@@ -117,8 +117,8 @@ class CoreStreams:
         core stream's header names its encoding. The headers are those of NATS, as they are. Delete
         markers of buckets and servers count as tombstones; records of producers are left out.
 
-        An ordered consumer brings the messages, so `conflates` is True. What other programs delete
-        is found by comparing, every `look_every` seconds. A stream that is deleted loses its
+        An ordered consumer brings the messages, so `conflates` is True. Deletions by other
+        programs are found by comparing, every `look_every` seconds. A stream that is deleted loses its
         messages here too; one that is created again is followed from its first message on.
 
         Args:
@@ -131,7 +131,7 @@ class CoreStreams:
             A core stream whose writes raise `ReadOnlyStreamError` (403); its own object each time.
 
         Raises:
-            StreamNotFoundError: There is no such stream.
+            StreamNotFoundError: The stream does not exist.
             PermissionDeniedError: The user may not read it (403).
             ResourceExhaustedError: There is no room for a consumer (429).
             UsageError: Consumers remove its messages: it is a work queue or an interest stream.

@@ -29,7 +29,7 @@ from natsstream.streams.stream import Stream
 LOOK_EVERY_S = 30.0
 """Seconds between two comparisons with the stream's info, unless others are chosen.
 
-A feed that lost its last message shows no hole, and no server tells of deletions.
+A feed that has lost its last message shows no hole, and servers do not report deletions.
 """
 
 

@@ -56,7 +56,7 @@ class Doubt(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What removes old messages: limits, and what the stream allows its messages to do.
+    """The reasons for which messages are removed: limits, and headers if the stream allows them.
 
     Attributes:
         max_msgs: Messages of the stream, beyond which a new one evicts the oldest; -1 for no limit.

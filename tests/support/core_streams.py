@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from natsstream import connect
+from natsstream.conat.configuration import Configuration
 from natsstream.conat.names import StreamNames
 from natsstream.errors import StreamNotFoundError
 from tests.support.eventually import eventually_async
@@ -62,6 +64,12 @@ async def remove(js: JetStream, name: str) -> None:
     for stream in (names.stream, names.blob_stream):
         with suppress(StreamNotFoundError):
             await js.streams.delete(stream)
+
+
+async def create_without_feed(js: JetStream, name: str, *, replicas: int = 1) -> Stream:
+    """Create the stream of a core stream as if the server had refused to republish it."""
+    config = Configuration().to_stream(StreamNames(f"hub/{name}"), replicas=replicas)
+    return await js.streams.create(replace(config, republish=None))
 
 
 def context_of(stream: CoreStream) -> JetStream:
