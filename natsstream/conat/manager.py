@@ -117,8 +117,8 @@ class CoreStreams:
         core stream's header names its encoding. The headers are those of NATS, as they are. Delete
         markers of buckets and servers count as tombstones; records of producers are left out.
 
-        An ordered consumer brings the messages, so `conflates` is True. Deletions by other
-        programs are found by comparing, every `look_every` seconds. A stream that is deleted loses its
+        An ordered consumer brings the messages, so `conflates` is True. Deletions by other programs
+        are found by comparing, every `look_every` seconds. A stream that is deleted loses its
         messages here too; one that is created again is followed from its first message on.
 
         Args:
