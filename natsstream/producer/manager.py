@@ -90,8 +90,8 @@ class Producers:
             max_batch_messages: Messages after which a batch is cut, 998 at most.
             linger: Seconds that a message waits for others. While a batch is in flight the next one
                 grows anyway.
-            max_in_flight: So many full batches may wait before `drain` waits. The stream takes
-                shared batches one after another; so many exclusive ones are stored as one run.
+            max_in_flight: Full batches that may wait before `drain` does; the stream takes them one
+                after another. An exclusive producer stores so many as one run, and two runs wait.
             max_buffered_bytes: Bytes that may wait; beyond that `append` raises.
             delivery_timeout: Seconds in which a batch must be acknowledged, retries included.
             max_claims: Epochs that may be claimed in a minute.

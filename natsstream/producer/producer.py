@@ -246,7 +246,7 @@ class IdempotentProducer:
         return await stored
 
     async def drain(self) -> None:
-        """Wait until `append` has room, and fewer than `max_in_flight` full batches wait.
+        """Wait until `append` has room, and few full batches wait: see `max_in_flight`.
 
         A loop that appends awaits it once a message, so that full batches are sent meanwhile.
 
@@ -255,10 +255,11 @@ class IdempotentProducer:
 
         Cost: nothing where there is room.
         """
-        most = self._options.max_in_flight
-        batches = self._rules.queue.batches
-        if len(batches) >= most or not self._has_room():
-            await self._session.until(lambda: len(batches) < most and self._has_room())
+        queue = self._rules.queue
+        if queue.batches and not self._rules.in_flight_count:
+            await asyncio.sleep(0)  # The first full batch is sent at once.
+        if queue.is_full or not self._has_room():
+            await self._session.until(lambda: not queue.is_full and self._has_room())
 
     async def flush(self) -> None:
         """Wait until all that was appended so far is stored.

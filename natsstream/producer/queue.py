@@ -14,6 +14,9 @@ from typing import Final
 from natsstream.producer.options import ProducerOptions
 from natsstream.publish.outgoing import Prepared
 
+# One that is in flight, and one that is sent when that is stored.
+_RUNS_WAITING_MAX = 2
+
 NO_CHECKPOINT: Final = object()
 """Stands for no checkpoint: None is one."""
 
@@ -89,7 +92,9 @@ class Queue:
         self._open: Batch | None = None
         self._is_pushed = False
         # An exclusive producer's batches in flight are one run, so they are one batch here.
-        parts = options.max_in_flight if options.mode == "exclusive" else 1
+        is_exclusive = options.mode == "exclusive"
+        parts = options.max_in_flight if is_exclusive else 1
+        self._waiting_max = _RUNS_WAITING_MAX if is_exclusive else options.max_in_flight
         self._bytes_max = options.max_batch_bytes * parts
         self._messages_max = options.max_batch_messages * parts
         self._linger_s = options.linger
@@ -98,6 +103,11 @@ class Queue:
     def pending_count(self) -> int:
         """Messages in the batch that is being filled."""
         return 0 if self._open is None else self._open.count
+
+    @property
+    def is_full(self) -> bool:
+        """True when so many cut batches wait that more would not be sent sooner."""
+        return len(self.batches) >= self._waiting_max
 
     @property
     def is_empty(self) -> bool:

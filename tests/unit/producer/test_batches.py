@@ -677,6 +677,7 @@ def test_batches_in_flight_of_an_exclusive_producer_are_one_run() -> None:
     for _ in range(13):
         writer.append(0.0)
     assert [batch.count for batch in writer.rules.queue.batches] == [6, 6]
+    assert writer.rules.queue.is_full
     assert writer.rules.queue.pending_count == 1
 
 
