@@ -301,6 +301,18 @@ async def test_full_buffer_raises_and_drain_waits(place: Place) -> None:
     assert len(await place.data()) == appended + 1
 
 
+@pytest.mark.parametrize(("mode", "count"), [("shared", 10), ("exclusive", 30)])
+async def test_drain_lets_the_first_full_batch_go(place: Place, mode: str, count: int) -> None:
+    async with await place.open(mode=mode, max_batch_messages=10, max_in_flight=3) as producer:
+        append_all(producer, numbers(count))
+        assert producer.in_flight_count == 0
+        waiting = asyncio.create_task(producer.drain())
+        while not producer.in_flight_count:
+            assert not waiting.done(), "drain sent nothing"
+            await asyncio.sleep(0)
+        await waiting
+
+
 async def test_drain_waits_while_full_batches_wait(place: Place) -> None:
     async with await place.open(max_batch_messages=10, max_in_flight=2) as producer:
         append_all(producer, [bytes(100)] * 105)
