@@ -1836,7 +1836,7 @@ class IdempotentProducer:
         """Append a message, and wait until it is stored."""
 
     def drain(self) -> None:
-        """Wait until `append` has room, and fewer than `max_in_flight` full batches wait."""
+        """Wait until `append` has room, and few full batches wait: see `max_in_flight`."""
 
     def flush(self) -> None:
         """Wait until all that was appended so far is stored."""

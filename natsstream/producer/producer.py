@@ -23,6 +23,8 @@ from natsstream.producer.session import Session, Writer
 from natsstream.publish.outgoing import Prepared
 
 _PAIR = 2
+# A loop of append and drain lets others run after so many messages, about a millisecond.
+_TURN_EVERY = 250
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ class IdempotentProducer:
         self._options = options
         self._appended = 0
         self._ended = 0
+        self._turn_at = _TURN_EVERY
         self._is_closing = False
         self._final: Group | None = None
         self._is_detached = False
@@ -256,8 +259,10 @@ class IdempotentProducer:
         Cost: nothing where there is room.
         """
         queue = self._rules.queue
-        if queue.batches and not self._rules.in_flight_count:
-            await asyncio.sleep(0)  # The first full batch is sent at once.
+        is_idle = bool(queue.batches) and not self._rules.in_flight_count
+        if is_idle or self._appended >= self._turn_at:
+            self._turn_at = self._appended + _TURN_EVERY
+            await asyncio.sleep(0)  # The first full batch is sent, and answers are read.
         if queue.is_full or not self._has_room():
             await self._session.until(lambda: not queue.is_full and self._has_room())
 
