@@ -52,7 +52,8 @@ class Programs(Worker):
             while not self.load.writing_is_over.is_set():
                 await self.load.pause(self._draw.uniform(*_LIFE_S))
                 current = await self._replace(current)
-            await self._end(current)
+            while not await self._end(current):
+                current = await self._start()
             if self._zombies:
                 await asyncio.wait(self._zombies)
         finally:
@@ -90,13 +91,16 @@ class Programs(Worker):
             await program.is_open.wait()
         return program
 
-    async def _end(self, program: Program) -> None:
-        """Let a program end in good order: it has stored all."""
+    async def _end(self, program: Program) -> bool:
+        """Let a program end in good order; return True if it has stored all."""
         program.signal(signal.SIGTERM)
         with self.activity.limit("end a program", _TOLD_S):
             last = await program.wait()
-        if not last.startswith("end "):
+        if last.startswith("gone "):
+            self.book.counts["programs gone"] += 1
+        elif not last.startswith("end "):
             self.load.findings.add("program", f"{self.name} {program.life} has ended by {last!r}")
+        return not last.startswith("gone ")
 
     async def _await_zombie(self, program: Program, frozen_s: float | None) -> None:
         """Wait until a program that was replaced has learnt it."""
@@ -110,6 +114,8 @@ class Programs(Worker):
                 last = await program.wait()
             if last == "stale":
                 self.book.counts["zombies fenced"] += 1
+            elif last == "gone ProducerTimeoutError":
+                self.book.counts["zombies timed out"] += 1
             else:
                 self.load.findings.add("fenced", f"{self.name} {program.life} ended by {last!r}")
         finally:
@@ -121,7 +127,7 @@ class Programs(Worker):
         self.done += word in ("open", "at", "end")
         if word in ("at", "end"):
             self.book.flush(int(rest))
-        elif word == "again":
+        elif word in ("again", "gone"):
             self.load.errors[f"{self.name}: {rest}"] += 1
         elif word == "error":
             self.load.findings.add("program", f"{self.name}: {rest}")
