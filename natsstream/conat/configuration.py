@@ -221,18 +221,20 @@ def check_stream(names: StreamNames, held: StreamConfig) -> None:
         raise error
 
 
-def limits_of(stream: StreamConfig, *, per_key: bool = False) -> Limits:
-    """Return what removes messages of a stream.
+def limits_of(stream: StreamConfig, *, is_foreign: bool = False) -> Limits:
+    """Return what removes messages of a stream, as far as a client can tell by itself.
 
     Args:
         stream: Its configuration.
-        per_key: True if each of its subjects is a key.
+        is_foreign: True for a stream that is only read: each of its subjects is a key, and nobody
+            announces deletions, so its client cannot tell when a limit on a count is reached.
     """
     config = Configuration.from_stream(stream)
+    evicts = config.discard_policy == "old" and not is_foreign
     return Limits(
-        config.max_msgs if config.discard_policy == "old" else -1,
+        config.max_msgs if evicts else -1,
         config.max_age * NS_PER_MS,
-        (per_key and stream.max_msgs_per_subject) or -1,
+        1 if is_foreign and stream.max_msgs_per_subject == 1 else -1,
         has_rollups=bool(stream.allow_rollup_hdrs),
         has_ttls=bool(stream.allow_msg_ttl),
     )

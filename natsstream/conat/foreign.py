@@ -161,7 +161,7 @@ class ForeignOpener:
         self._control = None
         with suppress(ConfigError):  # No producer can use it then.
             self._control = control_of(config)
-        return limits_of(config, per_key=True)
+        return limits_of(config, is_foreign=True)
 
     async def data(self, messages: list[Message]) -> list[Message]:
         """Return the messages that are data."""

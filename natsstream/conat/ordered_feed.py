@@ -16,6 +16,9 @@ from natsstream.conat.record import Record
 from natsstream.errors import NatsStreamError
 from natsstream.streams.stream import Stream
 
+# Messages beyond the stream's limit that wait for the next comparison, or as many as the limit.
+_SURPLUS = 1_000
+
 
 class OrderedFeed:
     """Brings the arrays what an ordered consumer delivers.
@@ -25,6 +28,7 @@ class OrderedFeed:
         stream: Returns the stream.
         filters: The subjects to read; none is all.
         read: Makes records of the messages that are data.
+        max_msgs: Returns how many messages the stream keeps; -1 for no limit.
     """
 
     def __init__(
@@ -33,11 +37,13 @@ class OrderedFeed:
         stream: Callable[[], Stream],
         filters: Sequence[str],
         read: Callable[[list[Message]], Awaitable[list[Record]]],
+        max_msgs: Callable[[], int],
     ) -> None:
         self._arrays = arrays
         self._stream = stream
         self._filters = filters
         self._read = read
+        self._max_msgs = max_msgs
 
     async def follow(self) -> None:
         """Apply what comes behind the arrays, until it is cancelled.
@@ -75,3 +81,6 @@ class OrderedFeed:
         # Only what is behind the arrays: no deletion of that is forgotten meanwhile.
         question = rules.ask(rules.applied + 1, new[-1].sequence)
         arrays.take(rules.fetched(question, records))
+        limit = self._max_msgs()
+        if 0 < limit < len(rules.log) - max(limit, _SURPLUS):
+            arrays.suspect(Doubt.COUNT)

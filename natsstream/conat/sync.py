@@ -119,7 +119,13 @@ class StreamSync:
         self._opener = opener
         self._on_failure = on_failure
         self._feed = feed
-        self._ordered = OrderedFeed(arrays, lambda: self.stream, opener.filters, self._records)
+        self._ordered = OrderedFeed(
+            arrays,
+            lambda: self.stream,
+            opener.filters,
+            self._records,
+            lambda: self.config.max_msgs,
+        )
         self._blobs = blobs
         self._look_every_s = look_every
         self._tasks: set[asyncio.Task[None]] = set()
