@@ -43,8 +43,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # A busy machine is no failure; the timeout of each test bounds it.
-settings.register_profile("natsstream", deadline=None)
+# Each run draws others, so three runs have as many as one of Hypothesis' own hundred.
+settings.register_profile("natsstream", deadline=None, max_examples=34)
 settings.register_profile("fast", deadline=None, max_examples=10)
+settings.register_profile("full", deadline=None, max_examples=100)
 settings.load_profile("natsstream")
 
 _DESELECTED = pytest.StashKey[list[str]]()

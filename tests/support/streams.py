@@ -30,7 +30,8 @@ async def fill(
 ) -> Stream:
     """Return a stream with `count` more messages on the subjects `<name>.0` to `<name>.2`."""
     stream = await js.streams.ensure(name, **{"subjects": [f"{name}.>"], **fields})
-    async with js.publisher(ack_timeout=30) as publisher:
+    # 40 MB to three servers beside twenty busy processes take more than half a minute.
+    async with js.publisher(ack_timeout=120) as publisher:
         for number in range(start, start + count):
             await publisher.send(f"{name}.{number % 3}", payload(number, size))
     return stream

@@ -202,7 +202,7 @@ def _contexts(folder: Path, secret: str) -> Iterator[Callable[[], object]]:
     yield lambda: load_context(path)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)  # Each is some forty contexts and their tracebacks.
 @given(odd_secrets | st.sampled_from(list(SECRETS.values())))
 def test_no_context_shows_what_stands_in_it(secret: str) -> None:
     if "://" in secret:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import natsstream
@@ -90,22 +90,29 @@ def test_texts_that_are_too_long_together_are_refused() -> None:
 
 
 @given(texts, texts)
+@example("a", "\ud800")
+@example("\udcff", "\udcff")
 def test_command_of_any_text_is_one_command_or_an_error(subject: str, reply: str) -> None:
     try:
         start = publish_start(subject, reply)
     except SubjectError:
-        assert set(subject + reply) & set(" \t\r\n\0") or not subject or not _is_text(subject)
+        has_end = set(subject + reply) & set(" \t\r\n\0")
+        assert has_end or not subject or not _is_text(subject + reply)
         return
     wire = publish_command(start, b"7", BLOCK, b"x") + publish_command(start, b"7", b"", b"")
 
-    name, back = subject.encode(), reply.encode() + b"7"
+    name, back = _bytes(subject), _bytes(reply) + b"7"
     sizes = b"%d" % len(BLOCK), b"%d" % (len(BLOCK) + 1)
     assert commands_of(wire) == [(b"HPUB", name, back, *sizes), (b"PUB", name, back, b"0")]
 
 
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
 def _is_text(text: str) -> bool:
     try:
-        text.encode()
+        _bytes(text)
     except UnicodeEncodeError:
         return False
     return True
