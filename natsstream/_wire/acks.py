@@ -112,6 +112,18 @@ def ack_numbers(reply: bytes) -> tuple[int, int, int, int]:
     raise no_ack_subject(reply)
 
 
+def ack_prefix(reply: bytes) -> bytes:
+    """Return an ack subject up to the point before its four last numbers.
+
+    All first deliveries of a consumer have it in common. Empty where it is no ack subject, or has
+    tokens behind the numbers.
+    """
+    tokens = reply.split(b".")
+    if tokens[:2] != [b"$JS", b"ACK"] or len(tokens) not in (_V1_TOKENS, _V2_TOKENS_MIN):
+        return b""
+    return b".".join(tokens[:-4]) + b"."
+
+
 def ack_deliveries(reply: bytes) -> int:
     """Return how often a message was delivered, by its ack subject.
 

@@ -94,31 +94,31 @@ class FrameBlock:
         )
 
 
-def block_of(frames: Sequence[tuple[bytes, bytes, bytes, bytes]]) -> FrameBlock:
-    """Return delivered frames, at least one, as a block of their own.
+def block_of(
+    parts: Sequence[tuple[bytes, bytes, bytes]], sequences: Sequence[int], times_ns: Sequence[int]
+) -> FrameBlock:
+    """Return messages, at least one, as a block of their own that knows of no deliveries.
 
     Args:
-        frames: Subject, ack subject, headers and payload of each.
-
-    Raises:
-        ProtocolError: A frame is no delivery.
+        parts: Subject, headers and payload of each.
+        sequences: Their sequences in the stream.
+        times_ns: Unix nanoseconds at which the stream stored them.
     """
-    numbers = np.array([ack_numbers(frame[1]) for frame in frames], np.int64).T
-    sizes = np.array([[len(frame[at]) for at in (0, 2, 3)] for frame in frames], np.int64)
+    sizes = np.array([list(map(len, each)) for each in parts], np.int64)
     stops = sizes.cumsum().reshape(sizes.shape)
     subject_stop, payload_start, payload_stop = (stops[:, at].copy() for at in range(3))
     return FrameBlock(
-        b"".join([part for frame in frames for part in (frame[0], frame[2], frame[3])]),
+        b"".join([part for each in parts for part in each]),
         int(stops[-1, -1]),
         subject_stop - sizes[:, 0],
         subject_stop,
         subject_stop,
         payload_start,
         payload_stop,
-        numbers[0].copy(),
-        numbers[1].copy(),
-        numbers[2].copy(),
-        int(numbers[3, -1]),
+        np.array(sequences, np.int64),
+        np.zeros(len(parts), np.int64),
+        np.array(times_ns, np.int64),
+        0,
     )
 
 

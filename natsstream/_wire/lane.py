@@ -99,7 +99,7 @@ class FastLane(asyncio.BufferedProtocol):
         self._filled += nbytes
         if self._filled < self._needed:
             return
-        if self._parser.blocks and self._filled < BLOCK_BYTES:
+        if self._filled < BLOCK_BYTES and self._parser.wants_full_blocks:
             if self._flush is None:
                 self._flush = asyncio.get_running_loop().call_later(BLOCK_WAIT_S, self._parse)
             return

@@ -15,6 +15,7 @@ from natsstream._wire.server_info import read_info
 from natsstream.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from natsstream._wire.deliveries import Deliveries
     from natsstream._wire.framing import FrameBlock
 
 # INFO is long in large clusters, and a message's line where a server allows a long control line;
@@ -57,15 +58,27 @@ FrameSink: TypeAlias = Callable[[list[Frame]], None]
 
 
 class BlockSink(Protocol):
-    """Receives runs of frames that are cut with numpy, for columns."""
+    """Receives runs of frames that are cut together.
 
-    def take(self, data: bytes, start: int) -> FrameBlock | None:
-        """Cut as many whole frames of this subscription as stand at `start`; None for none."""
+    Attributes:
+        bytes_min: Where fewer bytes are left, the frames go to the frame sink.
+        wants_full: True where the lane shall wait a moment for a block to fill.
+    """
+
+    bytes_min: int
+    wants_full: bool
+
+    def take(self, data: bytes, start: int) -> Block | None:
+        """Cut whole frames of this subscription that stand at `start`; None for none."""
         ...
 
-    def put(self, frames: FrameBlock) -> None:
+    def put(self, block: Block) -> None:
         """Take over a block."""
         ...
+
+
+Block: TypeAlias = "FrameBlock | Deliveries"
+"""Frames that were cut together; `stop` is the offset after the last."""
 
 
 class Parsed(NamedTuple):
@@ -101,6 +114,11 @@ class FrameParser:
         self.sinks: dict[bytes, FrameSink] = {}
         self.blocks: dict[bytes, BlockSink] = {}
         self.frame_bytes_max: int = FRAME_BYTES_MAX + _ADDED_BYTES_MAX
+
+    @property
+    def wants_full_blocks(self) -> bool:
+        """True while somebody reads whom small blocks cost more than a moment's wait."""
+        return any(sink.wants_full for sink in self.blocks.values())
 
     def allow(self, max_payload: int) -> None:
         """Read frames of a server that takes such messages; a smaller limit than before is no news.
@@ -170,11 +188,14 @@ class FrameParser:
                 break
             sid = fields[1]
             if sid in blocks:
-                _deliver(batches, sinks)
-                batches, last_sid = {}, b""
-                block = blocks[sid].take(data, position)
+                block_sink = blocks[sid]
+                block = None
+                if length - position >= block_sink.bytes_min:
+                    block = block_sink.take(data, position)
                 if block is not None:
-                    blocks[sid].put(block)
+                    _deliver(batches, sinks)
+                    batches, last_sid = {}, b""
+                    block_sink.put(block)
                     position = block.stop
                     continue
             if sid != last_sid:

@@ -1,15 +1,18 @@
 """A stored message, as readers return it.
 
-Law: creating one costs next to nothing; subject, sequence, time and headers are read from the
-wire's bytes on access.
+Law: what every reader looks at is filled when it is made; headers are read from the wire's bytes on
+access.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import repeat
+from typing import TYPE_CHECKING, Protocol, cast
 
 from natsstream._wire.acks import ack_numbers
+from natsstream._wire.deliveries import Deliveries
 from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream.fields import Fields
@@ -35,50 +38,112 @@ def stored_message(answer: Fields) -> Message:
     return Message(frame, numbers)
 
 
+def messages_of(found: Deliveries) -> list[Message]:
+    """Return the messages that were cut from a block."""
+    messages = list(map(Message.__new__, repeat(Message, len(found))))
+    rows = zip(
+        # The cast names what type checkers take for properties.
+        cast("list[_Slots]", messages),
+        found.subjects,
+        found.payloads,
+        found.sequences,
+        found.times_ns,
+        found.header_blocks,
+        found.pending,
+        strict=True,
+    )
+    # Measured: half of what a call of `Message` for each would cost.
+    for slots, subject, data, sequence, time_ns, header_block, pending in rows:
+        slots.subject = subject
+        slots.data = data
+        slots.sequence = sequence
+        slots.time_ns = time_ns
+        slots.header_block = header_block
+        slots._pending = pending  # noqa: SLF001 - this file's own.
+    return messages
+
+
+class _Slots(Protocol):
+    """What a message is to this file alone."""
+
+    subject: str
+    data: bytes
+    sequence: int
+    time_ns: int
+    header_block: bytes
+    _pending: int | bytes
+
+
 class Message:
     """One message of a stream."""
 
-    __slots__ = ("_frame", "_numbers")
+    if TYPE_CHECKING:
+        # For type checkers, since nobody sets them.
+
+        @property
+        def subject(self) -> str:
+            """The subject under which it is stored."""
+            ...
+
+        @property
+        def data(self) -> bytes:
+            """The payload, as stored."""
+            ...
+
+        @property
+        def sequence(self) -> int:
+            """Its sequence in the stream, from 1."""
+            ...
+
+        @property
+        def time_ns(self) -> int:
+            """When the stream stored it, in Unix nanoseconds."""
+            ...
+
+        @property
+        def header_block(self) -> bytes:
+            """The headers, as they stood on the wire; empty for none."""
+            ...
+
+    else:
+        # Read four times as fast as properties; that was a fifth of the cost of a message.
+        __slots__ = ("_pending", "data", "header_block", "sequence", "subject", "time_ns")
 
     def __init__(self, frame: Frame, numbers: tuple[int, int] | None = None) -> None:
-        self._frame = frame
-        self._numbers = None if numbers is None else (*numbers, 0)
+        """Take a frame, and sequence and time where it has no ack subject.
 
-    @property
-    def subject(self) -> str:
-        """The subject under which it is stored."""
-        return self._frame[0].decode("utf-8", "surrogateescape")
-
-    @property
-    def data(self) -> bytes:
-        """The payload, as stored."""
-        return self._frame[3]
+        Raises:
+            ProtocolError: It has none, and none are given.
+        """
+        slots: _Slots = self  # pyright: ignore[reportAssignmentType] - nobody else sets them.
+        subject, reply, slots.header_block, slots.data = frame
+        slots.subject = subject.decode("utf-8", "surrogateescape")
+        self._pending: int | bytes = 0
+        if numbers is None:
+            slots.sequence, _, slots.time_ns, self._pending = ack_numbers(reply)
+        else:
+            slots.sequence, slots.time_ns = numbers
 
     @property
     def headers(self) -> Headers:
         """Its headers; empty when it has none."""
-        block = self._frame[2]
+        block = self.header_block
         return Headers(block) if block else _NO_HEADERS
-
-    @property
-    def sequence(self) -> int:
-        """Its sequence in the stream, from 1."""
-        return self._numbers_of()[0]
 
     @property
     def pending(self) -> int:
         """Messages that its consumer had yet to deliver after it; 0 if it was read alone."""
-        return self._numbers_of()[2]
+        return int(self._pending)
 
     @property
     def stored_bytes(self) -> int:
         """Size of the payload in the stream, also if `headers_only` left it out."""
-        block = self._frame[2]
-        if block and not self._frame[3] and _MSG_SIZE in block:
+        block = self.header_block
+        if block and not self.data and _MSG_SIZE in block:
             told = Headers(block).get(HeaderName.MSG_SIZE, "")
             if told.isascii() and told.isdigit() and len(told) <= _DIGITS_MAX:
                 return int(told)
-        return len(self._frame[3])
+        return len(self.data)
 
     @property
     def ttl(self) -> int | None:
@@ -86,7 +151,7 @@ class Message:
 
         None if the publisher set none; the stream's `max_age` applies as well.
         """
-        block = self._frame[2]
+        block = self.header_block
         if not block or _TTL not in block:
             return None
         return parse_life_time(Headers(block).get(HeaderName.TTL, ""))
@@ -98,26 +163,15 @@ class Message:
         "MaxAge": the subject's last message expired. "Purge" and "Remove": it was removed
         (ADR-43).
         """
-        block = self._frame[2]
+        block = self.header_block
         if not block or _MARKER_REASON not in block:
             return None
         return Headers(block).get(HeaderName.MARKER_REASON)
 
     @property
-    def time_ns(self) -> int:
-        """When the stream stored it, in Unix nanoseconds."""
-        return self._numbers_of()[1]
-
-    @property
     def time(self) -> datetime:
         """When the stream stored it, in UTC, cut to microseconds."""
-        return time_from_ns(self._numbers_of()[1])
-
-    def _numbers_of(self) -> tuple[int, int, int]:
-        if self._numbers is None:
-            sequence, _, time_ns, pending = ack_numbers(self._frame[1])
-            self._numbers = (sequence, time_ns, pending)
-        return self._numbers
+        return time_from_ns(self.time_ns)
 
     def __repr__(self) -> str:
         return f"<Message {self.sequence} {self.subject!r} {len(self.data)} bytes>"
@@ -128,10 +182,5 @@ def messages_below(messages: Sequence[Message], start: bytes) -> list[Message]:
 
     Cost: 40 ns a message.
     """
-    # A method or property would cost as much again.
-    return [each for each in messages if each._frame[0].startswith(start)]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
-
-
-def frames_of(messages: Sequence[Message]) -> list[Frame]:
-    """Return messages as a consumer has delivered them."""
-    return [each._frame for each in messages]  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    text = start.decode("utf-8", "surrogateescape")
+    return [each for each in messages if each.subject.startswith(text)]

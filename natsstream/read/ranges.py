@@ -15,7 +15,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
 from natsstream._wire.headers import VERSION_LINE, parse_headers
-from natsstream.api.message import Message, frames_of
+from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import MissingExtraError, NatsStreamError
@@ -234,7 +234,12 @@ class _Converter:
         """Return messages as a batch."""
         from natsstream._wire.framing import block_of  # noqa: PLC0415 - numpy is an extra.
 
-        return self(block_of(frames_of(messages)))
+        parts = [
+            (each.subject.encode("utf-8", "surrogateescape"), each.header_block, each.data)
+            for each in messages
+        ]
+        sequences = [each.sequence for each in messages]
+        return self(block_of(parts, sequences, [each.time_ns for each in messages]))
 
     def join(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """Return the batches as one."""

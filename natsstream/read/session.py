@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from natsstream._wire.acks import ack_numbers
 from natsstream._wire.client import Subscription
+from natsstream._wire.deliveries import BULK_BYTES_MIN, Deliveries, DeliveryCutter
 from natsstream._wire.headers import HeaderName
-from natsstream._wire.parser import Frame
+from natsstream._wire.parser import Block, Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.status import PullEnd, Status, StatusCode, parse_status
 from natsstream.api.consumer_requests import (
@@ -27,7 +28,7 @@ from natsstream.api.consumer_requests import (
     next_subject,
     start_consumer,
 )
-from natsstream.api.message import Message
+from natsstream.api.message import Message, messages_of
 from natsstream.api.requests import Api
 from natsstream.errors import NatsStreamError, ProtocolError, ServerError
 from natsstream.read.read_events import BreakReason
@@ -124,6 +125,10 @@ class ReadSession(Generic[Item]):
         self._headers_only = headers_only
         self._convert = convert
         self._hidden = hidden
+        self._cut: Callable[[bytes, int, bytes], Block | None] = DeliveryCutter().cut
+        # For the parser: columns cost the same for ten messages as for a thousand.
+        self.wants_full: bool = convert is not None
+        self.bytes_min: int = 0 if self.wants_full else BULK_BYTES_MIN
         self._heartbeat_ns = duration_ns(HEARTBEAT_S if heartbeat_s is None else heartbeat_s)
         share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
@@ -163,7 +168,7 @@ class ReadSession(Generic[Item]):
             from natsstream._wire.framing import cut_block  # noqa: PLC0415 - numpy is an extra.
 
             self._cut = cut_block
-            self._subscription.read_blocks(self)
+        self._subscription.read_blocks(self)
         one = self._filters[0] if len(self._filters) == 1 else ""
         config: dict[str, object] = {
             "name": self._name,
@@ -317,13 +322,40 @@ class ReadSession(Generic[Item]):
         # Item is list[Message] wherever there is no converter.
         self._push(run)  # pyright: ignore[reportArgumentType]
 
-    def take(self, data: bytes, start: int) -> FrameBlock | None:
+    def take(self, data: bytes, start: int) -> Block | None:
         """Cut a block; called by the parser."""
         assert self._subscription is not None  # noqa: S101 - it is what the parser calls us by.
         return self._cut(data, start, self._subscription.sid)
 
-    def put(self, frames: FrameBlock) -> None:
-        """Turn a block into columns; called by the parser."""
+    def put(self, block: Block) -> None:
+        """Turn a block into messages or columns; called by the parser."""
+        if isinstance(block, Deliveries):
+            self._on_deliveries(block)
+        else:
+            self._on_block(block)
+
+    def _on_deliveries(self, found: Deliveries) -> None:
+        count = len(found)
+        if found.last_delivery - found.first_delivery + 1 != count:
+            self._fail(SessionBrokenError("deliveries are missing", "out_of_order"))
+            return
+        self._delivered = found.last_delivery
+        # Item is list[Message] wherever there is no converter.
+        run: Run[list[Message]] = Run(
+            messages_of(found),
+            count,
+            sum(map(len, found.payloads)) + sum(map(len, found.header_blocks)),
+            found.sequences[0],
+            found.sequences[-1],
+            found.first_delivery,
+            int(found.pending[-1]),
+            lambda: found.sequences,
+        )
+        if self._hidden:
+            run = hide(run, self._hidden)
+        self._push(run)  # pyright: ignore[reportArgumentType]
+
+    def _on_block(self, frames: FrameBlock) -> None:
         if self._convert is None or self._failure is not None:
             return
         deliveries = frames.consumer_sequence

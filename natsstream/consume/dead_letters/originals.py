@@ -115,4 +115,4 @@ async def delete_message(api: Api, stream: str, sequence: int) -> bool:
 
 def header_block_of(message: Message) -> bytes:
     """Return a message's header block as it was stored."""
-    return message._frame[2]  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return message.header_block

@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
 
-from natsstream._wire.acks import ack_deliveries
+from natsstream._wire.acks import ack_deliveries, ack_numbers
 from natsstream._wire.encode import ack_commands, is_word, verdict_command
 from natsstream._wire.parser import Frame
 from natsstream.api.message import Message
@@ -53,15 +53,41 @@ class DeliveredMessage(Message):
     has the ack.
     """
 
-    __slots__ = ("_ack_sender", "_verdict")
+    __slots__ = ("_ack_sender", "_frame", "_numbers", "_verdict")
 
     def __init__(self, frame: Frame, ack_sender: AckSender) -> None:  # pyright: ignore[reportMissingSuperCall] - a call for each message.
         self._frame = frame
-        self._numbers = None
+        self._numbers: tuple[int, int, int, int] | None = None
         self._ack_sender = ack_sender
         self._verdict: AckKind | None = None
 
-    # Properties.
+    # Properties. What a `Message` is filled with is read on access here: an ack needs none of it,
+    # and not every reply that looks like an ack subject is one.
+
+    @property
+    def subject(self) -> str:
+        """The subject under which it is stored."""
+        return self._frame[0].decode("utf-8", "surrogateescape")
+
+    @property
+    def data(self) -> bytes:
+        """The payload, as stored."""
+        return self._frame[3]
+
+    @property
+    def sequence(self) -> int:
+        """Its sequence in the stream, from 1."""
+        return self._ack_numbers()[0]
+
+    @property
+    def time_ns(self) -> int:
+        """When the stream stored it, in Unix nanoseconds."""
+        return self._ack_numbers()[2]
+
+    @property
+    def pending(self) -> int:
+        """Messages that its consumer had yet to deliver after it."""
+        return self._ack_numbers()[3]
 
     @property
     def meta(self) -> DeliveryMeta:
@@ -270,6 +296,11 @@ class DeliveredMessage(Message):
             # Not known to be settled: it can be acked again, or is redelivered.
             self.take_verdict_back()
             raise
+
+    def _ack_numbers(self) -> tuple[int, int, int, int]:
+        if self._numbers is None:
+            self._numbers = ack_numbers(self._frame[1])
+        return self._numbers
 
     def _settled_error(self) -> MessageSettledError:
         said = self._verdict.value if self._verdict is not None else "settled"

@@ -11,7 +11,7 @@ import pytest
 
 from natsstream._wire.framing import FrameBlock, cut_block
 from natsstream._wire.lane import BLOCK_BYTES, FastLane, behind
-from natsstream._wire.parser import Frame, FrameParser
+from natsstream._wire.parser import Block, Frame, FrameParser
 from natsstream.errors import NatsStreamError, ProtocolError
 from tests.support.eventually import eventually_async
 from tests.support.frames import ack, msg
@@ -72,14 +72,18 @@ class NotedTransport(asyncio.Transport):
 class Blocks:
     """A block sink that cuts and keeps."""
 
+    bytes_min = 0
+    wants_full = True
+
     def __init__(self) -> None:
         self.sequences: list[int] = []
 
     def take(self, data: bytes, start: int) -> FrameBlock | None:
         return cut_block(data, start, SID)
 
-    def put(self, frames: FrameBlock) -> None:
-        self.sequences += frames.sequence.tolist()
+    def put(self, block: Block) -> None:
+        assert isinstance(block, FrameBlock)
+        self.sequences += block.sequence.tolist()
 
 
 @dataclass
@@ -230,6 +234,16 @@ async def test_block_mode_waits_for_more_and_flushes_by_itself(
         return blocks.sequences == [1, 2, 3]
 
     await eventually_async(is_flushed)
+
+
+async def test_sink_that_wants_no_full_block_is_not_kept_waiting(
+    bench: Bench, blocks: Blocks
+) -> None:
+    blocks.wants_full = False
+
+    bench.receive(numbered(1, 3, b"x"))
+
+    assert blocks.sequences == [1, 2, 3]
 
 
 async def test_block_mode_parses_a_full_block_at_once(bench: Bench, blocks: Blocks) -> None:

@@ -11,14 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from natsstream._wire import deliveries
 from natsstream._wire.parser import LINE_BYTES_MAX, Frame, FrameParser
 from natsstream.errors import ProtocolError
+from tests.support.bulk import BulkSink, row
 from tests.support.frames import NASTY, Piece, message, messages, msg, others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 OWN = (b"1", b"12")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def always_bulk() -> Iterator[None]:
+    """Cut in bulk again behind each failure, instead of some frames later."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deliveries, "_PLAIN_FRAMES", 0)
+        yield
+
+
 FOREIGN = b"2"
 
 conversations = st.lists(st.one_of(messages(st.sampled_from([*OWN, FOREIGN])), others), max_size=8)
@@ -121,6 +133,8 @@ class Listener:
         frames: What the sinks got, by subscription.
         passed: What is for nats-py.
         shown: How many bytes the parser was shown in all.
+        twin: Another parser, which is shown the same and cuts deliveries in bulk.
+        bulk: What the twin's sinks got, by subscription.
     """
 
     parser: FrameParser = field(default_factory=FrameParser)
@@ -129,10 +143,14 @@ class Listener:
     shown: int = 0
     rest: bytes = b""
     needed: int = 1
+    twin: FrameParser = field(default_factory=FrameParser)
+    bulk: dict[bytes, BulkSink] = field(default_factory=dict[bytes, BulkSink])
 
     def __post_init__(self) -> None:
         for sid in OWN:
             self.parser.sinks[sid] = self.frames[sid].extend
+            self.bulk[sid] = self.twin.blocks[sid] = BulkSink(sid)
+            self.twin.sinks[sid] = self.bulk[sid].put_frames
 
     def feed(self, piece: bytes) -> None:
         """Take one piece of the stream, as a socket gives it."""
@@ -149,6 +167,8 @@ class Listener:
         """Show everything that is not consumed; returns how much of it was."""
         self.shown += len(self.rest)
         consumed, self.needed, passed, failure = self.parser.parse(self.rest)
+        again = self.twin.parse(self.rest)
+        assert (consumed, self.needed, passed, str(failure)) == (*again[:3], str(again.failure))
         self.rest = self.rest[consumed:]
         self.passed += passed
         if failure is not None:
@@ -167,7 +187,9 @@ def hear(pieces: Iterable[bytes]) -> Listener:
 def check(listener: Listener, said: Sequence[Piece]) -> None:
     """Assert that everything went where it belongs, once and in order."""
     for sid in OWN:
-        assert listener.frames[sid] == [each.frame for each in said if each.sid == sid]
+        frames = [each.frame for each in said if each.sid == sid and each.frame is not None]
+        assert listener.frames[sid] == frames
+        assert listener.bulk[sid].rows == list(map(row, frames))
     assert listener.passed == b"".join(each.wire for each in said if each.sid not in OWN)
     assert listener.rest == b""
 
@@ -218,7 +240,9 @@ def test_reply_and_headers_are_empty_where_there_are_none() -> None:
 
 def test_frames_of_a_closed_subscription_are_passed_on() -> None:
     listener = Listener()
-    del listener.parser.sinks[b"1"]
+    for parser in (listener.parser, listener.twin):
+        del parser.sinks[b"1"]
+        parser.blocks.pop(b"1", None)
     wire = msg(b"a", b"1", b"x") + msg(b"b", b"12", b"y")
 
     listener.feed(wire)
