@@ -30,6 +30,7 @@ _LF, _CR, _SPACE, _ZERO = 10, 13, 32, 48
 _TIME_DIGITS = 19  # Unix nanoseconds have 19 digits from 2001 to 2286.
 _TIME_POWERS = 10 ** np.arange(_TIME_DIGITS - 1, -1, -1, dtype=np.int64)
 _ACK_V1_TOKENS, _ACK_V2_TOKENS = 9, 11
+_MSG = b"MSG "
 _WORD = 8
 _EACH_BYTE = np.uint64(0x0101010101010101)
 # What keeps the last bytes of a word, by their number.
@@ -315,7 +316,7 @@ def _chain(array: Bytes) -> _Frames:
         has_headers = None
         verb = starts
     fits = verb + 4 <= ends
-    looks = fits & _equals(array, np.where(fits, verb, 0), b"MSG ")
+    looks = fits & _are_messages(array, np.where(fits, verb, 0))
     starts, ends, verb = starts[looks], ends[looks], verb[looks]
     size, length = _number_before(array, ends - 1)
     reply_stop = ends - 2 - length
@@ -433,10 +434,14 @@ def _gather(array: Bytes, starts: Ints, width: int) -> Bytes:
     return items.view(np.uint8).reshape(len(starts), width)
 
 
-def _equals(array: Bytes, starts: Ints, text: bytes) -> NDArray[np.bool_]:
-    """Tell for each offset whether `text` stands there."""
-    wanted = np.frombuffer(text, np.uint8)
-    return (_gather(array, starts, len(text)) == wanted).all(axis=1)
+def _are_messages(array: Bytes, starts: Ints) -> NDArray[np.bool_]:
+    """Tell for each offset whether `MSG ` stands there."""
+    if len(array) < len(_MSG):
+        return np.zeros(len(starts), np.bool_)
+    words: NDArray[np.uint32] = np.ndarray(
+        (len(array) - len(_MSG) + 1,), "<u4", array.data, strides=(1,)
+    )
+    return words[np.minimum(starts, len(words) - 1)] == int.from_bytes(_MSG, "little")
 
 
 def _matching_prefix(array: Bytes, starts: Ints, text: bytes) -> int:
