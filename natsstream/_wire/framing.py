@@ -80,7 +80,8 @@ class FrameBlock:
         array = np.frombuffer(self.data, np.uint8)
         # A subject that is long enough has all of the bytes that are compared.
         begins = self.subject_stop - self.subject_start >= len(start)
-        begins[begins] = _equals(array, self.subject_start[begins], start)
+        found = _gather(array, self.subject_start[begins], len(start))
+        begins[begins] = (found == np.frombuffer(start, np.uint8)).all(axis=1)
         return self._where(~begins) if begins.any() else self
 
     def sequences_without(self, others: FrameBlock) -> list[int]:
