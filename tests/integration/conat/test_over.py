@@ -239,7 +239,7 @@ async def test_records_of_producers_are_no_data(js: JetStream) -> None:
             ) as producer:
                 await producer.append_wait(b"%d" % number)
         await until(lambda: len(view) == 3)
-        held = [each.subject async for each in stream.read(on_loss="report")]
+        held = [each.subject async for each in stream.read(control=True, on_loss="report")]
         assert len(held) > 3
         for _ in range(2):
             await view.config()
