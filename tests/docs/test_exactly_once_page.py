@@ -15,7 +15,7 @@ from tests.docs.test_snippets import DOCS, URL_ON_PAGES, find_snippets
 from tests.support.eventually import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from natsstream.blocking import JetStream
@@ -46,7 +46,7 @@ class Program:
         self._file.write_text(program.replace(URL_ON_PAGES, url))
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self) -> Generator[subprocess.Popen[bytes]]:
         """Run it, and kill it in the end."""
         process = subprocess.Popen([sys.executable, str(self._file)], cwd=self._folder)
         try:

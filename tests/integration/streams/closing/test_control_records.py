@@ -207,7 +207,8 @@ async def test_foreign_client_reads_all_and_the_documented_filter_hides_records(
     filters = await stream.data_filters()
     assert filters == [f"{stream_name}.*"]
 
-    client = await nats.connect(nats_server.url)
+    library: Any = nats  # Its options have no types.
+    client = await library.connect(nats_server.url)
     try:
         context = client.jetstream()
         everything = await context.pull_subscribe(f"{stream_name}.>", stream=stream_name)
