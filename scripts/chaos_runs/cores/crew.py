@@ -17,6 +17,7 @@ from natsstream.conat.views import Change
 from scripts.chaos_runs.cores.core_book import ClientBook, CoreBook, Told, brief
 from scripts.chaos_runs.cores.layer_book import LogBook, MapBook
 from scripts.chaos_runs.cores.workers import (
+    BIG_BYTES,
     CoreWriter,
     Gate,
     LogWriter,
@@ -95,6 +96,19 @@ class Crew:
             self.maps.append(dkv)
             self.logs.append(log)
             self._listen(name, len(self.maps) - 1, core, dkv, log)
+
+        await self._make_blob_streams()
+
+    async def _make_blob_streams(self) -> None:
+        """Write a big value each: no stream can be made while servers are away."""
+        value = "begin-1-".ljust(BIG_BYTES, "x")
+        self.book.send(None, value)
+        stored = await insist(lambda: self.cores[0].publish(value))
+        if stored is not None:
+            self.book.ack(stored.seq, None, value)
+        self.map_book.wanted["begin"] = value
+        self.maps[0].set("begin", value)
+        await insist(self.maps[0].save)
 
     def _listen(self, name: str, index: int, core: CoreStream, dkv: DKV, log: DStream) -> None:
         book = ClientBook(name, self.book, self._load.findings)
