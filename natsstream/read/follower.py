@@ -95,6 +95,8 @@ class Follower:
         self._runs: deque[Run[list[Message]]] = deque()
         # Messages that the consumer has behind the last run; None when that is not to be believed.
         self._pending: int | None = None
+        # Last sequence of the run that told it; 0 when no run of this consumer did.
+        self._told_at = 0
         self._failure: NatsStreamError | None = None
         self._is_closed = False
         # The creation of the next consumer: a reader with short timeouts does not cancel it, or it
@@ -292,6 +294,7 @@ class Follower:
         if self._is_closed:
             await session.close()
         self._session, self._pending, self._overdue = session, pending, None
+        self._told_at = 0
         self._beginning = None  # Done, also if nobody waits for it just now.
         self._next_look = asyncio.get_running_loop().time() + _LOOK_EVERY_S
         reason, self._recovery.cause = self._recovery.cause, None
@@ -359,7 +362,7 @@ class Follower:
             await self._leader.explain(run.sequences, progress.next_seq)
         messages = self._sift(progress.accept(run), run.first)
         self._runs.popleft()
-        self._pending = run.pending
+        self._pending, self._told_at = run.pending, run.last
         if self._has_ended:
             await self._drop_session()
             return messages
@@ -410,6 +413,14 @@ class Follower:
         """Return True if the consumer alone proves that nothing older is left."""
         return self._pending == 0 and self.info.config.replicas == 1
 
+    def _has_passed_all(self) -> bool:
+        """Return True if the consumer has delivered all that its replica held behind the horizon.
+
+        A replica that has a message from behind the horizon has everything before it. Whoever
+        writes meanwhile makes the leader have more each time, so the leader is not asked.
+        """
+        return self._pending == 0 and self._told_at > self.progress.horizon
+
     def _note_end(self) -> None:
         """Note that nothing older than this moment is left."""
         self.progress.catch_up()
@@ -422,7 +433,7 @@ class Follower:
             await self._look_for_seal()
         if self.is_caught_up and (self.info.config.replicas == 1 or now < self._next_look):
             return
-        if self._is_end_known():
+        if self._is_end_known() or self._has_passed_all():
             self._note_end()
             return
         # It may sit on a replica that lags behind, or count what is deleted.
