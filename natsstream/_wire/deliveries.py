@@ -152,7 +152,7 @@ class DeliveryCutter:
 def _count_whole(parts: list[bytes], sizes: list[int], heads: list[int]) -> int:
     """Count the frames from the first on that are as long as their lines say."""
     lengths = list(map(len, parts[_BODY::_STEP]))
-    # The last body goes on to the end of the bytes.
+    # The last body reaches to the end of the window.
     at = len(sizes) - 1
     lengths[at] = sizes[at]
     if lengths != sizes:
@@ -177,7 +177,7 @@ def _deliveries(parts: list[bytes], heads: list[int], stop: int) -> Deliveries |
         payloads = [body[head:] for body, head in zip(payloads, heads, strict=False)]
     sequences = parts[_SEQUENCE::_STEP]
     first, last = int(sequences[0]), int(sequences[-1])
-    # A consumer delivers in ascending order, so both ends tell of a run without holes.
+    # Deliveries ascend: first and last sequence show whether others are missing between them.
     is_dense = last - first + 1 == len(sequences)
     return Deliveries(
         stop,

@@ -33,7 +33,7 @@ _ACK_V1_TOKENS, _ACK_V2_TOKENS = 9, 11
 _MSG = b"MSG "
 _WORD = 8
 _EACH_BYTE = np.uint64(0x0101010101010101)
-# What keeps the last bytes of a word, by their number.
+# Masks of the last bytes of a word, by their number.
 _LAST_BYTES = np.array(
     [(1 << 64) - (1 << 8 * (_WORD - count)) for count in range(_WORD + 1)], np.uint64
 )

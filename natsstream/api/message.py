@@ -64,7 +64,7 @@ def messages_of(found: Deliveries) -> list[Message]:
 
 
 class _Slots(Protocol):
-    """What a message is to this file alone."""
+    """A message whose fields can be set, for this file alone."""
 
     subject: str
     data: bytes

@@ -61,7 +61,7 @@ class DeliveredMessage(Message):
         self._ack_sender = ack_sender
         self._verdict: AckKind | None = None
 
-    # Properties. What a `Message` is filled with is read on access here: an ack needs none of it,
+    # Properties. Other than in a `Message`, fields are read on access: an ack needs none of them,
     # and not every reply that looks like an ack subject is one.
 
     @property
