@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -71,13 +72,14 @@ def test_option_of_another_client_is_answered_with_options_that_exist(name: str)
 
     assert name not in known
     assert [option for option in re.findall(r"(\w+)=", here) if option not in known] == []
+    options: dict[str, Any] = {name: True}
     with pytest.raises(ConfigError, match=f"no option '{name}'") as caught:
-        ns.connect(**{name: True})
+        ns.connect(**options)
     assert here in caught.value.hint
 
 
 def test_misspelt_option_is_answered_with_the_nearest() -> None:
-    options = {"reconect_timeout": 3}
+    options: dict[str, Any] = {"reconect_timeout": 3}
     with pytest.raises(ConfigError) as caught:
         ns.connect(**options)
 

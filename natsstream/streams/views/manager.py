@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from natsstream.api.change_plan import changed, created
 from natsstream.api.diff import ConfigChange
@@ -37,7 +37,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         self._configs: type[ConfigT] = configs
         self._kind: Kind = configs.kind
 
-    async def _create(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+    async def _create(self, config: ConfigT | str, fields: Mapping[str, object]) -> ViewT:
         wanted = self._configs.from_call(config, fields)
         await self._check_new(wanted)
         try:
@@ -46,11 +46,11 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
             stream = await self._existing(wanted, error)
         return await self._open(stream)
 
-    async def _update(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+    async def _update(self, config: ConfigT | str, fields: Mapping[str, object]) -> ViewT:
         wanted = self._configs.from_call(config, fields)
         return await self._changed(await self._stream(wanted.name), wanted)
 
-    async def _ensure(self, config: ConfigT | str, fields: dict[str, Any]) -> ViewT:
+    async def _ensure(self, config: ConfigT | str, fields: Mapping[str, object]) -> ViewT:
         wanted = self._configs.from_call(config, fields)
         try:
             stream = await self._stream(wanted.name)
@@ -62,7 +62,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
                 stream = await self._stream(wanted.name)
         return await self._changed(stream, wanted)
 
-    async def _diff(self, config: ConfigT | str, fields: dict[str, Any]) -> ConfigChange:
+    async def _diff(self, config: ConfigT | str, fields: Mapping[str, object]) -> ConfigChange:
         wanted = self._configs.from_call(config, fields)
         try:
             held = (await self._stream(wanted.name)).cached
