@@ -416,8 +416,8 @@ class Follower:
     def _has_passed_all(self) -> bool:
         """Return True if the consumer has delivered all that its replica held behind the horizon.
 
-        A replica that has a message from behind the horizon has everything before it. Whoever
-        writes meanwhile makes the leader have more each time, so the leader is not asked.
+        A replica that has a message from behind the horizon has everything before it. Writers
+        make the leader have more each time, so the leader is not asked.
         """
         return self._pending == 0 and self._told_at > self.progress.horizon
 
