@@ -734,3 +734,12 @@ def test_an_info_that_came_before_the_load_is_compared_at_its_end() -> None:
 
     assert shown(client.filled(1)) == []
     assert client.doubt is Doubt.NONE
+
+
+def test_a_client_without_the_beginning_has_all_once_that_is_purged() -> None:
+    client = opened("", "", start=4)
+    assert not client.is_whole
+    list(client.purged(3))
+    list(client.purged(2))
+
+    assert client.is_whole
