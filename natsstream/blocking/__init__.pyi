@@ -1555,6 +1555,26 @@ class DeliveredMessage:
     """One delivery of a message: settle it with `ack`, `nak` or `term`."""
 
     @property
+    def subject(self) -> str:
+        """The subject under which it is stored."""
+
+    @property
+    def data(self) -> bytes:
+        """The payload, as stored."""
+
+    @property
+    def sequence(self) -> int:
+        """Its sequence in the stream, from 1."""
+
+    @property
+    def time_ns(self) -> int:
+        """When the stream stored it, in Unix nanoseconds."""
+
+    @property
+    def pending(self) -> int:
+        """Messages that its consumer had yet to deliver after it."""
+
+    @property
     def meta(self) -> DeliveryMeta:
         """Stream, consumer, sequences, deliveries, time and what is pending."""
 
@@ -1621,24 +1641,8 @@ class DeliveredMessage:
         """Mark it as not settled: the ack did not reach the server."""
 
     @property
-    def subject(self) -> str:
-        """The subject under which it is stored."""
-
-    @property
-    def data(self) -> bytes:
-        """The payload, as stored."""
-
-    @property
     def headers(self) -> Headers:
         """Its headers; empty when it has none."""
-
-    @property
-    def sequence(self) -> int:
-        """Its sequence in the stream, from 1."""
-
-    @property
-    def pending(self) -> int:
-        """Messages that its consumer had yet to deliver after it; 0 if it was read alone."""
 
     @property
     def stored_bytes(self) -> int:
@@ -1651,10 +1655,6 @@ class DeliveredMessage:
     @property
     def marker_reason(self) -> str | None:
         """Why the server stored it as a delete marker; None if it is not a marker."""
-
-    @property
-    def time_ns(self) -> int:
-        """When the stream stored it, in Unix nanoseconds."""
 
     @property
     def time(self) -> datetime:
