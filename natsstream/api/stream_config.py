@@ -27,7 +27,7 @@ from natsstream.api.settings.mapping import Republish, SubjectTransform
 from natsstream.api.settings.placement import Placement
 from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.settings.source import StreamSource
-from natsstream.arguments import check_text
+from natsstream.arguments import check_text, given_config
 from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
 
@@ -158,6 +158,17 @@ class StreamConfig(Setting):
             # The server itself refuses values that are not its JSON.
             with suppress(ProtocolError):
                 StreamConfig.from_json({**known, "name": self.name}).check()
+
+    @classmethod
+    def from_call(cls, config: StreamConfig | str, fields: Mapping[str, object]) -> StreamConfig:
+        """Return a configuration from itself, or from a name and keywords.
+
+        Raises:
+            ConfigError: Both are given, or a field is unknown or has an invalid value.
+            StreamNameError: The name is not legal.
+            SubjectError: A subject is not legal.
+        """
+        return given_config(cls, config, fields, "stream", aliases=json_names(cls))
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> StreamConfig:

@@ -6,6 +6,7 @@ they do not know.
 
 from __future__ import annotations
 
+from natsstream.api.config_fields import StreamFields
 from natsstream.api.control import CONTROL_KEY, captured, expected_control, named_control
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import ConfigError
@@ -14,7 +15,7 @@ from natsstream.producer.options import Mode
 
 def missing_settings(
     config: StreamConfig, *, mode: Mode, created_ns: int, has_fast: bool, has_ttl: bool
-) -> dict[str, object]:
+) -> StreamFields:
     """Return the fields to update so that a producer can write to a stream; empty for none.
 
     Args:
@@ -28,7 +29,7 @@ def missing_settings(
         ConfigError: No update of the stream would do.
     """
     _check(config, has_ttl=has_ttl)
-    lacks: dict[str, object] = {}
+    lacks: StreamFields = {}
     if mode == "shared" and not config.allow_atomic:
         lacks["allow_atomic"] = True
     if mode == "exclusive" and has_fast and not config.allow_batched:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -12,7 +12,6 @@ from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.keywords import shows_fields
-from natsstream.api.settings.setting import json_names
 from natsstream.api.stream_changes import create_stream, ensure_stream, plan_stream, update_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -23,7 +22,7 @@ from natsstream.api.stream_requests import (
     stream_infos,
     stream_names,
 )
-from natsstream.arguments import check_bool, check_int, check_seconds, check_text, given_config
+from natsstream.arguments import check_bool, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
 from natsstream.streams.copying import copy_stream
 from natsstream.streams.snapshots.progress import RestoreProgress
@@ -61,7 +60,7 @@ class StreamManager:
                 the cluster created the stream without the field; the stream stays, and the message
                 says so.
         """
-        wanted = _config(config, fields)
+        wanted = StreamConfig.from_call(config, fields)
         return Stream(self._api, await create_stream(self._api, wanted), created(wanted))
 
     @shows_fields(StreamFields)
@@ -75,7 +74,9 @@ class StreamManager:
             InvalidConfigError: The server refuses a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
-        return Stream(self._api, *await update_stream(self._api, _config(config, fields)))
+        return Stream(
+            self._api, *await update_stream(self._api, StreamConfig.from_call(config, fields))
+        )
 
     @shows_fields(StreamFields)
     async def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
@@ -88,7 +89,9 @@ class StreamManager:
             InvalidConfigError: The server refuses a field or a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
-        return Stream(self._api, *await ensure_stream(self._api, _config(config, fields)))
+        return Stream(
+            self._api, *await ensure_stream(self._api, StreamConfig.from_call(config, fields))
+        )
 
     @shows_fields(StreamFields)
     async def diff(
@@ -102,7 +105,7 @@ class StreamManager:
 
         Cost: one round trip.
         """
-        return await plan_stream(self._api, _config(config, fields))
+        return await plan_stream(self._api, StreamConfig.from_call(config, fields))
 
     async def get(self, name: str) -> Stream:
         """Return a stream that exists.
@@ -167,7 +170,7 @@ class StreamManager:
         Cost: the archive is sent once, in parts; memory for one part.
         Source: nats CLI `nats stream restore`; jsm.go snapshots.go.
         """
-        changes = _config(name or "restored", fields).given() if fields else {}
+        changes = StreamConfig.from_call(name or "restored", fields).given() if fields else {}
         changes.pop("name", None)
         info = await restore_backup(
             self._api, path, name=name, changes=changes, on_progress=on_progress, timeout=timeout
@@ -247,7 +250,9 @@ class StreamManager:
 
         Cost: three round trips; with messages also the servers' time to copy them.
         """
-        wanted = _config(check_text(name, "the copy's name", error=StreamNameError), changes)
+        wanted = StreamConfig.from_call(
+            check_text(name, "the copy's name", error=StreamNameError), changes
+        )
         check_bool(messages, "messages")
         check_seconds(timeout, "timeout")
         info = await copy_stream(self._api, source, wanted, messages=messages, timeout=timeout)
@@ -298,15 +303,10 @@ class StreamManager:
                 )
         naming = naming_of(pattern, name)
         check_int(max_streams, "max_streams", minimum=1)
-        config = _config("template", fields)
+        config = StreamConfig.from_call("template", fields)
         if self._templates is None:
             self._templates = Templates(self._api)
         return self._templates.add(naming, config, max_streams)
 
     def __repr__(self) -> str:
         return f"<StreamManager {self._api.client.url}>"
-
-
-def _config(config: StreamConfig | str, fields: Mapping[str, object]) -> StreamConfig:
-    aliases = json_names(StreamConfig)
-    return given_config(StreamConfig, config, fields, "stream", aliases=aliases)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import natsstream as ns
 from natsstream.testing import FaultProxy, NatsCluster
@@ -13,6 +14,8 @@ from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
 
 _STREAM = "PROD"
+_Storage: TypeAlias = Literal["file", "memory"]
+_STORAGES: tuple[_Storage, ...] = ("file", "memory")
 _SUBJECTS = "scripts.benchmarks.subjects"
 _PLAIN = "nats-py publish_async"
 _MACHINE = "raw fast batch"
@@ -71,7 +74,7 @@ def producer(url: str, rounds: int, tell: Tell, sizes: Sizes = SIZES) -> list[Ro
     """Store exactly once: a file stream with one replica and with three, a slow link, latency."""
     lines = _throughput(url, rounds, tell, sizes)
     lines += _link(url, rounds, tell, sizes)
-    for storage in ("file", "memory"):
+    for storage in _STORAGES:
         lines += _latency(url, rounds, tell, sizes, storage)
     with NatsCluster() as cluster:
         lines += _cluster(cluster.urls[0], rounds, tell, sizes)
@@ -104,7 +107,7 @@ def _link(url: str, rounds: int, tell: Tell, sizes: Sizes) -> list[Row]:
     return rows(figures, _LINK_GOALS, " (20 ms link)")
 
 
-def _latency(url: str, rounds: int, tell: Tell, sizes: Sizes, storage: str) -> list[Row]:
+def _latency(url: str, rounds: int, tell: Tell, sizes: Sizes, storage: _Storage) -> list[Row]:
     def run(name: str) -> Figure:
         asyncio.run(_make_empty(url, 1, storage))
         return _python("producers", name, url, sizes.waits)
@@ -135,7 +138,7 @@ def _python(module: str, name: str, url: str, count: int) -> Figure:
     return measure(python(f"{_SUBJECTS}.{module}", name, url, _STREAM, str(count)))
 
 
-async def _make_empty(url: str, replicas: int, storage: str) -> None:
+async def _make_empty(url: str, replicas: int, storage: _Storage) -> None:
     """Create the stream anew, with all that producers need."""
     async with ns.connect(url) as js:
         if _STREAM in [name async for name in js.streams.names()]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Unpack
 
 import natsstream as ns
 
@@ -32,12 +33,12 @@ def checksum_of(stream: str, count: int) -> int:
     return count * (count + 1) // 2 + subjects + count * (PAYLOAD_BYTES + 1)
 
 
-async def make_empty(url: str, stream: str, **allowed: bool) -> None:
+async def make_empty(url: str, stream: str, **fields: Unpack[ns.StreamFields]) -> None:
     """Create an empty stream, with fields of `StreamConfig`; delete an existing one first."""
     async with ns.connect(url) as js:
         if stream in [name async for name in js.streams.names()]:
             await js.streams.delete(stream)
-        await js.streams.create(stream, subjects=[f"{stream}.>"], **allowed)
+        await js.streams.create(stream, **{"subjects": [f"{stream}.>"], **fields})
 
 
 def key_of(number: int) -> str:

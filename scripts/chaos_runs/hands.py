@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from natsstream import (
     Consumer,
+    ConsumerFields,
     DeliveredMessage,
     JetStream,
     NatsStreamError,
@@ -72,7 +73,7 @@ class Role:
     turn: int
     verdicts: Mapping[Verdict, int]
     hands: int = 1
-    config: Mapping[str, object] = field(default_factory=dict[str, object])
+    config: ConsumerFields = field(default_factory=ConsumerFields)
     group: str | None = None
     queue: str = QUEUE
 

@@ -109,9 +109,9 @@ class Hands:
         )
         stream = await js.streams.get(STREAM)
         for role in _durable():
-            await stream.consumers.ensure(
-                role.name, filters=[f"chaos.*.{role.turn}"], ack_wait=ACK_WAIT_S, **role.config
-            )
+            config = role.config.copy()
+            config["filters"], config["ack_wait"] = [f"chaos.*.{role.turn}"], ACK_WAIT_S
+            await stream.consumers.ensure(role.name, **config)
 
     def begin(self, clients: Sequence[JetStream]) -> None:
         """Let all hands begin."""

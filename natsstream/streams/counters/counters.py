@@ -16,7 +16,7 @@ from typing import Unpack
 from natsstream._wire.headers import HeaderName, HeaderValues
 from natsstream.api.config_fields import StreamFields
 from natsstream.api.features import COUNTERS
-from natsstream.api.names import check_filter, check_stream_name
+from natsstream.api.names import check_filter
 from natsstream.api.paging import Gaps
 from natsstream.api.requests import Api
 from natsstream.api.settings.keywords import shows_fields
@@ -24,7 +24,7 @@ from natsstream.api.stream_changes import ensure_stream
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import get_message, stream_info, stream_infos
-from natsstream.arguments import check_names, check_text
+from natsstream.arguments import check_text
 from natsstream.errors import (
     ConfigError,
     CounterError,
@@ -87,14 +87,7 @@ class Counters:
             UnsupportedServerError: The server is older than 2.12; nothing was sent.
             ServerError: As for `js.streams.ensure`.
         """
-        if isinstance(config, StreamConfig):
-            if fields:
-                raise ConfigError("give a StreamConfig or keywords, not both")
-            given = config
-        else:
-            check_stream_name(check_text(config, "config"))
-            check_names(fields, StreamConfig.__dataclass_fields__, "stream field")
-            given = StreamConfig(name=config, **fields)
+        given = StreamConfig.from_call(config, fields)
         if given.allow_msg_counter is False:
             raise ConfigError("allow_msg_counter is False", hint="counters need it; leave it out")
         wanted = replace(
