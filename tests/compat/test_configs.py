@@ -7,7 +7,7 @@ with the servers and not with what was once written down.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -138,13 +138,14 @@ async def test_update_with_a_field_is_done_or_changes_nothing(
     js: JetStream, line: tuple[int, int], stream_name: str, path: str
 ) -> None:
     stream = await js.streams.create(stream_name, max_msgs=5)
+    fields: dict[str, Any] = {path: True, "max_msgs": 6}
 
     if line >= STREAM_FIELDS[path].needs:
-        changed = await js.streams.update(stream_name, **{path: True, "max_msgs": 6})
+        changed = await js.streams.update(stream_name, **fields)
         assert has(dict(changed.cached.raw), path)
         return
     with pytest.raises(UnsupportedServerError, match=path):
-        await js.streams.update(stream_name, **{path: True, "max_msgs": 6})
+        await js.streams.update(stream_name, **fields)
     assert (await stream.info()).config.max_msgs == 5
 
 

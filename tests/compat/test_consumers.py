@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -49,7 +49,7 @@ async def test_update_with_a_young_field_is_done_or_changes_nothing(
 ) -> None:
     stream = await js.streams.create(stream_name)
     await stream.consumers.create("c", ack_wait=5)
-    fields: dict[str, object] = {"priority_groups": ["g"], "priority_policy": "overflow"}
+    fields: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "overflow"}
 
     if line >= (2, 11):
         consumer = await stream.consumers.update("c", ack_wait=6, **fields)
@@ -74,8 +74,9 @@ async def test_young_call_is_done_or_refused(
 ) -> None:
     stream = await js.streams.create(stream_name)
     needs, ask = CALLS[call]
-    young: dict[str, object] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
-    await stream.consumers.create("c", **(young if line >= (2, 11) else {}))
+    young: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+    fields: dict[str, Any] = young if line >= (2, 11) else {}
+    await stream.consumers.create("c", **fields)
 
     if line >= needs:
         await ask(stream.consumers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,12 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.needs_versions]
 
 
 async def test_object_stores_do_the_same_everywhere(js: JetStream, stream_name: str) -> None:
-    fields = {"compression": True, "metadata": {"a": "b"}, "ttl": 60, "description": "d"}
+    fields: dict[str, Any] = {
+        "compression": True,
+        "metadata": {"a": "b"},
+        "ttl": 60,
+        "description": "d",
+    }
     await js.objects.create(stream_name, **fields)
     box = await js.objects.create(stream_name, **fields)
     assert not box.config.extra

@@ -25,7 +25,7 @@ async def worker_of(
 ) -> Consumer:
     """Return a consumer `work` over a stream of `count` messages."""
     stream = await fill(js, name, count, size=size, replicas=replicas)
-    return await stream.consumers.create(name="work", **fields)
+    return await stream.consumers.create("work", **fields)
 
 
 def tuned(worker: Consumer, **waits: float) -> Consumer:

@@ -18,11 +18,14 @@ HEARTBEAT_S = 0.1
 
 async def make_push(stream: Stream, **fields: Any) -> Consumer:
     """Return a push consumer, with flow control and a short heartbeat unless they are given."""
-    defaults = {"flow_control": True, "idle_heartbeat": HEARTBEAT_S}
-    given = {name: value for name, value in {**defaults, **fields}.items() if value is not None}
-    return await stream.consumers.ensure(
-        "push", **{"deliver_subject": f"deliver.{stream.name}", **given}
-    )
+    given: dict[str, Any] = {
+        "deliver_subject": f"deliver.{stream.name}",
+        "flow_control": True,
+        "idle_heartbeat": HEARTBEAT_S,
+        **fields,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    return await stream.consumers.ensure("push", **given)
 
 
 async def fill_push(js: JetStream, stream: Stream, count: int, *, size: int = 0) -> None:

@@ -26,10 +26,11 @@ def payload(number: int, size: int = 0) -> bytes:
 
 
 async def fill(
-    js: JetStream, name: str, count: int, *, size: int = 0, start: int = 0, **fields: object
+    js: JetStream, name: str, count: int, *, size: int = 0, start: int = 0, **fields: Any
 ) -> Stream:
     """Return a stream with `count` more messages on the subjects `<name>.0` to `<name>.2`."""
-    stream = await js.streams.ensure(name, **{"subjects": [f"{name}.>"], **fields})
+    given: dict[str, Any] = {"subjects": [f"{name}.>"], **fields}
+    stream = await js.streams.ensure(name, **given)
     # 40 MB to three servers beside twenty busy processes take more than half a minute.
     async with js.publisher(ack_timeout=120) as publisher:
         for number in range(start, start + count):

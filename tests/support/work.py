@@ -20,7 +20,7 @@ async def make_work(
     name: str,
     count: int,
     *,
-    retention: str = "limits",
+    retention: Any = "limits",
     replicas: int = 1,
     **consumer: Any,
 ) -> Consumer:

@@ -7,8 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROGRAMS = Path(__file__).parent / "programs"
 BIN = Path(sys.executable).parent
@@ -67,7 +71,7 @@ def refused_by_pyright(tmp_path: Path) -> Lines:
 
 @pytest.mark.parametrize("refused", [refused_by_mypy, refused_by_pyright])
 def test_checker_refuses_the_marked_lines_and_no_others(
-    refused: type[object], tmp_path: Path
+    refused: Callable[[Path], Lines], tmp_path: Path
 ) -> None:
     assert len(marked()) > 20
     assert refused(tmp_path) == marked()

@@ -191,10 +191,11 @@ async def test_settings_that_say_the_same_are_no_change(js: JetStream, stream_na
 
 
 async def test_keywords_beside_a_config_are_refused(js: JetStream, stream_name: str) -> None:
+    again: dict[str, Any] = {"name": "X"}
     with pytest.raises(ConfigError, match="not both"):
         await js.streams.ensure(StreamConfig(name=stream_name), max_msgs=1)
     with pytest.raises(ConfigError, match="name is given twice"):
-        await js.streams.ensure(stream_name, name="X")
+        await js.streams.ensure(stream_name, **again)
 
 
 async def test_many_ensures_at_once_make_one_stream(

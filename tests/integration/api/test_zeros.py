@@ -87,7 +87,7 @@ def _check_taken(given: object, taken: object) -> None:
 async def test_a_number_of_a_stream_is_what_was_given_or_is_refused(
     js: JetStream, stream_name: str, name: str, value: int | None
 ) -> None:
-    given = {"storage": "memory", **_BESIDE.get(name, {}), name: value}
+    given: dict[str, Any] = {"storage": "memory", **_BESIDE.get(name, {}), name: value}
     made = await _made_or_refused(name, js.streams.ensure(stream_name, **given))
     if made is None:
         return
@@ -101,7 +101,7 @@ async def test_a_number_of_a_stream_is_what_was_given_or_is_refused(
 async def test_a_number_of_a_consumer_is_what_was_given_or_is_refused(
     stream: Stream, name: str, value: int | None
 ) -> None:
-    given = {**_BESIDE.get(name, {}), name: value}
+    given: dict[str, Any] = {**_BESIDE.get(name, {}), name: value}
     made = await _made_or_refused(name, stream.consumers.ensure("worker", **given))
     if made is None:
         return

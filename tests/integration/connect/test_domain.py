@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -199,7 +199,7 @@ async def test_field_that_the_far_server_dropped_is_told() -> None:
             options = ConnectOptions(servers=leaf.url, user="u", password=PASSWORD, domain="hub")
             js = await stack.enter_async_context(connect(options))
             await eventually_async(lambda: answers(js))
-            fields = {"allow_msg_ttl": True, "allow_atomic": True}
+            fields: dict[str, Any] = {"allow_msg_ttl": True, "allow_atomic": True}
 
             with pytest.raises(UnsupportedServerError, match="is there now") as made:
                 await js.streams.create("S", **fields)

@@ -220,13 +220,14 @@ async def test_names_and_options_that_can_not_work_are_refused_before_anything_i
     js: JetStream,
 ) -> None:
     wrong: Any = 5
+    misspelt: dict[str, Any] = {"histori": 5}
     names: list[Any] = ["a.b", "", "*", ">", "a b", wrong, None]
     for name in names:
         for call in (js.kv.get, js.kv.create, js.kv.ensure, js.kv.update, js.kv.delete, js.kv.diff):
             with pytest.raises(BucketNameError):
                 await call(name)
     with pytest.raises(ConfigError, match="did you mean history"):
-        await js.kv.create("b", histori=5)
+        await js.kv.create("b", **misspelt)
     with pytest.raises(ConfigError, match="on_missing"):
         js.kv.list(on_missing=wrong)
 

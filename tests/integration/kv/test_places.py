@@ -339,12 +339,12 @@ async def test_mirror_that_keeps_other_keys_than_its_origin_is_not_made(
     js: JetStream, stream_name: str, field: str, options: dict[str, Any]
 ) -> None:
     await js.kv.create(stream_name, ttl=3_600)
-    options = {"ttl": 3_600, **options}
     source = {"name": stream_name, **options["mirror"]}
+    fields: dict[str, Any] = {"ttl": 3_600, **options, "mirror": source}
 
     for call in (js.kv.create, js.kv.ensure):
         with pytest.raises(ConfigError, match=f"by its {field} it has other keys"):
-            await call(f"{stream_name}_copy", **{**options, "mirror": source})
+            await call(f"{stream_name}_copy", **fields)
 
     assert f"{stream_name}_copy" not in [name async for name in js.kv.names()]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,7 +43,7 @@ async def put(kv: KeyValue, key: str, value: bytes) -> int:
             return await kv.put(key, value)
 
 
-async def ensure(js: JetStream, name: str, **fields: int) -> KeyValue:
+async def ensure(js: JetStream, name: str, **fields: Any) -> KeyValue:
     while True:
         try:
             return await js.kv.ensure(name, replicas=3, **fields)

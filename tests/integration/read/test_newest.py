@@ -28,7 +28,7 @@ async def sequences(stream: Stream, **which: Any) -> list[int]:
     return [message.sequence async for message in stream.read(**which)]
 
 
-async def fill_sparsely(js: JetStream, name: str, **fields: object) -> list[int]:
+async def fill_sparsely(js: JetStream, name: str, **fields: Any) -> list[int]:
     """Make a stream of 6,000 messages with holes; return the sequences of the subject `rare`.
 
     There are 40 of them at its beginning, none in its middle and 12 at its end.

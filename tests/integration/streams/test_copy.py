@@ -150,6 +150,7 @@ async def test_what_can_not_be_copied_is_refused_and_makes_nothing(
     sourced = await js.streams.create(f"{stream_name}_s", sources=[{"name": stream_name}])
     mirror = await js.streams.create(f"{stream_name}_m", mirror={"name": stream_name})
     fields: dict[str, Any] = {"messages": True, "subjects": [f"{name}.>"]}
+    misspelt: dict[str, Any] = {"subject": "x"}
 
     for origin in (counters, interest, sourced):
         with pytest.raises(ConfigError):
@@ -161,7 +162,7 @@ async def test_what_can_not_be_copied_is_refused_and_makes_nothing(
     with pytest.raises(ConfigError, match="messages"):
         await js.streams.copy(stream_name, name, messages=1)  # pyright: ignore[reportArgumentType] - What is tested.
     with pytest.raises(ConfigError, match="no stream field"):
-        await js.streams.copy(stream_name, name, subject="x")
+        await js.streams.copy(stream_name, name, **misspelt)
     with pytest.raises(SubjectOverlapError):
         await js.streams.copy(stream_name, name, messages=True, subjects=[f"{stream_name}.new"])
     with pytest.raises(StreamNotFoundError):

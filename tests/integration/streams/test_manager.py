@@ -107,12 +107,13 @@ async def test_illegal_name_is_refused_before_sending(js: JetStream, name: str) 
 
 
 async def test_unknown_keyword_is_refused(js: JetStream, stream_name: str) -> None:
+    misspelt: dict[str, Any] = {"subject": stream_name}
     with pytest.raises(ConfigError, match=r"'subject'\n.*did you mean subjects\?"):
-        await js.streams.create(stream_name, subject=stream_name)
+        await js.streams.create(stream_name, **misspelt)
 
 
 async def test_ensure_creates_and_then_changes_nothing(js: JetStream, stream_name: str) -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "subjects": [stream_name],
         "max_age": 60,
         "duplicate_window": 10,

@@ -10,7 +10,7 @@ from natsstream.read.read_events import HeartbeatsMissed, OrderedReport
 
 @pytest.mark.asyncio
 async def test_full_queue_drops_its_oldest_event_and_counts_it() -> None:
-    stream = EventStream()
+    stream = EventStream("a reader")
     events = [HeartbeatsMissed(seconds=number) for number in range(EVENTS_KEPT_MAX + 3)]
 
     for event in events:

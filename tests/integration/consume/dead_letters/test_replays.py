@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -96,7 +96,7 @@ async def test_letter_that_somebody_else_has_sent_is_not_sent_again(
 
 @pytest.mark.parametrize("discard", ["new", "old"])
 async def test_full_queue_can_be_emptied_by_sending_again(
-    js: JetStream, stream_name: str, discard: str
+    js: JetStream, stream_name: str, discard: Any
 ) -> None:
     queue = await make_letters(js, stream_name, 3)
     await js.streams.update(queue.name, max_msgs=3, discard=discard)

@@ -18,7 +18,7 @@ def test_pulls_and_verdicts_without_async(server: NatsServer, stream_name: str) 
         stream = js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
         for number in range(20):
             js.publish(f"{stream_name}.0", b"%d" % number)
-        worker = stream.consumers.create(name="work")
+        worker = stream.consumers.create("work")
         batch = worker.fetch(3)
         for message in batch:
             message.ack()

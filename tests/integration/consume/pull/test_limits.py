@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio
 async def test_flow_asks_for_no_more_bytes_than_the_consumer_allows(
     js: JetStream, stream_name: str, *, is_known: bool
 ) -> None:
-    limits = {"max_bytes": 2_000}
+    limits: dict[str, Any] = {"max_bytes": 2_000}
     worker = await worker_of(js, stream_name, 30, size=500, **(limits if is_known else {}))
     await (await js.streams.get(stream_name)).consumers.update("work", **limits)
     async with worker.consume(max_bytes=1_000_000) as messages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -331,10 +331,10 @@ async def test_messages_are_replayed_at_the_pace_of_storing(
     for wait_s in (0.0, 0.0, 0.6):
         await asyncio.sleep(wait_s)  # Not a wait for a fact: the pause is what is stored.
         await js.publish(f"{stream.name}.a", b"x")
-    fields = {"deliver_subject": f"deliver.{stream.name}"} if kind == "push" else {}
+    fields: dict[str, Any] = {"deliver_subject": f"deliver.{stream.name}"} if kind == "push" else {}
     loop = asyncio.get_running_loop()
 
-    async def seconds(policy: str) -> float:
+    async def seconds(policy: Any) -> float:
         name = f"{kind}-{policy}"
         consumer = await stream.consumers.create(
             name, replay_policy=policy, ack_policy="none", **fields

@@ -37,7 +37,12 @@ NEVER = timedelta(days=300)
 
 async def make(js: JetStream, name: str, **fields: Any) -> Stream:
     """Make a stream with schedules on `<name>.when.>` and targets on `<name>.do.>`."""
-    given = {"storage": "memory", "allow_msg_schedules": True, "allow_msg_ttl": True, **fields}
+    given: dict[str, Any] = {
+        "storage": "memory",
+        "allow_msg_schedules": True,
+        "allow_msg_ttl": True,
+        **fields,
+    }
     return await js.streams.ensure(name, subjects=[f"{name}.>"], **given)
 
 

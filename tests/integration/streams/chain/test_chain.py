@@ -40,7 +40,7 @@ async def tampered(
 ) -> Stream:
     """Return another stream of the same subjects, into which somebody has stored other messages."""
     copies = change([copied(message) async for message in stream.read()])
-    subjects = stream.cached.config.subjects
+    subjects = list(stream.cached.config.subjects or ())
     await stream.delete()
     made = await js.streams.ensure(f"{stream.name}_f", subjects=subjects, duplicate_window=0.1)
     for subject, headers, data in copies:

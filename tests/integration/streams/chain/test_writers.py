@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -259,7 +259,7 @@ async def test_headers_that_would_take_links_out_are_refused(
 
 @pytest.mark.parametrize("retention", ["workqueue", "interest"])
 async def test_streams_that_drop_what_was_read_take_no_chain(
-    js: JetStream, stream_name: str, retention: str
+    js: JetStream, stream_name: str, retention: Any
 ) -> None:
     stream = await js.streams.ensure(
         stream_name, subjects=[f"{stream_name}.>"], retention=retention

@@ -287,10 +287,12 @@ async def test_missing_stream_is_told_as_such(js: JetStream, stream: Stream) -> 
 
 async def test_what_is_given_wrongly_is_told_before_anything_is_sent(stream: Stream) -> None:
     consumers = stream.consumers
+    misspelt: dict[str, Any] = {"ack_polcy": "none"}
+    again: dict[str, Any] = {"name": "y"}
     wrong: list[Any] = [
-        consumers.create("x", ack_polcy="none"),
+        consumers.create("x", **misspelt),
         consumers.create(ConsumerConfig(name="x"), ack_wait=5),
-        consumers.create("x", name="y"),
+        consumers.create("x", **again),
         consumers.create("x", deliver_group="g"),
         consumers.update(ConsumerConfig(ack_wait=5)),
         consumers.ensure(cast("Any", 5)),
@@ -312,16 +314,18 @@ async def test_what_is_given_wrongly_is_told_before_anything_is_sent(stream: Str
 
 
 async def test_name_may_be_a_keyword_in_every_call(stream: Stream) -> None:
-    made = await stream.consumers.ensure(name="c", ack_wait=5)
+    named: dict[str, Any] = {"name": "c"}
+    made = await stream.consumers.ensure(**named, ack_wait=5)
 
     assert made.change.action == "created"
-    assert not await stream.consumers.diff(name="c", ack_wait=5)
-    assert (await stream.consumers.update(name="c", ack_wait=6)).cached.config.ack_wait == 6
+    assert not await stream.consumers.diff(**named, ack_wait=5)
+    assert (await stream.consumers.update(**named, ack_wait=6)).cached.config.ack_wait == 6
 
 
 async def test_misspelt_field_names_the_right_one(stream: Stream) -> None:
+    misspelt: dict[str, Any] = {"filter": ["a"]}
     with pytest.raises(ConfigError) as caught:
-        await stream.consumers.create("x", filter=["a"])
+        await stream.consumers.create("x", **misspelt)
 
     assert "did you mean filters?" in caught.value.hint
 

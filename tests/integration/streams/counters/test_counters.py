@@ -279,6 +279,7 @@ async def test_counters_of_a_stream_that_only_sources_others_are_found(
 
 async def test_stream_that_counts_nothing_is_told(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.create(stream_name, subjects=[stream_name], storage="memory")
+    misspelt: dict[str, Any] = {"subject": [stream_name]}
 
     with pytest.raises(CounterError, match="allow_msg_counter"):
         await js.counters.incr(stream_name)
@@ -291,7 +292,7 @@ async def test_stream_that_counts_nothing_is_told(js: JetStream, stream_name: st
     with pytest.raises(ConfigError):
         await js.counters.ensure(stream_name, allow_msg_counter=False)
     with pytest.raises(ConfigError, match="did you mean"):
-        await js.counters.ensure(stream_name, subject=[stream_name])
+        await js.counters.ensure(stream_name, **misspelt)
     with pytest.raises(NoRespondersError):
         await js.counters.incr("nobody.counts")
     assert (await stream.info()).state.last_seq == 0

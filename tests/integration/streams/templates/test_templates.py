@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -229,6 +229,7 @@ async def test_what_can_not_be_made_is_told_by_publish(js: JetStream, stream_nam
 
 async def test_templates_that_can_not_work_are_refused(js: JetStream, stream_name: str) -> None:
     js.streams.template(f"{stream_name}.*", name=f"{stream_name}_{{1}}")
+    misspelt: dict[str, Any] = {"max_msg": 1}
 
     with pytest.raises(ConfigError, match="overlaps"):
         js.streams.template(f"{stream_name}.>".replace(".>", ".*"))
@@ -237,7 +238,7 @@ async def test_templates_that_can_not_work_are_refused(js: JetStream, stream_nam
     with pytest.raises(ConfigError, match="subjects cannot be given"):
         js.streams.template("t.*", subjects=["t.>"])
     with pytest.raises(ConfigError, match="did you mean max_msgs"):
-        js.streams.template("t.*", max_msg=1)
+        js.streams.template("t.*", **misspelt)
     with pytest.raises(ConfigError, match="max_streams"):
         js.streams.template("t.*", max_streams=0)
 
