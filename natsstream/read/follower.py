@@ -458,18 +458,20 @@ class Follower:
     async def _mend(self, error: Exception) -> None:
         """Get ready for another consumer after a break, or raise when there can be none."""
         now, recovery = asyncio.get_running_loop().time, self._recovery
-        await self._drop_session()
-        if self._is_closed:
-            return
         # A consumer that was left behind may fill a limit until the server has deleted it.
         is_passing = recovery.cause is not None and isinstance(error, LimitExceededError)
-        if isinstance(error, NatsStreamError) and not (error.retryable or is_passing):
-            self._failure = error
-            raise error
+        is_final = isinstance(error, NatsStreamError) and not (error.retryable or is_passing)
         reason = error.reason if isinstance(error, SessionBrokenError) else "no_answer"
         if isinstance(error, OutOfOrderError):
             reason = "out_of_order"
-        recovery.note(reason)
+        if not is_final:
+            recovery.note(reason)  # Before the first wait, in which a call may be cancelled.
+        await self._drop_session()
+        if self._is_closed:
+            return
+        if is_final and isinstance(error, NatsStreamError):
+            self._failure = error
+            raise error
         if reason == "heartbeats":
             self._on_event(HeartbeatsMissed(seconds=SILENCE_MAX_S))
         try:

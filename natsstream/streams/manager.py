@@ -170,7 +170,7 @@ class StreamManager:
         Cost: the archive is sent once, in parts; memory for one part.
         Source: nats CLI `nats stream restore`; jsm.go snapshots.go.
         """
-        changes = StreamConfig.from_call(name or "restored", fields).given() if fields else {}
+        changes = StreamConfig.from_call(name or "restored", fields).to_json() if fields else {}
         changes.pop("name", None)
         info = await restore_backup(
             self._api, path, name=name, changes=changes, on_progress=on_progress, timeout=timeout

@@ -262,7 +262,10 @@ def test_tls_is_demanded_by_whatever_speaks_of_it(given: dict[str, Any], *, want
 def test_connect_takes_every_option_and_nothing_else() -> None:
     options = [field.name for field in dataclasses.fields(ConnectOptions)]
 
-    assert list(inspect.signature(connect).parameters) == ["servers", "context", *options[1:]]
+    assert list(inspect.signature(connect).parameters) == [
+        *("servers", "context", *options[1:]),
+        "unknown",  # Names of other clients, to answer with the name here.
+    ]
 
 
 def test_connect_hands_every_option_on(files: Path) -> None:

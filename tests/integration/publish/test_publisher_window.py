@@ -14,6 +14,7 @@ from natsstream.errors import (
     NatsStreamError,
     NoRespondersError,
     RequestTimeoutError,
+    UsageError,
     WrongLastSequenceError,
 )
 from tests.support.eventually import eventually_async
@@ -81,7 +82,7 @@ async def test_sender_that_waits_when_the_publisher_closes_is_refused(
         await leave_at_once()
     fresh_server.resume()
 
-    with pytest.raises(ConfigError, match="not open"):
+    with pytest.raises(UsageError, match="not open"):
         async with asyncio.timeout(15):
             await caught.value.args[0]
 
@@ -228,11 +229,11 @@ async def test_what_was_not_written_when_the_context_failed_is_not_sent_later(
 
 async def test_closed_publisher_refuses_to_send(js: JetStream, stream_name: str) -> None:
     publisher = js.publisher()
-    with pytest.raises(ConfigError, match="not open"):
+    with pytest.raises(UsageError, match="not open"):
         await publisher.send(stream_name, b"x")
     async with publisher:
         pass
-    with pytest.raises(ConfigError, match="not open"):
+    with pytest.raises(UsageError, match="not open"):
         await publisher.send(stream_name, b"x")
 
 

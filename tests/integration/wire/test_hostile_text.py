@@ -156,6 +156,7 @@ OWN: dict[str, dict[str, Any]] = {
     "ObjectStoreManager": {"name": "O"},
     "DeadLetters": {"name": "DLQ"},
     "Producers": {"stream": "PRODUCED"},
+    "CoreStreams.over": {"stream": "ORDERS"},
     "IdempotentProducer.append_many": {"messages": [("produced.a", b"x")]},
     "Counters": {"subject": "count.a", "filter": "count.>"},
     "Inventory": {"kind": "kv", "numbers": ns.CoreStreamInventory(0, 0, {}, 0)},

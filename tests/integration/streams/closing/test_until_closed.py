@@ -119,6 +119,7 @@ async def has_consumers(js: JetStream, name: str, count: int) -> bool:
     return await consumer_count(await js.streams.get(name)) == count
 
 
+@pytest.mark.smoke
 async def test_end_itself_is_read_with_control(js: JetStream, stream_name: str) -> None:
     stream = await open_stream(js, stream_name)
     reading = asyncio.create_task(read(stream, "messages", control=True))

@@ -169,11 +169,19 @@ async def test_stream_is_restored_under_another_name_and_settings(
     with pytest.raises(SubjectOverlapError):
         await js.streams.restore(tmp_path / "backup", name=f"{stream_name}_2")
     copy = await js.streams.restore(
-        tmp_path / "backup", name=f"{stream_name}_2", subjects=["copy.>"], max_msgs=100
+        tmp_path / "backup",
+        name=f"{stream_name}_2",
+        subjects=["copy.>"],
+        max_msgs=100,
+        max_age=3600,
+        republish={"src": "copy.>", "dest": "again.>"},
     )
 
     assert await content(copy) == await content(stream)
-    assert (copy.name, copy.cached.config.max_msgs) == (f"{stream_name}_2", 100)
+    config = copy.cached.config
+    assert (copy.name, config.max_msgs, config.max_age) == (f"{stream_name}_2", 100, 3600)
+    assert config.republish is not None
+    assert config.republish.destination == "again.>"
     await copy.delete()
 
 
