@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol
 
@@ -107,6 +107,15 @@ class CrewRun(ABC):
     async def end_work(self, js: JetStream) -> None:
         """Let all workers end, and prove what they promise."""
 
+    async def compare(self, js: JetStream, when: str) -> None:
+        """Compare what can be compared after a round, with all healed; most crews wait for the end.
+
+        Args:
+            js: A connection without faults.
+            when: The moment, for findings.
+        """
+        del js, when
+
     @abstractmethod
     def note_work(self) -> None:
         """Write into the result what the workers did."""
@@ -156,7 +165,7 @@ class CrewRun(ABC):
             clients = await crew.connect(self._site)
             subscriptions = await self._site.call(self._site.subscriptions)
             crew.begin(clients)
-            await self._rounds(faults)
+            await self._rounds(faults, js)
             with patience():
                 # From now on nobody leaves a read without the server's answer. Not earlier: one
                 # that goes on works off what was asked of it in the fault, and of two requests that
@@ -183,7 +192,7 @@ class CrewRun(ABC):
             )
         self._note_memory()
 
-    async def _rounds(self, faults: Faults) -> None:
+    async def _rounds(self, faults: Faults, js: JetStream) -> None:
         plan, site = self.plan, self._site
         loop = asyncio.get_running_loop()
         end = loop.time() + plan.seconds
@@ -196,6 +205,7 @@ class CrewRun(ABC):
             await faults.run(made)
             await site.call(lambda: site.heal(self.streams))
             await self._check_progress(f"after round {number}")
+            await self.compare(js, f"after round {number}")
             self._note_memory(is_first=number == 1)
             done = sum(self._crew.progress().values())
             self.tell(f"  healed; {done:,} done, {self._findings.count} findings")
@@ -204,14 +214,24 @@ class CrewRun(ABC):
 
     async def _check_progress(self, when: str) -> None:
         """With all healed, each worker gets on."""
-        loop, before = asyncio.get_running_loop(), self._crew.progress()
-        deadline = loop.time() + self.still_s
+        before = self._crew.progress()
 
-        def late() -> list[str]:
+        async def late() -> list[str]:
             now = self._crew.progress()
             return [name for name, count in before.items() if now[name] <= count]
 
-        while (names := late()) and not self._findings.count:
+        await self.wait_until_done(late, when)
+
+    async def wait_until_done(self, late: Callable[[], Awaitable[list[str]]], when: str) -> None:
+        """Wait until nothing is late, or write down what stands still.
+
+        Args:
+            late: Returns what is not as it should be yet.
+            when: The moment, for the finding.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.still_s
+        while (names := await late()) and not self._findings.count:
             if loop.time() >= deadline:
                 text = f"{when}, all healed, for {self.still_s:g} s: {', '.join(names)}"
                 self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")

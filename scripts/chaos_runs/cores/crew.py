@@ -59,7 +59,9 @@ class Crew:
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._stack = AsyncExitStack()
+        self._connections = AsyncExitStack()
+        self._opened = AsyncExitStack()
+        self._past_faults: JetStream | None = None
         self._tasks: dict[Worker, asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
         self.gate: Gate = Gate()
@@ -71,15 +73,20 @@ class Crew:
         self.logs: list[DStream] = []
         self.books: list[ClientBook] = []
 
+    async def create(self, js: JetStream) -> None:
+        """Take the connection past the faults; the clients make their streams by themselves."""
+        self._past_faults = js
+
     async def connect(self, site: Site) -> list[JetStream]:
-        """Open the connections."""
+        """Open the connections, and all documents on each."""
         opened: list[JetStream] = []
         for index, name in enumerate(CLIENTS):
             client = describe_client(name, site.urls(index))
-            opened.append(await insist(lambda c=client: self._stack.enter_async_context(c)))
+            opened.append(await insist(lambda c=client: self._connections.enter_async_context(c)))
+        await self._open(opened)
         return opened
 
-    async def open(self, clients: Sequence[JetStream]) -> None:
+    async def _open(self, clients: Sequence[JetStream]) -> None:
         """Open everything on each connection, and listen to all changes."""
         replicas = self._load.replicas
         for js, name in zip(clients, CLIENTS, strict=True):
@@ -87,11 +94,11 @@ class Crew:
             core = await js.core_stream(
                 CORE, replicas=replicas, config=config, look_every=_LOOK_EVERY_S
             )
-            self._stack.push_async_callback(core.close)
+            self._opened.push_async_callback(core.close)
             dkv = await js.dkv(MAP, replicas=replicas)
-            self._stack.push_async_callback(dkv.close)
+            self._opened.push_async_callback(dkv.close)
             log = await js.dstream(LOG, replicas=replicas)
-            self._stack.push_async_callback(log.close)
+            self._opened.push_async_callback(log.close)
             self.cores.append(core)
             self.maps.append(dkv)
             self.logs.append(log)
@@ -127,7 +134,7 @@ class Crew:
         if error is not None:
             self._load.findings.add("ended", f"{name}: {error}")
 
-    def begin(self, clients: Sequence[JetStream], past_faults: JetStream) -> None:
+    def begin(self, clients: Sequence[JetStream]) -> None:
         """Start all workers."""
         load, gate = self._load, self.gate
         self._watching = asyncio.create_task(load.watch.run(), name="watch")
@@ -136,7 +143,8 @@ class Crew:
             self._start(CoreWriter(load, gate, f"core{number}", core, self.book))
             self._start(MapOwner(load, gate, f"map{number}", dkv, self.map_book))
             self._start(LogWriter(load, gate, f"log{number}", log, self.log_book))
-        self._start(Stranger(load, gate, past_faults, STREAMS[0], self.book))
+        if self._past_faults is not None:
+            self._start(Stranger(load, gate, self._past_faults, STREAMS[0], self.book))
         self._start(Reopener(load, clients[-1], CORE))
 
     def _start(self, worker: Worker) -> None:
@@ -186,8 +194,13 @@ class Crew:
             await asyncio.wait(late, timeout=_END_S)
 
     async def close(self) -> None:
-        """Close everything, and the connections."""
-        await self._stack.aclose()
+        """Close all documents; closing twice is fine."""
+        await self._opened.aclose()
+
+    async def disconnect(self) -> None:
+        """Close the documents and the connections."""
+        await self.close()
+        await self._connections.aclose()
 
 
 def told_of(change: Change) -> Told:
