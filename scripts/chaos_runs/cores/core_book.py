@@ -1,4 +1,4 @@
-"""What was written to a core stream, and what each of its clients was told; pure rules.
+"""Writes to a core stream, and the changes that each of its clients was told; pure rules.
 
 Law: a client is told each message once, in the order of the stream, with the value that its key had
 before. A plain list that follows its changes alone has what its arrays have.
@@ -59,13 +59,13 @@ class Acked:
 
 
 class CoreBook:
-    """What was done to one core stream.
+    """The writes to one core stream.
 
     Args:
-        findings: What is wrong.
+        findings: Faults that were found.
 
     Attributes:
-        acked: What was acknowledged, by sequence.
+        acked: Acknowledged writes, by sequence.
         sent: The key of each value that was ever sent.
         deleted: Sequences whose deletion was tried.
         purged: The last sequence of a purge that was tried.
@@ -127,12 +127,12 @@ class CoreBook:
 
 
 class ClientBook:
-    """What one client of a core stream was told since it was opened.
+    """The changes that one client of a core stream was told since it opened it.
 
     Args:
         name: For findings.
-        book: What was written.
-        findings: What is wrong.
+        book: The writes.
+        findings: Faults that were found.
 
     Attributes:
         count: Number of changes.

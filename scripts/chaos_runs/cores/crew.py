@@ -44,7 +44,7 @@ class Crew:
     """All workers of a run.
 
     Args:
-        load: What they share.
+        load: The state that they share.
 
     Attributes:
         gate: Closed while all is compared.
