@@ -371,14 +371,20 @@ class DKV:
             # A message whose ack was lost may be stored: then it has come back after this.
             await self._core.config()
             self._is_uncertain = False
+        await self._publish(self._unsaved.overtaken())
         tried = [(key, held) for key, held in self._unsaved.items() if self._is_needed(key, held)]
-        results = await self._core.publish_many([self._item(key, held) for key, held in tried])
+        await self._publish(tried)
+        return all(self._unsaved.get(key) is not held for key, held in tried)
+
+    async def _publish(self, values: list[tuple[str, Unsaved]]) -> None:
+        if not values:
+            return
+        results = await self._core.publish_many([self._item(key, held) for key, held in values])
         failure: NatsStreamError | None = None
-        for (key, held), result in zip(tried, results, strict=True):
+        for (key, held), result in zip(values, results, strict=True):
             failure = self._take_result(key, held, result) or failure
         if failure is not None:
             raise failure
-        return all(self._unsaved.get(key) is not held for key, held in tried)
 
     def _is_needed(self, key: str, held: Unsaved) -> bool:
         """Return True if a value is to be sent; the deletion of a key without a value is not."""
@@ -414,6 +420,8 @@ class DKV:
         elif result.code != "wrong-last-sequence":
             # After a lost compare-and-set the newer value comes, and the merge function decides.
             self._is_uncertain = True
+            if not self._has_merge or held.value is UNDEFINED:
+                self._unsaved.doubt(key, held)
             return error
         return None
 

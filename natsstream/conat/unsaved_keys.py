@@ -1,7 +1,8 @@
 """The unsaved values of a DKV, and the effect of remote changes on them; pure rules.
 
 Law: an unsaved value is forgotten when its own message comes back, or when a rule says that the
-remote value is right. A value is never forgotten because it is only equal in part.
+remote value is right. A value is never forgotten because it is only equal in part. A value whose
+message may still be on its way is stored before a newer one of its key.
 Source: Conat sync/dkv.ts `handleRemoteChange`; core-stream.md section 2.2.
 """
 
@@ -93,6 +94,7 @@ class UnsavedKeys:
 
     def __init__(self, merge: Merge | None = None, new_id: Callable[[], str] | None = None) -> None:
         self._held: dict[str, Unsaved] = {}
+        self._doubtful: dict[str, Unsaved] = {}
         self._merge = merge
         self._new_id = new_id or new_msg_id
 
@@ -121,8 +123,24 @@ class UnsavedKeys:
         self._held.pop(key, None)
         self._held[key] = Unsaved(value, headers, ttl, self._new_id())
 
+    def doubt(self, key: str, held: Unsaved) -> None:
+        """Take note that a message without an expectation got no answer: it may come late."""
+        self._doubtful[key] = held
+
+    def overtaken(self) -> list[tuple[str, Unsaved]]:
+        """Return values in doubt that newer ones have replaced; they are to be stored before these.
+
+        A late copy of them is refused then, as the server stores an id once.
+        """
+        return [
+            (key, each)
+            for key, each in self._doubtful.items()
+            if key in self._held and self._held[key].msg_id != each.msg_id
+        ]
+
     def forget(self, key: str, msg_id: str) -> bool:
         """Forget a value that is saved or refused; False if a newer one has its place."""
+        self._settle(key, msg_id)
         held = self._held.get(key)
         if held is None or held.msg_id != msg_id:
             return False
@@ -138,6 +156,7 @@ class UnsavedKeys:
             prev: The remote value before; UNDEFINED for none.
             msg_id: The id of the message; None for none.
         """
+        self._settle(key, msg_id)
         held = self._held.get(key)
         if held is None:
             return Outcome.NOTHING
@@ -158,6 +177,10 @@ class UnsavedKeys:
         # A new id: the message of the old one may be stored, below the remote one.
         self.set(key, wanted, held.headers, held.ttl)
         return Outcome.MERGED
+
+    def _settle(self, key: str, msg_id: str | None) -> None:
+        if key in self._doubtful and self._doubtful[key].msg_id == msg_id:
+            del self._doubtful[key]
 
 
 def new_msg_id() -> str:

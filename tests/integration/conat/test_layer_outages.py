@@ -67,6 +67,35 @@ async def test_writes_whose_connection_is_cut_are_stored_once(fresh_server: Nats
             assert {kv.seq(key) for key in kv} == set(range(1, 13))
 
 
+@pytest.mark.parametrize("is_deletion", [False, True], ids=["value", "deletion"])
+async def test_a_late_copy_of_a_replaced_value_does_not_replace_the_newer_one(
+    fresh_server: NatsServer, *, is_deletion: bool
+) -> None:
+    """The link freezes with a message in it; the client goes on elsewhere, and then it thaws."""
+    with FaultProxy(fresh_server.port) as frozen, FaultProxy(fresh_server.port) as healthy:
+        urls = [frozen.url, healthy.url]
+        healthy.cut()
+        connection = connect(urls, ping_interval=0.2, max_missed_pings=1, request_timeout=1)
+        async with connection as js, await js.dkv(new_name()) as kv:
+            assert frozen.connection_count == 1
+            kv.a = "first"
+            await kv.save()
+            frozen.delay(600)  # A stalled proxy reads nothing, so it would not hold the message.
+            if is_deletion:
+                del kv.a
+            else:
+                kv.a = "late"
+            await until(lambda: frozen.held_count > 0)
+            kv.a = "newest"
+            healthy.heal()
+            await kv.save()
+            assert healthy.connection_count == 1
+            frozen.heal()
+            await until(lambda: frozen.held_count == 0 and frozen.connection_count == 0)
+            async with connect(fresh_server.url) as other, await other.dkv(kv.name) as theirs:
+                assert theirs.a == "newest"
+
+
 async def test_PR2_to_PR4_PC5_PC7_a_map_of_the_leader_works_again_after_a_restart(
     fresh_server: NatsServer,
 ) -> None:

@@ -173,3 +173,35 @@ def test_map_and_server_agree_when_all_is_saved(steps: list[tuple[str, int, int]
         save(key)
     assert not keys
     assert server == last
+
+
+def test_a_value_in_doubt_is_stored_before_the_newer_one_of_its_key() -> None:
+    keys = with_local(1)
+    first = keys.get("a")
+    assert first is not None
+    keys.doubt("a", first)
+    assert keys.overtaken() == []  # It is tried again as it is.
+    keys.set("a", 2)
+    assert keys.overtaken() == [("a", first)]
+    keys.forget("a", first.msg_id)  # It has an answer now.
+    assert keys.overtaken() == []
+    assert value_of(keys) == 2
+
+
+def test_a_value_in_doubt_that_comes_back_is_stored() -> None:
+    keys = with_local(1)
+    first = keys.get("a")
+    assert first is not None
+    keys.doubt("a", first)
+    keys.set("a", 2)
+    assert keys.remote("a", 1, UNDEFINED, first.msg_id) is Outcome.KEPT
+    assert keys.overtaken() == []
+
+
+def test_a_value_in_doubt_stays_away_when_the_remote_value_counts() -> None:
+    keys = with_local(1)
+    first = keys.get("a")
+    assert first is not None
+    keys.doubt("a", first)
+    assert keys.remote("a", 1, UNDEFINED, "other") is Outcome.DROPPED
+    assert keys.overtaken() == []
