@@ -122,7 +122,7 @@ class Arrays:
         """Return a stored message as a record; a big value that is held need not be read again."""
         subject = message.subject
         key_subject = subject if self.names.is_keyed(subject) else ""
-        block = message.headers.source
+        block = message.header_block
         if is_big(block):
             held = self.reconciler.log.find(message.sequence)
             if held is not None and held.time_ns == message.time_ns:

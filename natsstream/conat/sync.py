@@ -231,7 +231,7 @@ class StreamSync:
         self.arrays.take(rules.tick(self.arrays.now_ns()), is_told=False)
 
     async def _fill(self, run: list[Message]) -> None:
-        headers = [message.headers.source for message in run]
+        headers = [message.header_block for message in run]
         if self._blobs is not None and is_big(b"".join(headers)):
             records = await self._records(run)
             if records:

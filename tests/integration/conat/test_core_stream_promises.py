@@ -39,6 +39,7 @@ from tests.support.core_streams import (
 )
 from tests.support.dropping import Relay, dropping
 from tests.support.eventually import eventually_async
+from tests.support.raw_nats import request
 
 if TYPE_CHECKING:
     from natsstream import CoreStream, JetStream
@@ -113,6 +114,22 @@ async def test_a_foreign_purge_converges(server: NatsNode) -> None:
         await one.publish("next")
         await until_equal(one, two, values=["next"])
         assert [each.seq for each in changes if each.is_removal] == list(range(1, 11))
+
+
+@pytest.mark.parametrize("block", [b"bad\r\n\r\n", b"\r\n\r\n", b"NATS/9.9\r\nA: b\r\n\r\n"])
+async def test_headers_that_are_none_stop_nobody(server: NatsNode, block: bytes) -> None:
+    """The server stores them: such a message once kept the core stream from being opened."""
+    async with clients(server) as [one, two]:
+        await one.publish("before")
+        subject = names_of(one).unkeyed
+        await asyncio.to_thread(request, server.port, subject, b"\xa5value", headers=block)
+        await one.publish("behind")
+        values = ["before", b"\xa5value", "behind"]
+        await until_equal(one, two, values=values)
+        third = await context_of(one).core_stream(one.name, no_cache=True)
+        assert third.get_all() == values
+        assert third.headers(2) is None
+        await third.close()
 
 
 async def test_a_foreign_deletion_converges_and_names_its_key(server: NatsNode) -> None:
