@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import TypeAlias, cast
 
-from natsstream.errors import HeaderError, ProtocolError
+from natsstream.errors import HeaderError
 
 VERSION_LINE = b"NATS/1.0"
 
@@ -114,18 +114,15 @@ class Headers(Mapping[str, str]):
     the others. Two are equal when they have the same names with the same values in the same order;
     the order of different names does not count. Bytes that are not UTF-8 become surrogate escapes
     and turn into the same bytes again when they are encoded.
+
+    Servers store any bytes as headers. A block that does not begin with `NATS/1.0` stands whole
+    under the empty name: one message must not make all the others unreadable.
     """
 
     __slots__ = ("_parsed", "_source")
 
     def __init__(self, source: bytes = b"") -> None:
-        """Take a header block; empty for no headers.
-
-        Raises:
-            ProtocolError: The block does not begin with `NATS/1.0`.
-        """
-        if source and not source.startswith(VERSION_LINE):
-            raise ProtocolError(f"a header block begins with {source[:20]!r} instead of NATS/1.0")
+        """Take a header block; empty for no headers."""
         self._source = source
         self._parsed: dict[str, list[str]] | None = None
 
@@ -140,6 +137,8 @@ class Headers(Mapping[str, str]):
 
     def items_all(self) -> list[tuple[str, str]]:
         """Return every `(name, value)` pair in wire order."""
+        if self._source and not self._source.startswith(VERSION_LINE):
+            return [("", self._source.decode("utf-8", "surrogateescape"))]
         text = self._source.partition(_END)[0].decode("utf-8", "surrogateescape")
         pairs: list[tuple[str, str]] = []
         for line in text.split("\r\n")[1:]:
@@ -188,18 +187,6 @@ class Headers(Mapping[str, str]):
 
     def __reduce__(self) -> tuple[type[Headers], tuple[bytes]]:
         return Headers, (self._source,)
-
-
-def parse_headers(block: bytes) -> Headers:
-    """Return the headers of a block; its lines are read when they are first asked for.
-
-    Args:
-        block: From `NATS/1.0` to the empty line, or empty when the message has no headers.
-
-    Raises:
-        ProtocolError: The block does not begin with `NATS/1.0`.
-    """
-    return Headers(block)
 
 
 def encode_headers(headers: HeaderValues) -> bytes:

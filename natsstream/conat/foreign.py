@@ -94,8 +94,7 @@ class ForeignCodec(Codec):
 
     def user(self, record: Record) -> dict[str, object] | None:
         """Return all headers as they are; a name with several values has a list."""
-        block = record.headers
-        headers = Headers(block if block.startswith(b"NATS/1.0") else b"")
+        headers = Headers(record.headers)
         values = ((name, list(headers.all(name))) for name in headers)
         return {name: each if len(each) > 1 else each[0] for name, each in values} or None
 

@@ -199,7 +199,7 @@ class RecordHeaders:
         """
         if block == _PLAIN_BLOCK:
             return _PLAIN
-        headers = Headers(block if block.startswith(b"NATS/1.0") else b"")
+        headers = Headers(block)
         return cls(headers, stream, sequence)
 
     @property

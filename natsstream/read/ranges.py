@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import fields
 from typing import TYPE_CHECKING, Literal
 
-from natsstream._wire.headers import VERSION_LINE, parse_headers
+from natsstream._wire.headers import Headers
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
@@ -251,14 +251,7 @@ class _Converter:
 
 
 def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
-    """Return the headers of a block.
-
-    Servers store any bytes as headers. A malformed block stands whole under the empty name: one
-    message must not make all the others unreadable.
-    """
-    if not block.startswith(VERSION_LINE):
-        return [("", block.decode("utf-8", "surrogateescape"))]
-    return parse_headers(block).items_all()
+    return Headers(block).items_all()
 
 
 def _clip_batch(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:

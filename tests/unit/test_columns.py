@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from natsstream._wire.headers import parse_headers
+from natsstream._wire.headers import Headers
 from natsstream.columns import (
     COLUMNS,
     Ints,
@@ -25,7 +25,7 @@ from natsstream.columns import (
     text_column,
     time_column,
 )
-from natsstream.errors import ConfigError, ProtocolError
+from natsstream.errors import ConfigError
 
 NONE: Ints = np.empty(0, np.int64)
 
@@ -102,7 +102,7 @@ def pieces(parts: list[bytes]) -> tuple[bytes, Ints, Ints]:
 
 def plain(block: bytes) -> list[dict[str, str]]:
     """Return the headers of a block the plain way, as the table shows them."""
-    pairs = parse_headers(block).items_all() if block else []
+    pairs = Headers(block).items_all() if block else []
     return [{"key": shown(key), "value": shown(value)} for key, value in pairs]
 
 
@@ -122,7 +122,7 @@ def columns_of_headers(described: list[tuple[bytes, bytes]], junk: bytes = b"") 
         data,
         np.array(starts, np.int64),
         np.array(stops, np.int64),
-        lambda block: parse_headers(block).items_all(),
+        lambda block: Headers(block).items_all(),
     )
     column.validate(full=True)
     return column
@@ -156,11 +156,12 @@ def test_messages_without_headers_have_an_empty_list() -> None:
     assert list(map(len, rows)) == [0, 1, 0, 0]
 
 
-def test_block_that_is_none_is_refused_as_for_messages() -> None:
-    good = b"NATS/1.0\r\nA: 1\r\n\r\n"
+def test_block_of_another_protocol_is_one_header_as_for_messages() -> None:
+    good, other = b"NATS/1.0\r\nA: 1\r\n\r\n", b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\n"
 
-    with pytest.raises(ProtocolError, match="begins with"):
-        columns_of_headers([(good, b""), (b"HTTP/1.1 200 OK\r\nA: 1\r\n\r\n", b"")])
+    rows = columns_of_headers([(good, b""), (other, b"")]).to_pylist()
+
+    assert rows == [[{"key": "A", "value": "1"}], [{"key": "", "value": other.decode()}]]
 
 
 @given(st.lists(st.binary(max_size=12), max_size=8), st.binary(max_size=5))

@@ -64,19 +64,18 @@ def read_stored(frame: Frame, what: str) -> Stored:
         ProtocolError: The frame does not say what it is.
     """
     _, _, block, payload = frame
-    headers = Headers(block)
+    # The server's own come last: a message may have been stored with the same names.
+    added = block.rfind(_ADDED)
+    tail = Headers(_VERSION_LINE + block[added:])
     try:
-        # The server's own come last: a message may have been stored with the same names.
-        subject = headers.all(HeaderName.SUBJECT)[-1].encode("utf-8", "surrogateescape")
-        sequence = _number(headers.all(HeaderName.SEQUENCE)[-1])
-        time_ns = parse_rfc3339(headers.all(HeaderName.TIME_STAMP)[-1])
-        added = block.rfind(_ADDED)
-        tail = Headers(_VERSION_LINE + block[added:])
+        subject = tail[HeaderName.SUBJECT].encode("utf-8", "surrogateescape")
+        sequence = _number(tail[HeaderName.SEQUENCE])
+        time_ns = parse_rfc3339(tail[HeaderName.TIME_STAMP])
         previous, pending = None, None
         if HeaderName.NUM_PENDING in tail:
             previous = _number(tail.get(HeaderName.LAST_SEQUENCE, "0"))
             pending = _number(tail[HeaderName.NUM_PENDING])
-    except (IndexError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise ProtocolError(
             f"{what}: the answer is no stored message", detail=repr(block[:120])
         ) from error

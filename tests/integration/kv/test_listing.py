@@ -12,6 +12,7 @@ from natsstream import connect
 from natsstream.errors import BucketNotFoundError
 from natsstream.read import session
 from tests.support.ordered import delete_consumers
+from tests.support.raw_nats import request
 from tests.support.streams import connection_of
 from tests.support.watches import names, no_consumers_stay, told
 
@@ -30,6 +31,30 @@ async def filled(js: JetStream, name: str, count: int, *, history: int = 1) -> K
         for number in range(count):
             await publisher.send(f"$KV.{name}.k{number}", b"%d" % number)
     return kv
+
+
+async def test_headers_that_are_none_hide_no_other_key(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    """Servers store any bytes as headers; nats.go takes such a message for one without any."""
+    kv = await filled(js, stream_name, 1, history=3)
+    await asyncio.to_thread(
+        request, server.port, f"$KV.{stream_name}.odd", b"x", headers=b"odd\r\n\r\n"
+    )
+    await kv.put("last", b"2")
+
+    entry = await kv.get("odd")
+    assert entry is not None
+    assert entry.value == b"x"
+    assert [key async for key in kv.keys()] == ["k0", "odd", "last"]
+    assert [each.value async for each in kv.history("odd")] == [b"x"]
+    async with kv.watch() as watch:
+        assert [(await anext(watch)).key for _ in range(3)] == ["k0", "odd", "last"]
+    async with kv.cached() as mirror:
+        assert mirror.get("last") is not None
+    await kv.delete("odd")
+    await kv.purge_deletes(older_than=0)
+    assert [key async for key in kv.keys()] == ["k0", "last"]
 
 
 @pytest.mark.proves("1d", "keys / list keys streaming / filtered")

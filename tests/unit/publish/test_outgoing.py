@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream import ConfigError, Expect, Schedule, StreamInfo
-from natsstream._wire.headers import HeaderName, HeaderValues, parse_headers
+from natsstream._wire.headers import HeaderName, Headers, HeaderValues
 from natsstream.api.features import (
     COUNTERS,
     EXPECT_SUBJECT,
@@ -87,7 +87,7 @@ def test_expectation_about_no_legal_stream_is_refused() -> None:
 def test_headers_of_a_message_say_all_that_was_asked() -> None:
     expect = Expect(stream="S", last_seq=1, last_subject_seq=0, subject="s.x", last_msg_id="i")
 
-    found = parse_headers(headers_of({"A": ["1", "2"]}, "id", expect, 5))
+    found = Headers(headers_of({"A": ["1", "2"]}, "id", expect, 5))
 
     assert found.items_all() == [
         ("A", "1"),
@@ -108,20 +108,20 @@ def test_callers_headers_stay_as_they_are() -> None:
     block = headers_of(headers, "new", Expect(last_seq=0), "never")
 
     assert headers == {"A": ["1", "2"], "Nats-Msg-Id": "old"}
-    assert parse_headers(block).all("Nats-Msg-Id") == ("new",)
+    assert Headers(block).all("Nats-Msg-Id") == ("new",)
 
 
 def test_headers_of_a_message_that_was_read_keep_all_values() -> None:
-    read = parse_headers(b"NATS/1.0\r\nA: 1\r\nB: 2\r\nA: 3\r\n\r\n")
+    read = Headers(b"NATS/1.0\r\nA: 1\r\nB: 2\r\nA: 3\r\n\r\n")
 
-    assert parse_headers(headers_of(read, "id")).all("A") == ("1", "3")
+    assert Headers(headers_of(read, "id")).all("A") == ("1", "3")
 
 
 @given(st.dictionaries(st.sampled_from(["A", "B"]), st.sampled_from(["", "x y"])))
 def test_added_header_stands_behind_the_others(headers: dict[str, str]) -> None:
     block = add_header(headers_of(headers), HeaderName.EXPECTED_LAST_SEQUENCE, 7)
 
-    assert parse_headers(block).items_all() == [
+    assert Headers(block).items_all() == [
         *headers.items(),
         ("Nats-Expected-Last-Sequence", "7"),
     ]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natsstream import ConfigError, Schedule
-from natsstream._wire.headers import encode_headers, parse_headers
+from natsstream._wire.headers import Headers, encode_headers
 from natsstream.api.features import SCHEDULES, SCHEDULES_REPEATED
 from natsstream.errors import SubjectError
 from natsstream.publish.schedule import read_schedule
@@ -79,7 +79,7 @@ def test_schedule_is_read_back_as_it_was_written(
 ) -> None:
     schedule = Schedule(pattern=pattern, target="t", source=source, ttl=ttl, rollup=rollup)
 
-    assert read_schedule(parse_headers(encode_headers(schedule.headers()))) == schedule
+    assert read_schedule(Headers(encode_headers(schedule.headers()))) == schedule
 
 
 def test_schedule_of_another_client_is_read_as_it_is() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream._wire.headers import HeaderName, Headers, encode_headers, parse_headers
-from natsstream.errors import HeaderError, ProtocolError
+from natsstream._wire.headers import HeaderName, Headers, encode_headers
+from natsstream.errors import HeaderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def untyped(headers: object) -> Mapping[str, str | Sequence[str]]:
 
 
 def test_multi_value_headers_keep_order() -> None:
-    headers = parse_headers(MULTI)
+    headers = Headers(MULTI)
 
     assert headers.all("A") == ("1", "2")
     assert headers["A"] == "1"
@@ -44,7 +44,7 @@ def test_multi_value_headers_keep_order() -> None:
 
 
 def test_names_are_case_sensitive_and_keep_their_case() -> None:
-    headers = parse_headers(b"NATS/1.0\r\nX-a: 1\r\nx-A: 2\r\n\r\n")
+    headers = Headers(b"NATS/1.0\r\nX-a: 1\r\nx-A: 2\r\n\r\n")
 
     assert dict(headers) == {"X-a": "1", "x-A": "2"}
     assert headers.get("x-a") is None
@@ -53,50 +53,54 @@ def test_names_are_case_sensitive_and_keep_their_case() -> None:
 
 def test_missing_header_raises_key_error() -> None:
     with pytest.raises(KeyError):
-        _ = parse_headers(MULTI)["C"]
+        _ = Headers(MULTI)["C"]
 
 
 @pytest.mark.parametrize("line", [b"A:1", b"A: 1", b"A:\t 1 \t", b"A:   1   "])
 def test_spaces_and_tabs_around_a_value_do_not_belong_to_it(line: bytes) -> None:
-    assert parse_headers(b"NATS/1.0\r\n" + line + b"\r\n\r\n") == {"A": "1"}
+    assert Headers(b"NATS/1.0\r\n" + line + b"\r\n\r\n") == {"A": "1"}
 
 
 def test_value_keeps_colons_and_inner_spaces() -> None:
-    assert parse_headers(b"NATS/1.0\r\nA: b: c  d\r\n\r\n") == {"A": "b: c  d"}
+    assert Headers(b"NATS/1.0\r\nA: b: c  d\r\n\r\n") == {"A": "b: c  d"}
 
 
 def test_lines_without_name_or_colon_are_passed_over_and_stay_in_the_source() -> None:
     block = b"NATS/1.0\r\nno colon\r\n: no name\r\nA: 1\r\n\r\n"
 
-    headers = parse_headers(block)
+    headers = Headers(block)
 
     assert headers == {"A": "1"}
     assert headers.source == block
 
 
 def test_lines_after_the_empty_line_are_no_headers() -> None:
-    assert parse_headers(b"NATS/1.0\r\nA: 1\r\n\r\nB: 2\r\n\r\n") == {"A": "1"}
+    assert Headers(b"NATS/1.0\r\nA: 1\r\n\r\nB: 2\r\n\r\n") == {"A": "1"}
 
 
 @pytest.mark.parametrize("block", [b"", b"NATS/1.0\r\n\r\n", b"NATS/1.0", b"NATS/1.0 503\r\n\r\n"])
 def test_block_without_headers_is_empty(block: bytes) -> None:
-    assert parse_headers(block) == {}
+    assert Headers(block) == {}
 
 
 def test_status_line_does_not_hide_the_headers() -> None:
-    assert parse_headers(b"NATS/1.0 408 Request Timeout\r\nA: 1\r\n\r\n") == {"A": "1"}
+    assert Headers(b"NATS/1.0 408 Request Timeout\r\nA: 1\r\n\r\n") == {"A": "1"}
 
 
 @pytest.mark.parametrize("block", [b"HTTP/1.1 200 OK\r\n\r\n", b"\r\n", b"NATS/2.0\r\n\r\n"])
-def test_other_protocols_are_refused(block: bytes) -> None:
-    with pytest.raises(ProtocolError, match=r"instead of NATS/1\.0"):
-        parse_headers(block)
+def test_a_block_of_another_protocol_stands_whole_under_the_empty_name(block: bytes) -> None:
+    headers = Headers(block)
+    assert headers.items_all() == [("", block.decode())]
+    assert headers.get("Nats-Msg-Id") is None
+    assert headers.source == block
+    with pytest.raises(HeaderError):
+        encode_headers(headers)
 
 
 def test_equality_counts_values_and_their_order_but_not_the_order_of_names() -> None:
-    headers = parse_headers(MULTI)
-    regrouped = parse_headers(b"NATS/1.0\r\nB: x\r\nB: y\r\nA: 1\r\nA: 2\r\n\r\n")
-    swapped = parse_headers(b"NATS/1.0\r\nA: 2\r\nB: x\r\nA: 1\r\nB: y\r\n\r\n")
+    headers = Headers(MULTI)
+    regrouped = Headers(b"NATS/1.0\r\nB: x\r\nB: y\r\nA: 1\r\nA: 2\r\n\r\n")
+    swapped = Headers(b"NATS/1.0\r\nA: 2\r\nB: x\r\nA: 1\r\nB: y\r\n\r\n")
 
     assert headers == regrouped
     assert hash(headers) == hash(regrouped)
@@ -106,16 +110,16 @@ def test_equality_counts_values_and_their_order_but_not_the_order_of_names() -> 
 
 
 def test_headers_survive_pickle_and_copy() -> None:
-    headers = parse_headers(MULTI)
+    headers = Headers(MULTI)
 
     assert pickle.loads(pickle.dumps(headers)) == headers  # noqa: S301  Our own bytes.
     assert copy.deepcopy(headers).items_all() == headers.items_all()
 
 
 def test_repr_is_short() -> None:
-    many = parse_headers(encode_headers({f"Name-{i}": "v" * 500 for i in range(50)}))
+    many = Headers(encode_headers({f"Name-{i}": "v" * 500 for i in range(50)}))
 
-    assert repr(parse_headers(MULTI)) == "Headers(A: '1 | 2', B: 'x | y')"
+    assert repr(Headers(MULTI)) == "Headers(A: '1 | 2', B: 'x | y')"
     assert repr(many).endswith(", 46 more)")
     assert len(repr(many)) < 300
 
@@ -127,7 +131,7 @@ def test_encoding_writes_one_line_for_each_value() -> None:
 
 
 def test_encoding_headers_keeps_every_value_in_wire_order() -> None:
-    assert encode_headers(parse_headers(MULTI)) == MULTI
+    assert encode_headers(Headers(MULTI)) == MULTI
 
 
 @pytest.mark.parametrize("headers", [{}, {"A": []}, Headers()])
@@ -160,7 +164,7 @@ def test_text_that_has_no_bytes_is_refused() -> None:
 
 @given(st.dictionaries(names, st.lists(values, min_size=1, max_size=4)))
 def test_what_is_encoded_is_read_back(headers: dict[str, list[str]]) -> None:
-    read = parse_headers(encode_headers(headers))
+    read = Headers(encode_headers(headers))
 
     assert {name: list(read.all(name)) for name in read} == headers
     assert read.items_all() == [(name, value) for name in headers for value in headers[name]]
@@ -171,12 +175,12 @@ def test_any_bytes_of_a_value_survive_reading_and_writing(pairs: list[tuple[str,
     lines = b"".join(name.encode() + b": " + value + b"\r\n" for name, value in pairs)
     block = b"NATS/1.0\r\n" + lines + b"\r\n" if pairs else b""
 
-    assert encode_headers(parse_headers(block)) == block
+    assert encode_headers(Headers(block)) == block
 
 
 @given(st.binary())
 def test_no_bytes_after_the_version_break_reading(rest: bytes) -> None:
-    headers = parse_headers(b"NATS/1.0" + rest)
+    headers = Headers(b"NATS/1.0" + rest)
 
     assert len(headers) <= len(headers.items_all())
     assert all(headers[name] == headers.all(name)[0] for name in headers)
@@ -189,4 +193,4 @@ def test_encoding_refuses_or_adds_no_line_of_its_own(headers: dict[str, str | li
         block = encode_headers(headers)
     except HeaderError:
         return
-    assert len(parse_headers(block).items_all()) == expected
+    assert len(Headers(block).items_all()) == expected
