@@ -3020,6 +3020,12 @@ class StreamRange:
     def to_pandas(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the whole range as a pandas DataFrame, held in memory."""
 
+    def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """Return the Arrow schema of `batches` and `to_arrow`; nothing is read."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the range to polars, DuckDB or pyarrow; only one of `natsstream.blocking` can be."""
+
     def bounds(self) -> tuple[int, int]:
         """Return the first and the last sequence that a read would cover now, both inclusive."""
 

@@ -108,6 +108,20 @@ class _Iterable(SyncProxy):
         return _items(self._held, self._portal)
 
 
+class _ArrowIterable(_Iterable):
+    """Whatever reads Arrow's C stream reads it: record batches as they arrive, none twice."""
+
+    __slots__ = ()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        # The schema first: it says what is to be installed where pyarrow is not.
+        schema = self.schema()
+        import pyarrow as pa  # noqa: PLC0415 - pyarrow is an extra.
+
+        batches = pa.RecordBatchReader.from_batches(schema, self.batches())
+        return batches.__arrow_c_stream__(requested_schema)
+
+
 class _OwnIterator(SyncProxy):
     """It is its own iterator: nothing is read ahead, so that what it says of itself stays true.
 
@@ -284,7 +298,7 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
     if hasattr(kind, "__anext__"):
         bases.append(_OwnIterator)
     elif hasattr(kind, "__aiter__"):
-        bases.append(_Iterable)
+        bases.append(_ArrowIterable if hasattr(kind, "__arrow_c_stream__") else _Iterable)
     elif _is_live(kind):
         bases.append(_Live if _has_async(kind) else _LiveView)
     elif hasattr(kind, "__contains__"):

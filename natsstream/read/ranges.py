@@ -18,7 +18,7 @@ from natsstream._wire.headers import Headers
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
-from natsstream.errors import MissingExtraError, NatsStreamError
+from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.progress import ReadReport
 from natsstream.read.read_events import OrderedReport
@@ -172,6 +172,26 @@ class StreamRange:
             )
         return (await self.to_arrow(columns)).to_pandas()
 
+    def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """Return the Arrow schema of `batches` and `to_arrow`; nothing is read.
+
+        Raises:
+            MissingExtraError: pyarrow or numpy is not installed.
+            ConfigError: A name is no column.
+        """
+        return _Converter(self._spec.stream, columns, "ns").schema
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the range to polars, DuckDB or pyarrow; only one of `natsstream.blocking` can be.
+
+        Raises:
+            UsageError: The range is async, so reading it has to be awaited.
+        """
+        raise UsageError(
+            "an async range cannot be read as an Arrow stream",
+            hint="await range.to_arrow(), or take the range of natsstream.blocking",
+        )
+
     async def bounds(self) -> tuple[int, int]:
         """Return the first and the last sequence that a read would cover now, both inclusive.
 
@@ -210,7 +230,7 @@ class _Converter:
         self._arrow = arrow
         self._stream = stream
         wanted = arrow.COLUMNS if columns is None else columns
-        self._schema = arrow.message_schema(wanted, time_unit=time_unit)
+        self.schema: pa.Schema = arrow.message_schema(wanted, time_unit=time_unit)
         self._time_unit: Literal["ns", "us"] = time_unit
 
     def __call__(self, frames: FrameBlock) -> pa.RecordBatch:
@@ -228,7 +248,7 @@ class _Converter:
             ),
             "data": lambda: arrow.binary_column(data, frames.payload_start, frames.payload_stop),
         }
-        return arrow.record_batch([makers[name]() for name in self._schema.names], self._schema)
+        return arrow.record_batch([makers[name]() for name in self.schema.names], self.schema)
 
     def messages(self, messages: Sequence[Message]) -> pa.RecordBatch:
         """Return messages as a batch."""
@@ -247,7 +267,7 @@ class _Converter:
 
     def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """Return the batches as a table; none make an empty one."""
-        return self._arrow.table(batches, self._schema)
+        return self._arrow.table(batches, self.schema)
 
 
 def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:

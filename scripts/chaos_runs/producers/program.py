@@ -16,7 +16,7 @@ import sys
 from typing import cast
 
 from natsstream import IdempotentProducer, NatsStreamError
-from natsstream.errors import StaleEpochError, TransportError
+from natsstream.errors import ServerError, StaleEpochError, TransportError
 from scripts.chaos_runs.load import describe_client
 from scripts.chaos_runs.producers.book import LIFE_HEADER, make_item
 from scripts.chaos_runs.producers.sources import Mode, Post
@@ -51,6 +51,12 @@ async def main(urls: str, stream: str, subject: str, mode: str, name: str, life:
         except TransportError as error:
             # One that has had an epoch may have been replaced: it must not claim another.
             tell(f"{'gone' if has_opened else 'again'} {type(error).__name__}")
+            await asyncio.sleep(_AGAIN_S)
+        except ServerError as error:
+            # Opening asks once: a cluster without a leader is asked again. Later that is a finding.
+            if has_opened or not error.retryable:
+                raise
+            tell(f"again {type(error).__name__}")
             await asyncio.sleep(_AGAIN_S)
 
 

@@ -9,6 +9,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+import duckdb
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from natsstream import blocking
@@ -44,6 +47,27 @@ def test_batches_and_tables_have_every_row(stream: blocking.Stream) -> None:
     assert sum(batch.num_rows for batch in batches) == 2_000
     assert batches[0].schema.names == ["sequence", "time"]
     assert table.to_pylist() == [{"data": b"1"}, {"data": b"2"}, {"data": b"3"}]
+
+
+def test_a_range_is_an_arrow_stream_for_other_libraries(stream: blocking.Stream) -> None:
+    """Each use is a read of its own."""
+    ten = stream.read(first_seq=11, last_seq=20)
+
+    for _ in range(2):
+        assert pa.table(ten).column("sequence").to_pylist() == [*range(11, 21)]
+    assert pl.DataFrame(ten)["data"].to_list() == [str(each).encode() for each in range(11, 21)]
+    found = duckdb.execute("select count(*), max(sequence), any_value(subject) from ten").fetchall()
+    assert found == [(10, 20, next(iter(ten)).subject)]
+    assert ten.schema(["sequence"]).names == ["sequence"]
+    assert pa.table(stream.read(first_seq=1, last_seq=0)).schema == ten.schema()
+
+
+def test_an_arrow_stream_that_is_left_early_deletes_the_consumer(stream: blocking.Stream) -> None:
+    batches = pa.RecordBatchReader.from_stream(stream.read())
+    assert batches.read_next_batch().num_rows > 0
+    del batches
+
+    eventually(lambda: stream.info().state.consumer_count == 0)
 
 
 def test_leaving_a_loop_early_deletes_the_consumer(stream: blocking.Stream) -> None:

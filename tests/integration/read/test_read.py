@@ -6,10 +6,11 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from natsstream import Gap, ServerError, connect
-from natsstream.errors import SequenceRangeError, StreamNotFoundError
+from natsstream.errors import SequenceRangeError, StreamNotFoundError, UsageError
 from tests.support.eventually import eventually, eventually_async
 from tests.support.frames import NASTY
 from tests.support.streams import connection_of, consumer_count, delete_message, fill, payload
@@ -187,6 +188,15 @@ async def test_work_queue_refuses_a_read_with_a_typed_error(
         await sequences(stream)
 
     assert caught.value.err_code == 10084
+
+
+async def test_an_async_range_is_no_arrow_stream_and_says_so(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await store(js, stream_name)
+    with pytest.raises(UsageError, match="async range") as caught:
+        pa.table(stream.read())
+    assert "to_arrow" in str(caught.value.hint)
 
 
 @pytest.mark.finding(23)
