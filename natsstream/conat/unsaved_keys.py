@@ -1,8 +1,8 @@
 """The unsaved values of a DKV, and the effect of remote changes on them; pure rules.
 
 Law: an unsaved value is forgotten when its own message comes back, or when a rule says that the
-remote value is right. A value is never forgotten because it is only equal in part. If the message
-of a value may still be on its way, the value is stored before a newer one of its key.
+remote value is right. A value is never forgotten because it is only equal in part. A value
+whose message may be in flight is stored before a newer one of its key.
 Source: Conat sync/dkv.ts `handleRemoteChange`; core-stream.md section 2.2.
 """
 
