@@ -114,6 +114,9 @@ async def test_leader_step_down_with_staged_batches(
     if place.replicas > 1:
         cluster = cast("NatsCluster", request.getfixturevalue("nats_cluster"))
         await step_down(place.js, cluster, place.name)
+        # Until the new leader answers, the commit may get no answer instead of a refusal.
+        async with place.js.publisher(retry_for=30) as publisher:
+            await publisher.send_many([(f"{place.name}.f", b"foreign")])
     else:
         headers = {
             "Nats-Batch-Id": hold.batch_id,
