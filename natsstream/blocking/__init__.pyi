@@ -3021,7 +3021,7 @@ class StreamRange:
         """Return the whole range as a pandas DataFrame, held in memory."""
 
     def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """Return the Arrow schema of `batches` and `to_arrow`; nothing is read."""
+        """Return the Arrow schema of `to_arrow`; nothing is read."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the range to polars, DuckDB or pyarrow; only one of `natsstream.blocking` can be."""

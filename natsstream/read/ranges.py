@@ -173,7 +173,7 @@ class StreamRange:
         return (await self.to_arrow(columns)).to_pandas()
 
     def schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
-        """Return the Arrow schema of `batches` and `to_arrow`; nothing is read.
+        """Return the Arrow schema of `to_arrow`; nothing is read.
 
         Raises:
             MissingExtraError: pyarrow or numpy is not installed.
@@ -244,7 +244,7 @@ class _Converter:
                 data,
                 frames.header_start,
                 frames.payload_start,
-                _header_pairs,
+                lambda block: Headers(block).items_all(),
             ),
             "data": lambda: arrow.binary_column(data, frames.payload_start, frames.payload_stop),
         }
@@ -268,10 +268,6 @@ class _Converter:
     def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """Return the batches as a table; none make an empty one."""
         return self._arrow.table(batches, self.schema)
-
-
-def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
-    return Headers(block).items_all()
 
 
 def _clip_batch(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:

@@ -71,7 +71,7 @@ async def test_writes_whose_connection_is_cut_are_stored_once(fresh_server: Nats
 async def test_a_late_copy_of_a_replaced_value_does_not_replace_the_newer_one(
     fresh_server: NatsServer, *, is_deletion: bool
 ) -> None:
-    """The link freezes with a message in it; the client goes on elsewhere, and then it thaws."""
+    """One connection freezes with a message in it, and delivers it after the client left it."""
     with FaultProxy(fresh_server.port) as frozen, FaultProxy(fresh_server.port) as healthy:
         urls = [frozen.url, healthy.url]
         healthy.cut()
