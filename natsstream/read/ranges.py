@@ -244,7 +244,7 @@ class _Converter:
                 data,
                 frames.header_start,
                 frames.payload_start,
-                lambda block: Headers(block).items_all(),
+                _header_pairs,
             ),
             "data": lambda: arrow.binary_column(data, frames.payload_start, frames.payload_stop),
         }
@@ -268,6 +268,10 @@ class _Converter:
     def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """Return the batches as a table; none make an empty one."""
         return self._arrow.table(batches, self.schema)
+
+
+def _header_pairs(block: bytes) -> Sequence[tuple[str, str]]:
+    return Headers(block).items_all()
 
 
 def _clip_batch(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
