@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import cast
 
 from scripts.chaos_runs.cores.run import run as run_cores
+from scripts.chaos_runs.plan import Plan
 from scripts.chaos_runs.producers.run import run as run_producers
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import Plan, run
+from scripts.chaos_runs.run import run
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.views.run import run as run_views
 

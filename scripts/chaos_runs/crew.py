@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 
 from natsstream import JetStream
 from scripts.chaos_runs import hands_crew
 from scripts.chaos_runs.hands_crew import Hands
 from scripts.chaos_runs.ledger import WriterBook
+from scripts.chaos_runs.letters import SUBJECT_PREFIX
 from scripts.chaos_runs.load import STREAM, Load, describe_client
 from scripts.chaos_runs.readers import BoundedReader, Follower, Manner, Reader
 from scripts.chaos_runs.site import Site
@@ -34,21 +34,7 @@ CLIENTS = (
 WRITERS_END_S = 150.0
 READERS_END_S = 60.0
 _FILTERED_WRITERS = (1, 3)
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the workers have come.
-
-    Attributes:
-        acked: Acknowledged messages of each writer that may still write.
-        delivered: Deliveries of each consumer with hands.
-        read: Last sequence of each reader.
-    """
-
-    acked: dict[str, int]
-    delivered: dict[str, int]
-    read: dict[str, int]
+_DUPLICATE_WINDOW_S = 120
 
 
 class Crew:
@@ -76,6 +62,16 @@ class Crew:
         ]
         self.readers: list[Reader] = []
         self.hands: Hands = Hands(load, capacity * len(WRITERS))
+
+    async def create(self, js: JetStream) -> None:
+        """Make the stream and its consumers."""
+        await js.streams.create(
+            STREAM,
+            subjects=[f"{SUBJECT_PREFIX}.>"],
+            replicas=self._load.replicas,
+            duplicate_window=_DUPLICATE_WINDOW_S,
+        )
+        await self.hands.create(js)
 
     async def connect(self, site: Site) -> list[JetStream]:
         """Open the connections; each has asked something, so it has all that it keeps."""
@@ -118,11 +114,20 @@ class Crew:
         except Exception:  # noqa: BLE001 - Whatever it is, the run tells it.
             self._load.findings.add("crash", f"{name}: {traceback.format_exc()}")
 
-    def progress(self) -> Progress:
-        """Return how far all have come."""
+    def progress(self) -> dict[str, int]:
+        """Return the acks of each writer that may still write, and each consumer's deliveries."""
         acked = {book.name: book.ends["acked"] for book in self.books if not book.is_full}
-        read = {each.sightings.name: each.sightings.last for each in self.readers}
-        return Progress(acked, self.hands.progress(), read)
+        return acked | self.hands.progress()
+
+    def set_goals(self) -> Callable[[], list[str]]:
+        """Return what tells which readers have not come to what is acknowledged now.
+
+        The slow one is behind by nature; it has to come to the end when nobody writes any more.
+        """
+        goals = {each: self.goal(each) for each in self.readers if each.sightings.name != "slow"}
+        return lambda: [
+            each.sightings.name for each, goal in goals.items() if each.sightings.last < goal
+        ]
 
     def goal(self, reader: Reader) -> int:
         """Return the last acknowledged sequence that a reader has to come to."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -16,6 +17,7 @@ import natsstream as ns
 from natsstream import JetStream
 from scripts.chaos_runs.faults import Faults
 from scripts.chaos_runs.leftovers import (
+    GROWTH_BYTES_MAX,
     check_consumers,
     check_subscriptions,
     compare_memory,
@@ -23,14 +25,15 @@ from scripts.chaos_runs.leftovers import (
     resident_bytes,
 )
 from scripts.chaos_runs.load import Load
+from scripts.chaos_runs.plan import PROGRESS_S, Plan
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import PROGRESS_S, Plan
 from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
 from scripts.chaos_runs.watch import describe_all_tasks
 
 _LOOK_S = 0.25
 _LOG_LINES = 40
+_TRACED_LINES = 25
 
 
 class AnyCrew(Protocol):
@@ -71,9 +74,11 @@ class CrewRun(ABC):
         load: What the workers share.
         crew: The workers.
         streams: The streams that faults disturb.
+        spared: As for `Faults`.
 
     Attributes:
         still_s: Seconds in which each worker has to get on, with all healed.
+        growth_bytes_max: How much more memory than after the first round is no finding.
         plan: As given.
         tell: As given.
         result: As given.
@@ -82,6 +87,7 @@ class CrewRun(ABC):
     """
 
     still_s: float = PROGRESS_S
+    growth_bytes_max: int = GROWTH_BYTES_MAX
 
     def __init__(
         self,
@@ -91,6 +97,8 @@ class CrewRun(ABC):
         load: Load,
         crew: AnyCrew,
         streams: Sequence[str],
+        *,
+        spared: str = "-",
     ) -> None:
         self.plan: Plan = plan
         self.tell: Callable[[str], None] = tell
@@ -100,12 +108,18 @@ class CrewRun(ABC):
         self._crew = crew
         self._findings = load.findings
         self._site = Site(plan.replicas, plan.binary)
+        self._spared = spared
         self._healed_ns = 0
         self._memory = 0
+        self._traced: tracemalloc.Snapshot | None = None
 
     @abstractmethod
     async def end_work(self, js: JetStream) -> None:
         """Let all workers end, and prove what they promise."""
+
+    def set_goals(self) -> Callable[[], list[str]]:
+        """Return what tells who has not come to where all have to come from now on."""
+        return list[str]
 
     async def compare(self, js: JetStream, when: str) -> None:
         """Compare what can be compared after a round, with all healed; most crews wait for the end.
@@ -160,11 +174,14 @@ class CrewRun(ABC):
             admin,
             lambda line: self.tell(f"  {line}"),
             note_kill=self.note_kill,
+            spared=self._spared,
         )
         try:
             clients = await crew.connect(self._site)
             subscriptions = await self._site.call(self._site.subscriptions)
             crew.begin(clients)
+            if self.plan.traces_memory:
+                tracemalloc.start()
             await self._rounds(faults, js)
             with patience():
                 # From now on nobody leaves a read without the server's answer. Not earlier: one
@@ -191,6 +208,10 @@ class CrewRun(ABC):
                 waits_for_orphans=self.plan.waits_for_orphans,
             )
         self._note_memory()
+        if self._traced is not None:
+            grown = tracemalloc.take_snapshot().compare_to(self._traced, "lineno")
+            self.result.traced = [str(each) for each in grown[:_TRACED_LINES]]
+            tracemalloc.stop()
 
     async def _rounds(self, faults: Faults, js: JetStream) -> None:
         plan, site = self.plan, self._site
@@ -213,12 +234,13 @@ class CrewRun(ABC):
                 return
 
     async def _check_progress(self, when: str) -> None:
-        """With all healed, each worker gets on."""
-        before = self._crew.progress()
+        """With all healed, each worker gets on, unless it has ended."""
+        before, behind = self._crew.progress(), self.set_goals()
 
         async def late() -> list[str]:
             now = self._crew.progress()
-            return [name for name, count in before.items() if now[name] <= count]
+            stuck = [name for name, count in before.items() if now.get(name, count + 1) <= count]
+            return stuck + behind()
 
         await self.wait_until_done(late, when)
 
@@ -243,7 +265,9 @@ class CrewRun(ABC):
         self.result.note_memory(resident)
         if is_first:
             self._memory = resident
-        compare_memory(self._memory, resident, self._findings)
+            if tracemalloc.is_tracing():
+                self._traced = tracemalloc.take_snapshot()
+        compare_memory(self._memory, resident, self.growth_bytes_max, self._findings)
 
     def _note(self, faults: Faults) -> None:
         result = self.result

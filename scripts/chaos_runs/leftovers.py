@@ -116,9 +116,9 @@ def compare_subscriptions(
             findings.add("left behind", f"{count - before.get(client, 0)} subscriptions: {client}")
 
 
-def compare_memory(before: int, after: int, findings: Findings) -> None:
-    """Write down when the process has grown."""
-    if before and after - before > GROWTH_BYTES_MAX:
+def compare_memory(before: int, after: int, bytes_max: int, findings: Findings) -> None:
+    """Write down when the process has grown by more than some bytes."""
+    if before and after - before > bytes_max:
         findings.add(
             "memory",
             f"grew by {(after - before) >> 20} MiB; --trace-memory shows where it was made",

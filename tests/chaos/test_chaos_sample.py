@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from scripts.chaos_runs.hands_book import COUNTED
-from scripts.chaos_runs.run import Plan, run
+from scripts.chaos_runs.plan import Plan
+from scripts.chaos_runs.run import run
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 

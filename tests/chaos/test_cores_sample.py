@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from scripts.chaos_runs.cores.run import run
-from scripts.chaos_runs.run import Plan
+from scripts.chaos_runs.plan import Plan
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from scripts.chaos_runs.plan import Plan
 from scripts.chaos_runs.producers.run import run
-from scripts.chaos_runs.run import Plan
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 

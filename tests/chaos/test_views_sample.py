@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.chaos_runs.run import Plan
+from scripts.chaos_runs.plan import Plan
 from scripts.chaos_runs.views.run import run
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.spread]

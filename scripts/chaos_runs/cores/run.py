@@ -7,11 +7,13 @@ from collections.abc import Callable
 from natsstream import JetStream
 from scripts.chaos_runs.cores.core_book import Told, brief
 from scripts.chaos_runs.cores.crew import LOG, MAP, STREAMS, Crew
+from scripts.chaos_runs.cores.workers import BIG_BYTES
 from scripts.chaos_runs.crew_run import CrewRun
 from scripts.chaos_runs.ledger import Content, Findings
+from scripts.chaos_runs.leftovers import GROWTH_BYTES_MAX
 from scripts.chaos_runs.load import Load, insist
+from scripts.chaos_runs.plan import Plan, carry_out
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import Plan, carry_out
 
 
 async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
@@ -32,6 +34,9 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
 
 class _CoresRun(CrewRun):
     """The parts of one run."""
+
+    # Each of the clients holds what is stored: some big values, as bytes and as texts.
+    growth_bytes_max: int = GROWTH_BYTES_MAX + 30 * 2 * BIG_BYTES
 
     def __init__(
         self, plan: Plan, tell: Callable[[str], None], result: Result, load: Load, crew: Crew

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from typing import cast
 
 from natsstream import DKV, CoreStream, DStream, JetStream, NatsStreamError
@@ -21,6 +22,7 @@ BIG_BYTES = 1_200_000
 _KEYS = tuple("abcdef")
 _PIPELINED = 40
 _TTL_MS = 1_500
+_BIG_KEPT = 2
 _KEPT = 60
 _SAVE_EVERY = 25
 
@@ -73,6 +75,7 @@ class CoreWriter(Writer):
         super().__init__(load, gate, name)
         self._core = core
         self._book = book
+        self._big: deque[int] = deque()
         self._number = 0
 
     async def write(self) -> None:
@@ -84,7 +87,7 @@ class CoreWriter(Writer):
         elif chance < 0.78:
             await self._publish(self.draw.choice((None, key)), ttl=_TTL_MS)
         elif chance < 0.8:
-            await self._publish(self.draw.choice((None, key)), size=BIG_BYTES)
+            await self._publish_big(self.draw.choice((None, key)))
         elif chance < 0.84:
             await self._overwrite(key)
         elif chance < 0.92:
@@ -95,22 +98,35 @@ class CoreWriter(Writer):
             await self._core.delete_kv(key)
             self._book.counts["tombstones"] += 1
         elif len(self._core):
-            seq = self._core.raw[self.draw.randrange(len(self._core))].seq
-            self._book.deleted.add(seq)
-            await self._core.delete(seq=seq)
-            self._book.counts["deleted"] += 1
+            await self._delete(self._core.raw[self.draw.randrange(len(self._core))].seq)
         self.done += 1
 
     def _value(self, size: int = 0) -> str:
         self._number += 1
         return f"{self.name}-{self._number}".ljust(size, "x")
 
-    async def _publish(self, key: str | None, *, ttl: int | None = None, size: int = 0) -> None:
+    async def _publish(self, key: str | None, *, ttl: int | None = None, size: int = 0) -> int:
+        """Publish a value, and return its sequence; 0 if it was stored earlier."""
         value = self._value(size)
         self._book.send(key, value)
         stored = await self._core.publish(value, key=key, ttl=ttl, timeout=REQUEST_S)
-        if stored is not None:
-            self._book.ack(stored.seq, key, value, expires=ttl is not None)
+        if stored is None:
+            return 0
+        self._book.ack(stored.seq, key, value, expires=ttl is not None)
+        return stored.seq
+
+    async def _publish_big(self, key: str | None) -> None:
+        """Publish a big value, and delete an earlier one: each client has all of them in memory."""
+        seq = await self._publish(key, size=BIG_BYTES)
+        if key is None and seq:
+            self._big.append(seq)
+        if len(self._big) > _BIG_KEPT:
+            await self._delete(self._big.popleft())
+
+    async def _delete(self, seq: int) -> None:
+        self._book.deleted.add(seq)
+        await self._core.delete(seq=seq)
+        self._book.counts["deleted"] += 1
 
     async def _overwrite(self, key: str) -> None:
         """Set a key many times, without waiting in between."""

@@ -8,11 +8,11 @@ from natsstream import JetStream
 from scripts.chaos_runs.crew_run import CrewRun
 from scripts.chaos_runs.ledger import Content, Findings
 from scripts.chaos_runs.load import Load
+from scripts.chaos_runs.plan import Plan, carry_out
 from scripts.chaos_runs.producers.crew import Crew
 from scripts.chaos_runs.producers.programs import OPEN_S
 from scripts.chaos_runs.producers.sources import MODES, Mode
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import Plan, carry_out
 
 # The first releases that have atomic batches.
 _SHARED_SINCE = (2, 12)

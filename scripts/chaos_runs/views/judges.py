@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from natsstream import JetStream, KeyValue, Message, NatsStreamError
 from scripts.chaos_runs.load import Load, insist
-from scripts.chaos_runs.run import PROGRESS_S
+from scripts.chaos_runs.plan import PROGRESS_S
 from scripts.chaos_runs.views.bucket_book import Operation, Seen
 from scripts.chaos_runs.views.crew import LOCK, LOCKS, STORE, Bucket, Crew
 from scripts.chaos_runs.watch import describe_all_tasks

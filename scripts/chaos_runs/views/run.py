@@ -8,8 +8,8 @@ from natsstream import JetStream
 from scripts.chaos_runs.crew_run import CrewRun
 from scripts.chaos_runs.ledger import Content
 from scripts.chaos_runs.load import Load
+from scripts.chaos_runs.plan import Plan, carry_out
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.run import Plan, carry_out
 from scripts.chaos_runs.views.bucket_book import End
 from scripts.chaos_runs.views.crew import STREAMS, Crew
 from scripts.chaos_runs.views.judges import judge_buckets, judge_lock, judge_store
