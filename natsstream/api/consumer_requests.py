@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 from natsstream._wire import subjects
+from natsstream._wire.error_codes import ErrorCode
 from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
 from natsstream.api.features import CONSUMER_PAUSE, CONSUMER_RESET, CONSUMER_UNPIN
@@ -13,6 +14,7 @@ from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.paging import Gaps, pages
 from natsstream.api.requests import Api, ChangeProbe, is_deleted
 from natsstream.arguments import check_int
+from natsstream.errors import ResourceExhaustedError
 from natsstream.fields import Fields
 from natsstream.units import format_rfc3339
 
@@ -112,11 +114,17 @@ async def start_consumer(
     Cost: one round trip.
     """
     one = config.get("filter_subject")
-    answer = await api.change(
-        subjects.consumer_create(stream, name, one if isinstance(one, str) else ""),
-        {"stream_name": stream, "config": config, "action": "create"},
-        what=f"read of stream {stream}",
-    )
+    try:
+        answer = await api.change(
+            subjects.consumer_create(stream, name, one if isinstance(one, str) else ""),
+            {"stream_name": stream, "config": config, "action": "create"},
+            what=f"read of stream {stream}",
+        )
+    except ResourceExhaustedError as error:
+        # Seen on 2.15.1: a cluster in an election takes its other servers for gone. Where a server
+        # is really full, the reader gives up later.
+        error.retryable = error.err_code == ErrorCode.INSUFFICIENT_RESOURCES
+        raise
     leader = answer.part("cluster", {}).text("leader", "")
     return StartedConsumer(answer.count("num_pending"), leader)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,7 @@ from natsstream.errors import (
 from natsstream.read import session
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
+from tests.support.liars import Told, lying
 from tests.support.patience import set_patience
 from tests.support.streams import (
     by_batches,
@@ -321,6 +323,31 @@ async def test_lost_tail_is_told_with_on_loss_report(tmp_path: Path, way: Way) -
 
             assert found == ALL[:30_000]
             assert messages.report.gaps == [Gap(30_001, COUNT, "lost")]
+
+
+REFUSED = b'{"error":{"code":503,"err_code":10023,"description":"insufficient resources"}}'
+
+
+@ways
+async def test_cluster_that_sees_no_peer_for_the_consumer_is_asked_again(way: Way) -> None:
+    """A meta leader answers so in an election, when it takes the other servers for gone."""
+    refusals = 0
+
+    def refuse(told: Told) -> Told:
+        nonlocal refusals
+        if told.kind != "CONSUMER.CREATE" or refusals == 2:
+            return told
+        refusals += 1
+        return replace(told, payload=REFUSED)
+
+    with NatsServer() as server:
+        async with lying(server.port) as liar, connect(liar.url) as js:
+            stream = await fill(js, "S", 100, size=8)
+            liar.lie = refuse
+            messages = stream.read()
+            assert [seq async for run in way(messages) for seq in run] == ALL[:100]
+            assert refusals == 2
+            assert messages.report.resumes == 2
 
 
 async def _nothing() -> None:
