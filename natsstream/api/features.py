@@ -56,6 +56,9 @@ ALL = Feature("the basic JetStream API", (2, 10))
 # Features of requests; those of configurations follow below.
 MANY_FILTERS = Feature("a consumer with several filters", (2, 10))
 MESSAGE_TTL = Feature("time to live of a message", (2, 11))
+# A server of an older cluster that restarts loses such a stream: it repeats the creation first, and
+# then refuses to turn off what its disk says.
+MESSAGE_TTL_LATER = Feature("turning on message TTLs of a stream with one replica", (2, 14))
 EXPECT_SUBJECT = Feature("expecting the last sequence of another subject", (2, 11))
 GET_BY_TIME = Feature("finding a message by its time", (2, 11))
 DIRECT_BATCH = Feature("direct reads of several messages", (2, 11))

@@ -7,7 +7,14 @@ import secrets
 from collections.abc import Callable
 
 from natsstream.api.control import control_of
-from natsstream.api.features import ATOMIC_BATCH, FAST_BATCH, MESSAGE_TTL, Feature, has_feature
+from natsstream.api.features import (
+    ATOMIC_BATCH,
+    FAST_BATCH,
+    MESSAGE_TTL,
+    MESSAGE_TTL_LATER,
+    Feature,
+    has_feature,
+)
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
@@ -150,6 +157,7 @@ class Producers:
             created_ns=info.created_ns,
             has_fast=await self._has(FAST_BATCH),
             has_ttl=await self._has(MESSAGE_TTL),
+            takes_ttl=await self._takes_ttl(info),
         )
         if lacks and not update_stream:
             fields = ", ".join(f"{name}={value!r}" for name, value in lacks.items())
@@ -165,6 +173,11 @@ class Producers:
     async def _has(self, feature: Feature) -> bool:
         version = self._api.client.server_info.get("version")
         return has_feature(feature, version=version, level=await self._api.level())
+
+    async def _takes_ttl(self, info: StreamInfo) -> bool:
+        """Return True if an update may turn on the stream's message TTLs."""
+        has_copies = info.cluster is None or (info.config.replicas or 1) > 1
+        return has_copies or await self._has(MESSAGE_TTL_LATER)
 
     async def _open(self, info: StreamInfo, options: ProducerOptions) -> IdempotentProducer:
         control = control_of(info.config)

@@ -14,7 +14,13 @@ from natsstream.producer.options import Mode
 
 
 def missing_settings(
-    config: StreamConfig, *, mode: Mode, created_ns: int, has_fast: bool, has_ttl: bool
+    config: StreamConfig,
+    *,
+    mode: Mode,
+    created_ns: int,
+    has_fast: bool,
+    has_ttl: bool,
+    takes_ttl: bool,
 ) -> StreamFields:
     """Return the fields to update so that a producer can write to a stream; empty for none.
 
@@ -24,11 +30,12 @@ def missing_settings(
         created_ns: The stream's identity.
         has_fast: Whether the servers have fast batches.
         has_ttl: Whether the servers have message TTLs.
+        takes_ttl: Whether an update may turn them on.
 
     Raises:
         ConfigError: No update of the stream would do.
     """
-    _check(config, has_ttl=has_ttl)
+    _check(config, has_ttl=has_ttl, takes_ttl=takes_ttl)
     lacks: StreamFields = {}
     if mode == "shared" and not config.allow_atomic:
         lacks["allow_atomic"] = True
@@ -37,7 +44,7 @@ def missing_settings(
     if not config.allow_rollup_hdrs and not config.deny_purge:
         lacks["allow_rollup_hdrs"] = True
     # Else the state record expires with the messages, also under a max_age that is set later.
-    if has_ttl and not config.allow_msg_ttl:
+    if has_ttl and takes_ttl and not config.allow_msg_ttl:
         lacks["allow_msg_ttl"] = True
     control = named_control(config)
     if control is None:
@@ -51,7 +58,7 @@ def missing_settings(
     return lacks
 
 
-def _check(config: StreamConfig, *, has_ttl: bool) -> None:
+def _check(config: StreamConfig, *, has_ttl: bool, takes_ttl: bool) -> None:
     """Refuse a stream that can hold no producer's state.
 
     Raises:
@@ -72,6 +79,13 @@ def _check(config: StreamConfig, *, has_ttl: bool) -> None:
             config,
             "its max_age would remove the state record, which only nats-server 2.11 can prevent",
             "upgrade the server, or js.streams.update(name, max_age=0)",
+        )
+    if config.max_age and not (config.allow_msg_ttl or takes_ttl):
+        raise _unfit(
+            config,
+            "its max_age would remove the state record, and a cluster of servers before 2.14 may "
+            "lose a stream with one replica whose allow_msg_ttl is turned on later",
+            "create it with allow_msg_ttl=True, or with three replicas, or upgrade the servers",
         )
     if config.persist_mode == "async":
         raise _unfit(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from natsstream.errors import ConfigError, UnsupportedServerError
+from natsstream import connect
+from natsstream.errors import ConfigError, NatsStreamError, UnsupportedServerError
+from natsstream.testing import NatsCluster, server_binary
+from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
-    from natsstream import JetStream
+    from collections.abc import Iterator
+
+    from natsstream import JetStream, StreamFields
 
 pytestmark = pytest.mark.asyncio
 
@@ -62,3 +69,55 @@ async def test_stream_whose_max_age_would_remove_the_state_is_refused(
         return
     async with await opening as producer:
         await producer.append_wait(b"x", subject=f"{nats_name}.d")
+
+
+@pytest.fixture(scope="module", params=["2.11", "2.12", "2.14"])
+def nats_cluster(request: pytest.FixtureRequest) -> Iterator[NatsCluster]:
+    """A cluster of each release line that treats message TTLs in its own way."""
+    with NatsCluster(binary=server_binary(cast("str", request.param))) as cluster:
+        yield cluster
+
+
+async def test_stream_with_one_replica_outlives_its_server_in_a_cluster(
+    nats_cluster: NatsCluster, nats_name: str
+) -> None:
+    """2.11 and 2.12 lose it if its message TTLs were turned on after its creation."""
+    options = {"subject": f"{nats_name}.d", "mode": "exclusive", "update_stream": True}
+    async with connect(nats_cluster.urls, request_timeout=30) as js:
+        stream = await js.streams.create(nats_name, subjects=[f"{nats_name}.>"], replicas=1)
+        async with await js.producer(nats_name, "p", **options) as producer:  # pyright: ignore[reportArgumentType]
+            await producer.append_wait(b"before")
+        metadata = (await stream.info()).config.metadata
+        node = await asyncio.to_thread(nats_cluster.wait_for_leader, nats_name)
+        node.kill()
+        await asyncio.to_thread(node.start)
+
+        async def is_back() -> bool:
+            # Servers before 2.15 begin with the configuration of the creation.
+            with suppress(NatsStreamError):
+                return (await stream.info()).config.metadata == metadata
+            return False
+
+        await eventually_async(is_back, within_s=30)
+        async with await js.producer(nats_name, "p", **options) as producer:  # pyright: ignore[reportArgumentType]
+            await producer.append_wait(b"behind")
+        stream = await js.streams.get(nats_name)
+        assert [m.data async for m in stream.read()] == [b"before", b"behind"]
+        await asyncio.to_thread(nats_cluster.wait_until_ready)
+
+
+async def test_stream_with_one_replica_and_a_max_age_needs_ttls_from_the_beginning(
+    nats_cluster: NatsCluster, nats_name: str
+) -> None:
+    async with connect(nats_cluster.urls, request_timeout=30) as js:
+        fields: StreamFields = {"subjects": [f"{nats_name}.>"], "max_age": 3_600}
+        await js.streams.create(nats_name, **fields)
+        opening = js.producer(nats_name, "p", mode="exclusive", update_stream=True)
+        if nats_cluster.version.startswith("2.14"):
+            await (await opening).detach()
+            return
+        with pytest.raises(ConfigError, match="allow_msg_ttl"):
+            await opening
+        await js.streams.delete(nats_name)
+        await js.streams.create(nats_name, **fields | {"allow_msg_ttl": True})
+        await (await js.producer(nats_name, "p", mode="exclusive", update_stream=True)).detach()
