@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 from natsstream._wire import subjects
-from natsstream._wire.error_codes import ErrorCode
+from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api import consumer_rules as rules
 from natsstream.api.consumer_info import ConsumerInfo, ConsumerPause
 from natsstream.api.features import CONSUMER_PAUSE, CONSUMER_RESET, CONSUMER_UNPIN
@@ -123,7 +123,7 @@ async def start_consumer(
     except ResourceExhaustedError as error:
         # Seen on 2.15.1: a cluster in an election takes its other servers for gone. Where a server
         # is really full, the reader gives up later.
-        error.retryable = error.err_code == ErrorCode.INSUFFICIENT_RESOURCES
+        error.retryable = find_error_code(error.err_code) is ErrorCode.INSUFFICIENT_RESOURCES
         raise
     leader = answer.part("cluster", {}).text("leader", "")
     return StartedConsumer(answer.count("num_pending"), leader)
