@@ -1818,7 +1818,10 @@ class IdempotentProducer:
         """Take a message, to be stored soon; returns at once."""
 
     def append_many(
-        self, messages: Iterable[object | tuple[str, object]], *, checkpoint: object = ...
+        self,
+        messages: Iterable[object | tuple[str, object] | PublishMessage],
+        *,
+        checkpoint: object = ...,
     ) -> None:
         """Take messages that are stored together, or not at all."""
 

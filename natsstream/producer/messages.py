@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard, cast
 
 from natsstream.api.control import Control
 from natsstream.api.headers import HeaderName, HeaderValues
@@ -17,7 +18,7 @@ from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamErro
 from natsstream.producer.options import ProducerEncoding
 from natsstream.producer.records import StateRecord
 from natsstream.publish.destination import captures
-from natsstream.publish.outgoing import Expect, Prepared, prepare
+from natsstream.publish.outgoing import Expect, Prepared, PublishMessage, prepare
 from natsstream.streams.closing.end import EndOfStream
 from natsstream.values import to_json
 
@@ -27,6 +28,7 @@ _ALLOWED = HeaderName.TTL.value.lower()
 _OWN_BYTES_MAX = 400
 _CHECKPOINT_BYTES_MAX = 4_096
 _SUBJECTS_MAX = 1_024
+_PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,25 @@ class MessageMaker:
             )
         return message
 
+    def make_item(self, item: object) -> Prepared:
+        """Return the message of a value, of a (subject, value) pair, or of a `PublishMessage`.
+
+        Raises:
+            ConfigError: As for `make`; or the message has what the producer does not take.
+            NatsStreamError: As for `make`.
+        """
+        if isinstance(item, PublishMessage):
+            if not item.msg_id is item.expect is item.ttl is item.rollup is item.schedule is None:
+                raise ConfigError(
+                    f"a message to {item.subject} with more than data and headers",
+                    hint="the producer itself keeps messages from being stored twice; Nats-TTL in "
+                    "headers limits their life",
+                )
+            return self.make(item.data, item.subject, item.headers)
+        if _is_pair(item):
+            return self.make(item[1], item[0])
+        return self.make(item)
+
     def checkpoint(self, position: object) -> object:
         """Return a checkpoint that JSON can write.
 
@@ -158,6 +179,10 @@ class MessageMaker:
         if len(self._known) >= _SUBJECTS_MAX:
             self._known.clear()
         self._known.add(subject)
+
+
+def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:
+    return isinstance(value, tuple) and len(cast("tuple[object, ...]", value)) == _PAIR
 
 
 def _own(headers: HeaderValues | None) -> HeaderValues | None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Self, TypeGuard, cast
+from typing import Literal, Self
 
 from natsstream.api.headers import HeaderValues
 from natsstream.errors import (
@@ -20,9 +20,8 @@ from natsstream.producer.messages import MessageMaker
 from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
 from natsstream.producer.queue import NO_CHECKPOINT, Group
 from natsstream.producer.session import Session, Writer
-from natsstream.publish.outgoing import Prepared
+from natsstream.publish.outgoing import Prepared, PublishMessage
 
-_PAIR = 2
 # A loop of append and drain lets others run after so many messages, about a millisecond.
 _TURN_EVERY = 250
 
@@ -180,14 +179,15 @@ class IdempotentProducer:
 
     def append_many(
         self,
-        messages: Iterable[object | tuple[str, object]],
+        messages: Iterable[object | tuple[str, object] | PublishMessage],
         *,
         checkpoint: object = NO_CHECKPOINT,
     ) -> None:
         """Take messages that are stored together, or not at all.
 
         Args:
-            messages: Values for the producer's subject, or (subject, value) pairs; at most 998.
+            messages: Values for the producer's subject, (subject, value) pairs, or messages with
+                headers; at most 998.
             checkpoint: A position of the application, as JSON, which is stored with them.
 
         Raises:
@@ -195,10 +195,7 @@ class IdempotentProducer:
                 mode.
             NatsStreamError: As for `append`.
         """
-        made = [
-            self._maker.make(each[1], each[0]) if _is_pair(each) else self._maker.make(each)
-            for each in messages
-        ]
+        made = [self._maker.make_item(each) for each in messages]
         largest = 1 if self._options.mode == "exclusive" else BATCH_MESSAGES_MAX
         if not 0 < len(made) <= largest:
             raise ConfigError(
@@ -430,7 +427,3 @@ class IdempotentProducer:
     def __repr__(self) -> str:
         state = "closed" if self._is_detached else "open"
         return f"<IdempotentProducer {self.producer_id!r}: epoch {self.epoch}, {state}>"
-
-
-def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:
-    return isinstance(value, tuple) and len(cast("tuple[object, ...]", value)) == _PAIR

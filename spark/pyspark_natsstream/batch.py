@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
-    from pyspark_natsstream.options import NatsOptions
+    from pyspark_natsstream.read_options import ReadOptions
 
 _log = logging.getLogger("pyspark_natsstream")
 
@@ -30,7 +30,7 @@ _log = logging.getLogger("pyspark_natsstream")
 class NatsReader(DataSourceReader):
     """Reads a stream, or a part of it, once."""
 
-    def __init__(self, options: NatsOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.offsets import Offset, parse_offset_text
-from pyspark_natsstream.options import NatsOptions, Position
 from pyspark_natsstream.plan import resume, start_of
+from pyspark_natsstream.read_options import Position, ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 START_FILE = "natsstream/start.json"
 
 
-def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> NatsOptions:
+def pin_start(spark: SparkSession, options: ReadOptions, checkpoint: str) -> ReadOptions:
     """Return the options with the start of the query as a sequence, the same at every restart.
 
     Args:
@@ -51,7 +51,7 @@ def pin_start(spark: SparkSession, options: NatsOptions, checkpoint: str) -> Nat
     return replace(options, starting_offsets=Position("first_seq", start.next_seq))
 
 
-def _resolve(options: NatsOptions, text: str | None) -> Offset:
+def _resolve(options: ReadOptions, text: str | None) -> Offset:
     """Return the start: the kept one, or the options' start in the stream as it is now."""
     with closing(StreamWatch(options)) as watch:
         state = watch.state()

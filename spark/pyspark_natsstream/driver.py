@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from natsstream.blocking import Stream
     from pyspark_natsstream.offsets import Offset
     from pyspark_natsstream.options import NatsOptions
+    from pyspark_natsstream.read_options import ReadOptions
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class StreamWatch:
     For one thread. The first request opens the connection.
     """
 
-    def __init__(self, options: NatsOptions) -> None:
+    def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._opened = ExitStack()
         self._stream: Stream | None = None

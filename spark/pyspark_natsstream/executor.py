@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
-    from pyspark_natsstream.options import NatsOptions
+    from pyspark_natsstream.read_options import ReadOptions
 
 _HINT = "set failOnDataLoss=false to continue without these messages, with a warning"
 
@@ -27,7 +27,7 @@ _log = logging.getLogger("pyspark_natsstream")
 
 
 def read_partition(
-    options: NatsOptions, columns: Sequence[str], partition: InputPartition
+    options: ReadOptions, columns: Sequence[str], partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Read a range in order.
 

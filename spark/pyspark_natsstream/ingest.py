@@ -28,7 +28,8 @@ from natsstream.errors import (
 from pyspark_natsstream.checkpoint import pin_start
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import Offset, parse_offset_text
-from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
+from pyspark_natsstream.options import option_notes, spark_name
+from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.schema import default_schema
 from pyspark_natsstream.session import local_session
 from pyspark_natsstream.source import FORMAT, register
@@ -105,7 +106,7 @@ def ingest(
             start or later. The next run continues from the checkpoint.
         StreamingQueryException: The query failed for another reason, such as a full disk.
     """
-    asked = NatsOptions.parse(options)
+    asked = ReadOptions.parse(options)
     asked.check_streaming()
     fields = None if json_schema is None else json_fields(json_schema)
     if fmt not in get_args(FileFormat):
@@ -181,10 +182,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 success, 1 failure, 2 wrong usage, 3 not found, 5 no answer, 130 interrupted.
     """
     asked = _parser().parse_args(arguments)
-    given: dict[str, str | None] = {name: getattr(asked, name) for name in option_notes()}
+    given: dict[str, str | None] = {
+        name: getattr(asked, name) for name in option_notes(ReadOptions)
+    }
     options = {spark_name(name): text for name, text in given.items() if text is not None}
     try:
-        NatsOptions.parse(options)  # Before the seconds that Spark takes to start.
+        ReadOptions.parse(options)  # Before the seconds that Spark takes to start.
         report = ingest(
             _session(asked.master),
             options=options,
@@ -230,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
         "--master", help="Spark's master. Default: local[*], or that of spark-submit."
     )
     read = parser.add_argument_group("options of the read")
-    for name, note in option_notes().items():
+    for name, note in option_notes(ReadOptions).items():
         # argparse formats help texts with %.
         read.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
     return parser

@@ -27,7 +27,7 @@ from natsstream.units import format_rfc3339
 from pyspark_natsstream.offsets import Offset
 
 if TYPE_CHECKING:
-    from pyspark_natsstream.options import NatsOptions, Position
+    from pyspark_natsstream.read_options import Position, ReadOptions
 
 
 class Lookups(Protocol):
@@ -152,7 +152,7 @@ def check_retention(stream: str, retention: str) -> None:
 
 
 def start_of(
-    options: NatsOptions, state: StreamState, lookups: Lookups, *, stop_seq: int | None = None
+    options: ReadOptions, state: StreamState, lookups: Lookups, *, stop_seq: int | None = None
 ) -> Offset:
     """Return the offset of `startingOffsets` in the stream.
 
@@ -172,7 +172,7 @@ def start_of(
     return state.offset(next_seq)
 
 
-def stop_of(options: NatsOptions, state: StreamState, lookups: Lookups) -> Offset:
+def stop_of(options: ReadOptions, state: StreamState, lookups: Lookups) -> Offset:
     """Return the offset after `endingOffsets`: the sequence after the last to read.
 
     Args:
@@ -273,7 +273,7 @@ def advance(
 
 
 def ranges_between(
-    start: Offset, end: Offset, state: StreamState, options: NatsOptions
+    start: Offset, end: Offset, state: StreamState, options: ReadOptions
 ) -> tuple[list[Partition], str]:
     """Return the ranges between two offsets, and a warning (empty without a loss).
 

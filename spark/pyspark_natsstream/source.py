@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.schema import chosen_columns, default_schema
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ FORMAT = "nats"
 
 
 class DefaultSource(DataSource):
-    """A JetStream stream as a table; `option_table()` in `options.py` prints its options."""
+    """A JetStream stream as a table; the page of Spark options has its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -31,7 +31,7 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option is unknown, missing or illegal.
         """
-        options = NatsOptions.parse(self.options)
+        options = ReadOptions.parse(self.options)
         return default_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -42,7 +42,7 @@ class DefaultSource(DataSource):
         """
         from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
 
-        options = NatsOptions.parse(self.options)
+        options = ReadOptions.parse(self.options)
         options.check_batch()
         return NatsReader(options, chosen_columns(schema))
 
@@ -54,7 +54,7 @@ class DefaultSource(DataSource):
         """
         from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
 
-        options = NatsOptions.parse(self.options)
+        options = ReadOptions.parse(self.options)
         options.check_streaming()
         return NatsStreamReader(options, chosen_columns(schema))
 

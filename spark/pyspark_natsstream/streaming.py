@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
 
-    from pyspark_natsstream.options import NatsOptions
+    from pyspark_natsstream.read_options import ReadOptions
 
 _log = logging.getLogger("pyspark_natsstream")
 
@@ -43,7 +43,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     The method names are Spark's.
     """
 
-    def __init__(self, options: NatsOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
         self._options = options
         self._columns = tuple(columns)
         self._began: Offset | None = None

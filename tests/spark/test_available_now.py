@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_natsstream.driver import STATE_AGE_MAX_S
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import OffsetError, parse_offset
-from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.streaming import NatsStreamReader
 
 from natsstream.errors import ConfigError, MessagesLostError, StreamRecreatedError
@@ -193,7 +193,7 @@ def reader(server: NatsServer, feed: Feeder, stream_name: str) -> Iterator[NatsS
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
     options = {"servers": server.url, "stream": stream_name, "startingOffsets": "latest"}
-    made = NatsStreamReader(NatsOptions.parse(options), ("sequence",))
+    made = NatsStreamReader(ReadOptions.parse(options), ("sequence",))
     yield made
     made.stop()
 
@@ -248,7 +248,7 @@ def test_idle_query_asks_the_server_no_more_than_ten_times_a_second(
 ) -> None:
     """Spark polls both hooks without a pause; the server counts what reaches it."""
     fresh_feed.create(stream_name)
-    options = NatsOptions.parse({"servers": fresh_server.url, "stream": stream_name})
+    options = ReadOptions.parse({"servers": fresh_server.url, "stream": stream_name})
     reader = NatsStreamReader(options, ("sequence",))
     start = reader.initialOffset()
     before, began_s = in_messages(fresh_server), time.monotonic()

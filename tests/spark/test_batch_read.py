@@ -16,8 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.failures import typed_error
-from pyspark_natsstream.options import NatsOptions
 from pyspark_natsstream.plan import Partition
+from pyspark_natsstream.read_options import ReadOptions
 
 from natsstream.errors import MessagesLostError, StreamRecreatedError
 from tests.support.eventually import eventually
@@ -383,7 +383,7 @@ def test_range_is_read_whole_when_the_server_is_killed_in_the_middle(
     count = 100_000
     fresh_feed.create(stream_name)
     fresh_feed.publish([f"{stream_name}.a"] * count, lambda index: b"%0400d" % index)
-    options = NatsOptions.parse({"servers": fresh_server.url, "stream": stream_name})
+    options = ReadOptions.parse({"servers": fresh_server.url, "stream": stream_name})
     partition = Partition(
         stream=stream_name, first_seq=1, last_seq=count, created_ns=created_ns(options)
     )
@@ -421,7 +421,7 @@ def test_spark_job_is_exact_when_the_server_is_killed_in_the_middle(
     assert counted == [(count, count, count)]
 
 
-def created_ns(options: NatsOptions) -> int:
+def created_ns(options: ReadOptions) -> int:
     with closing(StreamWatch(options)) as watch:
         return watch.state().created_ns
 

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import parse_offset
-from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.streaming import NatsStreamReader
 
 from natsstream import connect
@@ -103,7 +103,7 @@ class Query:
     """
 
     def __init__(self, server: NatsServer, stream: str) -> None:
-        self.options = NatsOptions(servers=(server.url,), stream=stream)
+        self.options = ReadOptions(servers=(server.url,), stream=stream)
         self.reader = NatsStreamReader(self.options, ("sequence",))
         self.position = self.reader.initialOffset()
 

@@ -15,7 +15,7 @@ import pytest
 from pyspark_natsstream import ingest as job
 from pyspark_natsstream.checkpoint import START_FILE, pin_start
 from pyspark_natsstream.ingest import ingest
-from pyspark_natsstream.options import NatsOptions, Position
+from pyspark_natsstream.read_options import Position, ReadOptions
 
 from natsstream.errors import (
     ConfigError,
@@ -244,7 +244,7 @@ def test_start_is_kept_beside_the_checkpoint_and_counts_once(
     """A job that is killed before its first batch must not skip what came in between."""
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
-    options = NatsOptions.parse(table.options | {"startingOffsets": "latest"})
+    options = ReadOptions.parse(table.options | {"startingOffsets": "latest"})
     pinned = pin_start(spark, options, table.checkpoint)
     feed.publish([f"{stream_name}.a"] * 3)
 
@@ -263,7 +263,7 @@ def test_start_in_a_stream_created_anew_before_the_first_batch_is_an_error(
 ) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
-    options = NatsOptions.parse(table.options | {"startingOffsets": "latest"})
+    options = ReadOptions.parse(table.options | {"startingOffsets": "latest"})
     pin_start(spark, options, table.checkpoint)
     feed.drop(stream_name)
     feed.create(stream_name)

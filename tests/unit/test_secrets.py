@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.read_options import ReadOptions
 
 import natsstream as ns
 from natsstream.contexts import load_context, resolve_options
@@ -174,7 +174,7 @@ def test_no_url_shows_what_stands_in_it(url: str, secret: str) -> None:
         lambda: options(servers=[whole.encode()]),
         lambda: options(servers=[whole, 5]),
         lambda: public_url(whole),
-        lambda: NatsOptions.parse({"servers": whole, "stream": "S"}),
+        lambda: ReadOptions.parse({"servers": whole, "stream": "S"}),
     ]
 
     assert [leak(told(way), secret) for way in ways] == [""] * len(ways)
@@ -216,7 +216,7 @@ def test_no_context_shows_what_stands_in_it(secret: str) -> None:
 @pytest.mark.parametrize("name", ["creds", "nkey", "key"])
 def test_no_option_of_spark_shows_what_was_given_in_it(name: str) -> None:
     def read(secret: str) -> object:
-        found = NatsOptions.parse({"servers": "nats://h", "stream": "S", name: secret})
+        found = ReadOptions.parse({"servers": "nats://h", "stream": "S", name: secret})
         files = {each: getattr(found, each) for each in ("creds", "nkey", "key")}
         return [repr(found), *options(cert=__file__ if found.key else None, **files)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark_natsstream.driver import open_stream
-from pyspark_natsstream.options import NatsOptions
+from pyspark_natsstream.read_options import ReadOptions
 
 from natsstream import blocking
 from natsstream.errors import AuthenticationError
@@ -49,7 +49,7 @@ def test_context_brings_a_password_that_no_option_shows(
     context = tmp_path / "staging.json"
     values = {"url": guarded.url, "user": "bob", "password": PASSWORD, "ca": str(authority.ca)}
     context.write_text(json.dumps(values))
-    options = NatsOptions.parse({"context": str(context), "stream": "ORDERS"})
+    options = ReadOptions.parse({"context": str(context), "stream": "ORDERS"})
 
     with open_stream(options) as stream:
         assert stream.info().config.name == "ORDERS"
@@ -64,9 +64,9 @@ def test_seed_file_and_authority_are_options(
     seed.write_text(USER.seed)
     given = {"servers": guarded.url, "stream": "ORDERS", "ca": str(authority.ca)}
 
-    with open_stream(NatsOptions.parse({**given, "nkey": str(seed)})) as stream:
+    with open_stream(ReadOptions.parse({**given, "nkey": str(seed)})) as stream:
         assert stream.info().config.name == "ORDERS"
-    with pytest.raises(AuthenticationError), open_stream(NatsOptions.parse(given)):
+    with pytest.raises(AuthenticationError), open_stream(ReadOptions.parse(given)):
         pass
 
 
@@ -78,5 +78,5 @@ def test_environment_is_not_looked_at(
     monkeypatch.setenv("NATS_PASSWORD", PASSWORD)
     options = {"servers": guarded.url, "stream": "ORDERS", "ca": str(authority.ca)}
 
-    with pytest.raises(AuthenticationError), open_stream(NatsOptions.parse(options)):
+    with pytest.raises(AuthenticationError), open_stream(ReadOptions.parse(options)):
         pass

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from natsstream import PublishMessage
 from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError
 from tests.support.producers import MODES, append_all, numbers
 
@@ -36,6 +37,19 @@ async def test_batch_partial_failure(place: Place) -> None:
             producer.append_many([b"never", wrong])
         producer.append(b"1")
     assert await place.data() == numbers(2)
+
+
+async def test_messages_with_headers_are_stored_together(place: Place) -> None:
+    async with await place.open() as producer:
+        subject = f"{place.name}.d"
+        items = [b"0", (subject, b"1"), PublishMessage(subject, b"2", {"Kind": "x"})]
+        producer.append_many(items)
+        refused = PublishMessage(subject, b"3", msg_id="a")
+        with pytest.raises(ConfigError, match="more than data and headers"):
+            producer.append_many([b"never", refused])
+    messages = await place.messages()
+    assert [each.data for each in messages] == numbers(3)
+    assert messages[-1].headers["Kind"] == "x"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,15 +5,13 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark_natsstream.options import (
+from pyspark_natsstream.options import option_notes, option_table, spark_name
+from pyspark_natsstream.read_options import (
     EARLIEST,
     LATEST,
-    NatsOptions,
     Position,
-    option_notes,
-    option_table,
+    ReadOptions,
     parse_position,
-    spark_name,
 )
 
 from natsstream.errors import ConfigError
@@ -37,7 +35,7 @@ ends = st.one_of(
 counts = st.integers(1, 10**12)
 seconds = st.floats(0.001, 3600)
 options_made = st.builds(
-    NatsOptions,
+    ReadOptions,
     servers=st.just(("nats://a:1", "tls://b:2")),
     stream=st.just("ORDERS"),
     subjects=st.lists(st.sampled_from(["a.>", "b.*.c"]), unique=True).map(tuple),
@@ -64,19 +62,19 @@ options_made = st.builds(
 )
 
 
-def parse(**options: str) -> NatsOptions:
-    return NatsOptions.parse(GIVEN | options)
+def parse(**options: str) -> ReadOptions:
+    return ReadOptions.parse(GIVEN | options)
 
 
 @given(options_made)
-def test_options_come_back_from_their_text_as_they_were(options: NatsOptions) -> None:
-    assert NatsOptions.parse(options.to_text()) == options
+def test_options_come_back_from_their_text_as_they_were(options: ReadOptions) -> None:
+    assert ReadOptions.parse(options.to_text()) == options
 
 
 def test_options_that_are_left_out_have_the_documented_defaults() -> None:
     options = parse()
 
-    assert options == NatsOptions(servers=("nats://h:4222",), stream="ORDERS")
+    assert options == ReadOptions(servers=("nats://h:4222",), stream="ORDERS")
     assert options.starting_offsets == EARLIEST
     assert options.ending_offsets == LATEST
     assert options.fail_on_data_loss
@@ -112,7 +110,7 @@ def test_unknown_option_is_refused_with_the_closest_name_and_the_list() -> None:
         parse(startSequence="5")
 
     assert "'startSequence'" in refused.value.message
-    assert all(spark_name(name) in refused.value.hint for name in option_notes())
+    assert all(spark_name(name) in refused.value.hint for name in option_notes(ReadOptions))
 
     with pytest.raises(ConfigError, match="did you mean startingOffsets"):
         parse(startingOffset="first_seq:5")
@@ -128,7 +126,7 @@ def test_required_option_that_is_missing_is_named(name: str) -> None:
     given_options = {key: value for key, value in GIVEN.items() if key != name}
 
     with pytest.raises(ConfigError, match=f"needs the option {name}"):
-        NatsOptions.parse(given_options)
+        ReadOptions.parse(given_options)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +183,7 @@ def test_refused_value_names_its_option() -> None:
 
 def test_zero_made_in_python_is_refused_like_its_text() -> None:
     with pytest.raises(ConfigError, match="minPartitions is 0"):
-        NatsOptions(servers=("nats://h:1",), stream="ORDERS", min_partitions=0)
+        ReadOptions(servers=("nats://h:1",), stream="ORDERS", min_partitions=0)
 
 
 @pytest.mark.parametrize(
@@ -239,11 +237,11 @@ def test_there_is_no_option_for_a_secret(name: str) -> None:
 
 
 def test_context_stands_for_servers() -> None:
-    options = NatsOptions.parse({"context": "staging", "stream": "ORDERS"})
+    options = ReadOptions.parse({"context": "staging", "stream": "ORDERS"})
 
     assert (options.context, options.servers) == ("staging", ())
     with pytest.raises(ConfigError, match="needs the option servers, or context"):
-        NatsOptions.parse({"stream": "ORDERS"})
+        ReadOptions.parse({"stream": "ORDERS"})
 
 
 def test_repr_hides_where_the_credentials_are() -> None:
@@ -274,9 +272,9 @@ def test_streaming_refuses_an_end() -> None:
 
 
 def test_option_table_has_a_row_with_default_or_need_for_each_field() -> None:
-    rows = option_table().splitlines()[2:]
+    rows = option_table(option_notes(ReadOptions)).splitlines()[2:]
 
-    assert len(rows) == len(dataclasses.fields(NatsOptions))
-    for row, field in zip(rows, dataclasses.fields(NatsOptions), strict=True):
+    assert len(rows) == len(dataclasses.fields(ReadOptions))
+    for row, field in zip(rows, dataclasses.fields(ReadOptions), strict=True):
         assert row.startswith(f"| `{spark_name(field.name)}` |")
         assert "Required" in row or "Default" in row

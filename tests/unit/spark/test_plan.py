@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 from pyspark_natsstream.offsets import Offset
-from pyspark_natsstream.options import NatsOptions, parse_position
 from pyspark_natsstream.plan import (
     PARTITIONS_MAX,
     Limit,
@@ -23,6 +22,7 @@ from pyspark_natsstream.plan import (
     start_of,
     stop_of,
 )
+from pyspark_natsstream.read_options import ReadOptions, parse_position
 
 from natsstream.errors import (
     ConfigError,
@@ -64,8 +64,8 @@ def options(
     fail: bool = True,
     partitions_min: int = 1,
     records_max: int | None = None,
-) -> NatsOptions:
-    return NatsOptions(
+) -> ReadOptions:
+    return ReadOptions(
         servers=("nats://h:4222",),
         stream="ORDERS",
         starting_offsets=parse_position(start),
