@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,7 +27,7 @@ from pyspark_natsstream.plan import StreamState, check_retention
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from natsstream.blocking import Stream
+    from natsstream.blocking import JetStream, Stream
     from pyspark_natsstream.offsets import Offset
     from pyspark_natsstream.options import NatsOptions
     from pyspark_natsstream.read_options import ReadOptions
@@ -43,12 +43,15 @@ _log = logging.getLogger("pyspark_natsstream")
 
 
 @contextmanager
-def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> Generator[Stream]:
-    """Open the options' stream on its own connection.
+def connected(
+    options: NatsOptions, first: Callable[[JetStream], T], *, wait_s: float = 0.0
+) -> Generator[T]:
+    """Open a connection, and yield what is asked first over it.
 
     Args:
-        options: The options of the read.
-        wait_s: Seconds to retry for while no server answers.
+        options: The options of the read or write.
+        first: Asks the server.
+        wait_s: Seconds to retry both for while no server answers.
 
     Raises:
         NatsStreamError: There is no server or no stream, or the user has no permission.
@@ -57,8 +60,7 @@ def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> Generator[Strea
     with ExitStack() as opened:
         while True:
             try:
-                js = opened.enter_context(_connection(options))
-                stream = js.streams.get(options.stream)
+                answer = first(opened.enter_context(_connection(options)))
                 break
             except NatsStreamError as error:
                 opened.close()
@@ -66,7 +68,12 @@ def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> Generator[Strea
                     raise
                 _log.warning("retrying to open stream %s: %s", options.stream, error)
                 time.sleep(RETRY_PAUSE_S)
-        yield stream
+        yield answer
+
+
+def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> AbstractContextManager[Stream]:
+    """Open the options' stream on its own connection; arguments and errors as for `connected`."""
+    return connected(options, lambda js: js.streams.get(options.stream), wait_s=wait_s)
 
 
 def is_outage(error: NatsStreamError) -> bool:

@@ -8,16 +8,24 @@ from __future__ import annotations
 import re
 
 from natsstream import errors
-from natsstream.errors import MessagesLostError, NatsStreamError, SequenceRangeError
+from natsstream.errors import (
+    MessagesLostError,
+    NatsStreamError,
+    SequenceGapError,
+    SequenceRangeError,
+    StaleEpochError,
+)
 from pyspark_natsstream.offsets import OffsetError
+from pyspark_natsstream.stored_rows import InputChangedError
 
 # Python's traceback ends with the error; Spark's own text follows.
 _ERROR = re.compile(
-    r"^(?:natsstream\.errors|pyspark_natsstream\.offsets)\.(?P<name>\w+Error): "
+    r"^(?:natsstream\.errors|pyspark_natsstream\.(?:offsets|stored_rows))\.(?P<name>\w+Error): "
     r"(?P<message>.*)"
     r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
     re.MULTILINE,
 )
+_OWN = {each.__name__: each for each in (InputChangedError, OffsetError)}
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
@@ -33,7 +41,7 @@ def typed_error(error: Exception) -> NatsStreamError | None:
     if not found:
         return None
     name, message, detail, hint = found[-1].group("name", "message", "detail", "hint")
-    kind: object = OffsetError if name == "OffsetError" else getattr(errors, name, None)
+    kind: object = _OWN.get(name) or getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, NatsStreamError)):
         return None
     if issubclass(kind, MessagesLostError):
@@ -41,6 +49,6 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         if lost is None:
             return None
         return kind(message, first_seq=int(lost[1]), last_seq=int(lost[2]), hint=hint or "")
-    if issubclass(kind, SequenceRangeError):
-        return None
+    if issubclass(kind, SequenceRangeError | StaleEpochError | SequenceGapError):
+        return None  # The text lacks their numbers.
     return kind(message, detail=detail or "", hint=hint or "")

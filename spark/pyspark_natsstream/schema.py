@@ -19,13 +19,13 @@ from pyspark.sql.types import (
 
 from natsstream.errors import ConfigError
 
-_HEADER = StructType([StructField("key", StringType()), StructField("value", StringType())])
+HEADER = StructType([StructField("key", StringType()), StructField("value", StringType())])
 _TYPES: dict[str, DataType] = {
     "stream": StringType(),
     "subject": StringType(),
     "sequence": LongType(),
     "time": TimestampType(),
-    "headers": ArrayType(_HEADER),
+    "headers": ArrayType(HEADER),
     "data": BinaryType(),
 }
 

@@ -6,15 +6,26 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
+from natsstream.errors import ConfigError
 from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.rows import check_columns
 from pyspark_natsstream.schema import chosen_columns, default_schema
+from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 FORMAT = "nats"
+
+# Options of a streaming query that Spark passes on to its sink.
+_OF_SPARK = ("checkpointlocation", "queryname")
 
 
 class DefaultSource(DataSource):
@@ -57,6 +68,40 @@ class DefaultSource(DataSource):
         options = ReadOptions.parse(self.options)
         options.check_streaming()
         return NatsStreamReader(options, chosen_columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
+        """Return the writer of a batch write.
+
+        Raises:
+            ConfigError: An option or a column is illegal, or the mode is `overwrite`.
+        """
+        from pyspark_natsstream.sink import NatsWriter  # noqa: PLC0415 - As above.
+
+        if overwrite:
+            raise ConfigError(
+                'format("nats") only appends', hint='.mode("append"); purge the stream yourself'
+            )
+        options = WriteOptions.parse(self.options)
+        check_columns(schema, options)
+        return NatsWriter(options)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
+        """Return the writer of a micro-batch.
+
+        Raises:
+            ConfigError: An option or a column is illegal, or the output mode is `complete`.
+        """
+        from pyspark_natsstream.sink import NatsStreamWriter  # noqa: PLC0415 - As above.
+
+        if overwrite:
+            raise ConfigError(
+                'format("nats") only appends', hint='.outputMode("append") or "update"'
+            )
+        own = {name: text for name, text in self.options.items() if name.lower() not in _OF_SPARK}
+        options = WriteOptions.parse(own)
+        options.check_streaming()
+        check_columns(schema, options)
+        return NatsStreamWriter(options)
 
 
 def register(spark: SparkSession) -> None:

@@ -1,0 +1,128 @@
+"""The rows of a task that are stored already, as the producer's checkpoint tells; pure rules.
+
+    {"batch": 7, "rows": 998, "digest": "5f2c...", "is_done": false}
+
+Law: rows count as stored only if the task gives them again, in the same order. If it gives others,
+the write stops: to go on would lose rows or store them twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Self, cast
+
+from natsstream.errors import IntegrityError
+
+if TYPE_CHECKING:
+    from pyspark_natsstream.rows import Row
+
+_DIGEST_BYTES = 8
+_ADVICE = (
+    "make the input the same at every attempt: restart with the same options and number of "
+    "partitions, sort within partitions, or write a checkpointed DataFrame; or take "
+    "guarantee=duplicate-window with idColumn"
+)
+
+
+class InputChangedError(IntegrityError):
+    """A task that runs again has other rows than those which its first attempt has stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """How far the rows of a partition are stored.
+
+    Attributes:
+        batch: The number of the micro-batch; 0 in a batch write.
+        rows: Rows of it that are stored.
+        digest: What identifies them, in their order.
+        is_done: True if there are no more.
+    """
+
+    batch: int
+    rows: int = 0
+    digest: str = ""
+    is_done: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """Return the checkpoint of the producer."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, checkpoint: object, batch: int) -> Self:
+        """Return what is stored of a batch.
+
+        Args:
+            checkpoint: What the producer recovered; None for nothing.
+            batch: The batch that is written now.
+
+        Raises:
+            InputChangedError: A later batch is stored, or the checkpoint is not of this class.
+        """
+        if checkpoint is None:
+            return cls(batch)
+        try:
+            found = cls(**cast("dict[str, object]", checkpoint))  # pyright: ignore[reportArgumentType] - Checked below.
+        except TypeError as error:
+            raise InputChangedError(
+                f"the producer's checkpoint is {checkpoint!r}, which no write to Spark has stored",
+                hint="give the write another job name",
+            ) from error
+        if found.batch > batch:
+            raise InputChangedError(
+                f"batch {batch} is written, and batch {found.batch} is stored already",
+                hint="another query writes with this checkpoint, or the checkpoint is an old copy",
+            )
+        return found if found.batch == batch else cls(batch)
+
+
+class RowCheck:
+    """Follows the rows of an attempt, and tells which of them are stored.
+
+    Args:
+        stored: What earlier attempts have stored.
+    """
+
+    def __init__(self, stored: StoredRows) -> None:
+        self._stored = stored
+        self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+        self.rows = 0
+
+    def is_stored(self, row: Row) -> bool:
+        """Take the next row, and return True if it is stored.
+
+        Raises:
+            InputChangedError: The rows so far are not those that are stored.
+        """
+        self._digest.update(b"%d " % len(row.identity))
+        self._digest.update(row.identity)
+        self.rows += 1
+        if self.rows > self._stored.rows:
+            if self._stored.is_done:
+                raise self._changed(f"had {self._stored.rows} rows, and has more")
+            return False
+        if self.rows == self._stored.rows and self._digest.hexdigest() != self._stored.digest:
+            raise self._changed(f"begins with {self.rows} rows that are not those stored")
+        return True
+
+    def end(self) -> StoredRows:
+        """Return what is stored when the last row is.
+
+        Raises:
+            InputChangedError: Earlier attempts have stored more rows than there are now.
+        """
+        if self.rows < self._stored.rows:
+            raise self._changed(f"had {self._stored.rows} rows or more, and has {self.rows}")
+        return self.so_far(is_done=True)
+
+    def so_far(self, *, is_done: bool = False) -> StoredRows:
+        """Return what is stored when all rows so far are."""
+        return StoredRows(self._stored.batch, self.rows, self._digest.hexdigest(), is_done)
+
+    def _changed(self, how: str) -> InputChangedError:
+        return InputChangedError(
+            f"a partition of batch {self._stored.batch} is written again, and its input changed: "
+            f"it {how}",
+            hint=_ADVICE,
+        )

@@ -1,0 +1,173 @@
+"""The work of a Spark task that writes: stores the rows of one partition.
+
+Law: a task keeps no state but in the stream. Spark may run it again, elsewhere, or twice at once.
+One idempotent producer for each query and partition stores the rows together with their number, so
+an attempt skips those of earlier attempts, and stops the attempts before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark import TaskContext
+
+from natsstream import Expect
+from natsstream.errors import ConfigError
+from natsstream.units import duration_ns
+from pyspark_natsstream.driver import connected
+from pyspark_natsstream.rows import rows_of
+from pyspark_natsstream.stored_rows import RowCheck, StoredRows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from natsstream import PublishMessage
+    from natsstream.blocking import IdempotentProducer, JetStream
+    from pyspark_natsstream.rows import Row
+    from pyspark_natsstream.write_options import WriteOptions
+
+# As many as the producer stores together, and about as many bytes.
+_GROUP_MAX = 998
+_GROUP_BYTES_MAX = 1 << 20
+
+
+class Written(NamedTuple):
+    """What is stored of a partition.
+
+    Attributes:
+        rows: Its rows.
+        earlier: How many of them earlier attempts had stored.
+    """
+
+    rows: int = 0
+    earlier: int = 0
+
+
+class Task(NamedTuple):
+    """What identifies the rows of a task.
+
+    Attributes:
+        job: The write; all its attempts have the same.
+        batch: The number of the micro-batch; 0 in a batch write.
+        partition: The partition.
+    """
+
+    job: str
+    batch: int
+    partition: int
+
+    @property
+    def producer_id(self) -> str:
+        """The producer of this partition in every micro-batch."""
+        return f"spark/{self.job}/{self.partition}"
+
+
+def write_partition(options: WriteOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Store the rows of a partition.
+
+    Args:
+        options: The options of the write; a batch write has a `job`.
+        batches: The rows; a partition without rows opens no connection.
+
+    Raises:
+        NatsStreamError: As for `NatsWriter.write`.
+    """
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return Written()
+    task = _task(options)
+    rows = (row for batch in chain([first], batches) for row in rows_of(batch, options))
+    if options.guarantee == "exactly-once":
+        return _write_once(options, task, rows)
+    return _write_with_ids(options, task, rows)
+
+
+def _task(options: WriteOptions) -> Task:
+    context = TaskContext.get()
+    if context is None:
+        raise ConfigError("the write runs outside of a Spark task")
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    job = options.job or context.getLocalProperty("sql.streaming.queryId")
+    if job is None:
+        raise ConfigError("Spark does not tell the query's id", hint="use PySpark 4.2 or newer")
+    return Task(job, int(batch or 0), context.partitionId())
+
+
+def _write_once(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Written:
+    def open_producer(js: JetStream) -> IdempotentProducer:
+        return js.producer(
+            options.stream,
+            task.producer_id,
+            update_stream=options.update_stream,
+            delivery_timeout=options.reconnect_timeout,
+        )
+
+    with connected(options, open_producer, wait_s=options.reconnect_timeout) as opened:
+        with opened as producer:
+            recovered = producer.recovered
+            checkpoint = None if recovered is None else recovered.checkpoint
+            stored = StoredRows.of(checkpoint, task.batch)
+            check = RowCheck(stored)
+            # One group behind, so that the last one says that it is the last.
+            full: list[PublishMessage] = []
+            there = stored
+            for group, so_far in _groups(rows, check):
+                if full:
+                    producer.append_many(full, checkpoint=there.to_json())
+                    producer.drain()
+                full, there = group, so_far
+            end = check.end()
+            if full:
+                producer.append_many(full, checkpoint=end.to_json())
+            elif not stored.is_done:
+                producer.checkpoint(end.to_json())
+        return Written(end.rows, stored.rows)
+
+
+def _groups(
+    rows: Iterable[Row], check: RowCheck
+) -> Iterator[tuple[list[PublishMessage], StoredRows]]:
+    """Yield messages that are stored together, and what is stored with them."""
+    group: list[PublishMessage] = []
+    size = 0
+    for row in rows:
+        if check.is_stored(row):
+            continue
+        group.append(row.message)
+        size += len(row.message.data)
+        if len(group) >= _GROUP_MAX or size >= _GROUP_BYTES_MAX:
+            yield group, check.so_far()
+            group, size = [], 0
+    if group:
+        yield group, check.so_far()
+
+
+def _write_with_ids(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Written:
+    """Store rows under message ids; retries within the duplicate window store nothing twice."""
+    with connected(options, lambda js: js, wait_s=options.reconnect_timeout) as js:
+        config = js.streams.get(options.stream).cached.config
+        window_s = duration_ns(config.duplicate_window or 0.0) / 1e9
+        if window_s < options.min_duplicate_window:
+            raise ConfigError(
+                f"stream {options.stream} has a duplicate window of {window_s:g} s, "
+                f"minDuplicateWindow is {options.min_duplicate_window:g}",
+                hint=f"js.streams.update({options.stream!r}, "
+                f"duplicate_window={options.min_duplicate_window:g}); it must be longer than the "
+                "longest outage",
+            )
+        ids = f"{task.job}/{task.batch}/{task.partition}"
+        expect = Expect(stream=options.stream)
+        named = (
+            replace(row.message, msg_id=row.id or f"{ids}/{number}", expect=expect)
+            for number, row in enumerate(rows)
+        )
+        count = 0
+        with js.publisher(retry_for=options.reconnect_timeout) as publisher:
+            while group := [*islice(named, _GROUP_MAX)]:
+                publisher.send_many(group)
+                count += len(group)
+        return Written(count)

@@ -1,0 +1,77 @@
+"""What counts as stored when a task runs again: its rows are skipped only if they are the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark_natsstream.rows import Row
+from pyspark_natsstream.stored_rows import InputChangedError, RowCheck, StoredRows
+
+from natsstream import PublishMessage
+
+rows = st.lists(st.binary(max_size=3), max_size=12)
+
+
+def row(data: bytes) -> Row:
+    return Row(PublishMessage("s", data), data, "")
+
+
+def attempt(stored: StoredRows, given_rows: list[bytes]) -> tuple[list[bytes], RowCheck]:
+    """Return the rows that an attempt stores."""
+    check = RowCheck(stored)
+    return [each for each in given_rows if not check.is_stored(row(each))], check
+
+
+@given(rows, st.data())
+def test_attempts_that_end_anywhere_store_each_row_once(
+    all_rows: list[bytes], data: st.DataObject
+) -> None:
+    stored, held = StoredRows(7), list[bytes]()
+    for _ in range(data.draw(st.integers(0, 4))):
+        until = data.draw(st.integers(0, len(all_rows)))
+        new, check = attempt(stored, all_rows[:until])
+        if until > stored.rows:
+            held += new
+            stored = StoredRows.of(json.loads(json.dumps(check.so_far().to_json())), 7)
+    new, check = attempt(stored, all_rows)
+    held += new
+    done = check.end()
+    assert held == all_rows
+    assert (done.rows, done.is_done) == (len(all_rows), True)
+    assert attempt(done, all_rows)[0] == []
+
+
+@given(rows, rows)
+def test_other_rows_are_refused_before_any_is_stored(
+    first: list[bytes], second: list[bytes]
+) -> None:
+    done = attempt(StoredRows(0), first)[1].end()
+    if first == second:
+        assert attempt(done, second)[1].end() == done
+        return
+    with pytest.raises(InputChangedError, match="partition of batch 0"):
+        attempt(done, second)[1].end()
+
+
+def test_identities_do_not_run_into_each_other() -> None:
+    done = attempt(StoredRows(0), [b"ab", b"c"])[1].end()
+    with pytest.raises(InputChangedError):
+        attempt(done, [b"a", b"bc"])
+
+
+def test_next_batch_begins_anew_and_an_earlier_one_is_refused() -> None:
+    done = attempt(StoredRows(4), [b"a"])[1].end()
+    assert StoredRows.of(done.to_json(), 5) == StoredRows(5)
+    assert StoredRows.of(None, 5) == StoredRows(5)
+    with pytest.raises(InputChangedError, match="batch 4 is stored already"):
+        StoredRows.of(done.to_json(), 3)
+
+
+@pytest.mark.parametrize("checkpoint", [17, "x", {"offset": 5}, [1]])
+def test_checkpoint_of_another_program_is_refused(checkpoint: object) -> None:
+    with pytest.raises(InputChangedError, match="another job name") as caught:
+        StoredRows.of(checkpoint, 0)
+    assert "another job name" in caught.value.hint
