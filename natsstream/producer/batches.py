@@ -1,7 +1,7 @@
 """Decides what a producer does next: read its state, claim an epoch, store a batch; pure rules.
 
 Law: a batch counts as stored only if an ack or a state record says so, and as not stored only where
-the epoch is over. Each group ends once, in `take_outcomes`. A write names the token of the state
+the epoch is over. Each group ends once, in `take_ended`. A write names the token of the state
 before it, so of all copies of a batch the stream takes one at most, in any order of arrival:
 reading decides only which write to try.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -50,6 +51,33 @@ class Outcome(NamedTuple):
     is_duplicate: bool = False
     last_seq: int = -1
     error: NatsStreamError | None = None
+
+
+class Ended(NamedTuple):
+    """Groups that ended together.
+
+    Attributes:
+        groups: The groups.
+        offset: The sequence of the last message of the last one; None if it is not known.
+        is_duplicate: As of each outcome.
+        last_seq: As of each outcome.
+        error: As of each outcome.
+    """
+
+    groups: Sequence[Group]
+    offset: int | None = None
+    is_duplicate: bool = False
+    last_seq: int = -1
+    error: NatsStreamError | None = None
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield how each of them ended; not made before, as most have nobody who asks."""
+        left = sum(len(group.messages) for group in self.groups)
+        for group in self.groups:
+            left -= len(group.messages)
+            is_known = self.offset is not None and group.messages
+            offset = (self.offset or 0) - left if is_known else None
+            yield Outcome(group, offset, self.is_duplicate, self.last_seq, self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +185,7 @@ class Batches:
         self._not_before = 0.0
         # Until when a claim or the first read may take.
         self._deadline: float | None = None
-        self._outcomes: list[Outcome] = []
+        self._ended: list[Ended] = []
 
     # For the producer.
 
@@ -173,10 +201,10 @@ class Batches:
         is_claimed = self.epoch is not None and not self._is_claiming
         return self._has_read and is_claimed and self.failure is None
 
-    def take_outcomes(self) -> list[Outcome]:
+    def take_ended(self) -> list[Ended]:
         """Return the groups that have ended since the last call."""
-        outcomes, self._outcomes = self._outcomes, []
-        return outcomes
+        ended, self._ended = self._ended, []
+        return ended
 
     def restart(self) -> None:
         """Claim the next epoch, after a failure too."""
@@ -351,7 +379,8 @@ class Batches:
         """Stop with an error; all groups end with it."""
         self.failure = error
         self._phase = "over"
-        self._outcomes += [Outcome(group, error=error) for group in self.queue.clear()]
+        if groups := self.queue.clear():
+            self._ended.append(Ended(groups, error=error))
 
     # The decisions.
 
@@ -436,12 +465,8 @@ class Batches:
 
     def _settle(self, batch: Batch, last: int | None, *, is_duplicate: bool) -> None:
         """End the groups of a stored batch, whose last message has this sequence."""
-        left = batch.count
         last_batch = -1 if self._record is None else self._record.seq
-        for group in batch.groups:
-            left -= len(group.messages)
-            offset = None if last is None or not group.messages else last - left
-            self._outcomes.append(Outcome(group, offset, is_duplicate, last_batch))
+        self._ended.append(Ended(batch.groups, last, is_duplicate, last_batch))
         if last is not None and batch.count:
             self.last_offset = last
 

@@ -15,7 +15,7 @@ from natsstream.errors import (
     ProducerFullError,
     ProducerTimeoutError,
 )
-from natsstream.producer.batches import Batches, Outcome
+from natsstream.producer.batches import Batches, Ended, Outcome
 from natsstream.producer.messages import MessageMaker
 from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
 from natsstream.producer.queue import NO_CHECKPOINT, Group
@@ -96,7 +96,7 @@ class IdempotentProducer:
         self._is_detached = False
         self._told: NatsStreamError | None = None
         self._waiting: dict[Group, asyncio.Future[AppendResult]] = {}
-        self._session = Session(rules, writer, self._on_outcome)
+        self._session = Session(rules, writer, self._on_ended)
 
     # State.
 
@@ -382,10 +382,10 @@ class IdempotentProducer:
                 retryable=True,
             )
         size = 0
-        for each in messages:  # As a sum over a generator it takes three times as long.
-            size += len(each.data) + len(each.block)
+        for _, data, block, _, _ in messages:  # A sum over a generator takes three times as long.
+            size += len(data) + len(block)
         group = Group(messages, size, checkpoint)
-        queue.append(group, self._session.now())
+        queue.append(group, self._session.now)
         self._appended += 1
         self._session.wake()
         return group
@@ -399,19 +399,23 @@ class IdempotentProducer:
         if self._rules.failure is not None:
             raise self._rules.failure.with_traceback(None)
 
-    def _on_outcome(self, outcome: Outcome) -> None:
-        self._ended += 1
-        waiting = self._waiting.pop(outcome.group, None) if self._waiting else None
-        if waiting is not None and not waiting.done():
-            if outcome.error is not None:
-                waiting.set_exception(outcome.error)
-            else:
-                waiting.set_result(
-                    AppendResult(outcome.offset, outcome.is_duplicate, outcome.last_seq)
-                )
-        if outcome.error is not None and outcome.error is not self._told:
-            self._told = outcome.error
-            self._call_back(outcome.error)
+    def _on_ended(self, ended: Ended) -> None:
+        self._ended += len(ended.groups)
+        if self._waiting:
+            for outcome in ended.outcomes():
+                self._answer(outcome)
+        if ended.error is not None and ended.error is not self._told:
+            self._told = ended.error
+            self._call_back(ended.error)
+
+    def _answer(self, outcome: Outcome) -> None:
+        waiting = self._waiting.pop(outcome.group, None)
+        if waiting is None or waiting.done():
+            return
+        if outcome.error is not None:
+            waiting.set_exception(outcome.error)
+        else:
+            waiting.set_result(AppendResult(outcome.offset, outcome.is_duplicate, outcome.last_seq))
 
     def _call_back(self, error: NatsStreamError) -> None:
         try:

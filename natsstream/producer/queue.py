@@ -7,15 +7,15 @@ group is never divided.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from natsstream.producer.options import ProducerOptions
 from natsstream.publish.outgoing import Prepared
 
-# One that is in flight, and one that is sent when that is stored.
-_RUNS_WAITING_MAX = 2
+# One that is in flight, one that is sent when that is stored, and one that is filled meanwhile.
+_RUNS_WAITING_MAX = 3
 
 NO_CHECKPOINT: Final = object()
 """Stands for no checkpoint: None is one."""
@@ -114,24 +114,28 @@ class Queue:
         """True when no group waits."""
         return self._open is None and not self.batches
 
-    def append(self, group: Group, now: float) -> None:
+    def append(self, group: Group, clock: Callable[[], float]) -> None:
         """Take a group; a checkpoint alone is a batch of its own."""
-        if not group.messages:
+        count = len(group.messages)
+        if not count:
             if self._open is not None:
                 self._cut(self._open)
-            self._open = Batch(now, [group])
+            self._open = Batch(clock(), [group])
             self._cut(self._open)
             return
-        open_batch = self._open
-        if open_batch is not None and open_batch.count + len(group.messages) > self._messages_max:
-            self._cut(open_batch)
-            open_batch = None
-        if open_batch is None:
-            open_batch = self._open = Batch(now)
-        open_batch.add(group)
+        batch = self._open
+        if batch is not None and batch.count + count > self._messages_max:
+            self._cut(batch)
+            batch = None
+        if batch is None:
+            batch = self._open = Batch(clock())
+        # Not by `add`: a call less is 5 % of what a message costs.
+        batch.groups.append(group)
+        batch.count += count
+        batch.size += group.size
         self.size += group.size
-        if open_batch.size >= self._bytes_max or open_batch.count >= self._messages_max:
-            self._cut(open_batch)
+        if batch.size >= self._bytes_max or batch.count >= self._messages_max:
+            self._cut(batch)
 
     def push(self) -> None:
         """Have the batch that is being filled cut as soon as it can be sent."""

@@ -26,7 +26,7 @@ from natsstream.errors import (
     TransportError,
     WrongLastSequenceError,
 )
-from natsstream.producer.batches import Action, Batches, Found, Outcome, Read, Write
+from natsstream.producer.batches import Action, Batches, Ended, Found, Read, Write
 
 # These leave open what is stored, or say that something else was stored first: reading tells.
 _DOUBTS = (WrongLastSequenceError, BatchIncompleteError, TooManyBatchesError)
@@ -55,15 +55,13 @@ class Session:
     Args:
         rules: The rules.
         writer: Reads and writes the stream.
-        on_outcome: Called with each group that has ended; must not raise.
+        on_ended: Called with groups that have ended; must not raise.
     """
 
-    def __init__(
-        self, rules: Batches, writer: Writer, on_outcome: Callable[[Outcome], None]
-    ) -> None:
+    def __init__(self, rules: Batches, writer: Writer, on_ended: Callable[[Ended], None]) -> None:
         self._rules = rules
         self._writer = writer
-        self._on_outcome = on_outcome
+        self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
@@ -138,8 +136,8 @@ class Session:
             rules.refused(failure, self.now(), is_final=is_final)
 
     def _tell(self) -> None:
-        for outcome in self._rules.take_outcomes():
-            self._on_outcome(outcome)
+        for ended in self._rules.take_ended():
+            self._on_ended(ended)
         self._changed.set()
 
 

@@ -94,14 +94,15 @@ class Writer:
             messages.append(Prepared("s", data, b"", (), expects_last_id=False))
         # Some groups have a position: that of their last message.
         position = len(self.appended) if len(self.appended) % 3 else NO_CHECKPOINT
-        self.rules.queue.append(Group(tuple(messages), 10 * count, position), now)
+        self.rules.queue.append(Group(tuple(messages), 10 * count, position), lambda: now)
 
     def take(self) -> None:
-        for outcome in self.rules.take_outcomes():
-            for message in outcome.group.messages:
-                assert message.data not in self.outcomes, "a group ended twice"
-                self.outcomes[message.data] = outcome
-                self.ended.append(message.data)
+        for ended in self.rules.take_ended():
+            for outcome in ended.outcomes():
+                for message in outcome.group.messages:
+                    assert message.data not in self.outcomes, "a group ended twice"
+                    self.outcomes[message.data] = outcome
+                    self.ended.append(message.data)
 
 
 class World:
@@ -674,9 +675,9 @@ def test_batches_in_flight_of_an_exclusive_producer_are_one_run() -> None:
         max_batch_messages=2,
         max_in_flight=3,
     )
-    for _ in range(13):
+    for _ in range(19):
         writer.append(0.0)
-    assert [batch.count for batch in writer.rules.queue.batches] == [6, 6]
+    assert [batch.count for batch in writer.rules.queue.batches] == [6, 6, 6]
     assert writer.rules.queue.is_full
     assert writer.rules.queue.pending_count == 1
 
