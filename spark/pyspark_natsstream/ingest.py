@@ -1,4 +1,4 @@
-"""The ingest job: writes a stream into a table, as a function and as a command.
+"""The ingest job: writes a stream into a table.
 
 Law: exactly once. Ranges are fixed before they are read, the file sink commits a micro-batch as a
 whole, and the start is kept beside the checkpoint. However often the job runs with the same
@@ -7,44 +7,32 @@ checkpoint and output, the table holds every message once.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from natsstream.errors import (
-    ConfigError,
-    NatsStreamError,
-    NotFoundError,
-    TransportError,
-    UsageError,
-)
+from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import pin_start
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import Offset, parse_offset_text
-from pyspark_natsstream.options import option_notes, spark_name
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.schema import default_schema
-from pyspark_natsstream.session import local_session
 from pyspark_natsstream.source import FORMAT, register
 from pyspark_natsstream.tables import DATE, json_fields, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
 FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
 
 AVAILABLE_NOW = "available-now"
-EXIT_INTERRUPTED = 130
 POLL_S = 1
 """Seconds between two reports of a running query; its end is noticed at once."""
 
@@ -170,94 +158,3 @@ def _added(
         seconds=seconds,
         end=end,
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; the report is one JSON line on stdout.
-
-    Args:
-        arguments: The arguments after the command; None is `sys.argv`.
-
-    Returns:
-        0 success, 1 failure, 2 wrong usage, 3 not found, 5 no answer, 130 interrupted.
-    """
-    asked = _parser().parse_args(arguments)
-    given: dict[str, str | None] = {
-        name: getattr(asked, name) for name in option_notes(ReadOptions)
-    }
-    options = {spark_name(name): text for name, text in given.items() if text is not None}
-    try:
-        ReadOptions.parse(options)  # Before the seconds that Spark takes to start.
-        report = ingest(
-            _session(asked.master),
-            options=options,
-            out=asked.out,
-            checkpoint=asked.checkpoint,
-            partition_by=[name for name in asked.partition_by.split(",") if name],
-            trigger=asked.trigger,
-            fmt=asked.format,
-            json_schema=asked.json_schema,
-            on_progress=lambda now: _say(f"{now.rows} rows in {now.batches} batches"),
-        )
-    except NatsStreamError as error:
-        _say(f"error: {error}")
-        return _exit_code(error)
-    except KeyboardInterrupt:
-        _say("interrupted; run the same command again to continue")
-        return EXIT_INTERRUPTED
-    sys.stdout.write(report.to_json() + "\n")
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ingest", description="Write a JetStream stream into a table, every message once."
-    )
-    parser.add_argument("--out", required=True, help="Folder of the table.")
-    parser.add_argument("--checkpoint", required=True, help="Folder of the checkpoint.")
-    parser.add_argument(
-        "--partition-by",
-        default=DATE,
-        help="Columns, separated by commas: the table's own, date, token1, token2 and so on. "
-        "Default date; empty for none.",
-    )
-    parser.add_argument(
-        "--trigger",
-        default=AVAILABLE_NOW,
-        help="available-now ends at the last message now; '10 seconds' runs until stopped. "
-        "Default available-now.",
-    )
-    parser.add_argument("--format", choices=get_args(FileFormat), default="parquet")
-    parser.add_argument("--json-schema", help="Columns of JSON messages: 'origin string, n int'.")
-    parser.add_argument(
-        "--master", help="Spark's master. Default: local[*], or that of spark-submit."
-    )
-    read = parser.add_argument_group("options of the read")
-    for name, note in option_notes(ReadOptions).items():
-        # argparse formats help texts with %.
-        read.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
-    return parser
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _session(master: str | None) -> SparkSession:
-    """Return spark-submit's session if it started this process, else a local one."""
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        builder = SparkSession.builder.appName("natsstream-ingest")
-        return builder.getOrCreate() if master is None else builder.master(master).getOrCreate()
-    return local_session(master=master or "local[*]", app_name="natsstream-ingest")
-
-
-def _exit_code(error: NatsStreamError) -> int:
-    if isinstance(error, UsageError):
-        return 2
-    if isinstance(error, NotFoundError):
-        return 3
-    return 5 if isinstance(error, TransportError) else 1
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")

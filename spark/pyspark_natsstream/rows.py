@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
     Attributes:
         message: Its message.
-        identity: What is compared when the row is written again.
+        identity: The bytes to compare when the row is written again.
         id: The text of the id column; empty without one.
     """
 

@@ -31,7 +31,7 @@ _log = logging.getLogger("pyspark_natsstream")
 
 @dataclass(frozen=True)
 class TaskDone(WriterCommitMessage):
-    """What a task has stored."""
+    """The result of a task."""
 
     written: Written
 

@@ -36,7 +36,7 @@ class StoredRows:
     Attributes:
         batch: The number of the micro-batch; 0 in a batch write.
         rows: Rows of it that are stored.
-        digest: What identifies them, in their order.
+        digest: A hash of their identities, in their order.
         is_done: True if there are no more.
     """
 
@@ -54,7 +54,7 @@ class StoredRows:
         """Return what is stored of a batch.
 
         Args:
-            checkpoint: What the producer recovered; None for nothing.
+            checkpoint: The checkpoint that the producer recovered; None without one.
             batch: The batch that is written now.
 
         Raises:
@@ -81,7 +81,7 @@ class RowCheck:
     """Follows the rows of an attempt, and tells which of them are stored.
 
     Args:
-        stored: What earlier attempts have stored.
+        stored: The rows that earlier attempts have stored.
     """
 
     def __init__(self, stored: StoredRows) -> None:

@@ -36,7 +36,7 @@ _GROUP_BYTES_MAX = 1 << 20
 
 
 class Written(NamedTuple):
-    """What is stored of a partition.
+    """The rows of a partition that are stored.
 
     Attributes:
         rows: Its rows.
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What identifies the rows of a task.
+    """The identity of a task's rows, the same for all its attempts.
 
     Attributes:
         job: The write; all its attempts have the same.

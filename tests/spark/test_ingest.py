@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark_natsstream import ingest as job
 from pyspark_natsstream.checkpoint import START_FILE, pin_start
-from pyspark_natsstream.ingest import ingest
+from pyspark_natsstream.ingest import IngestReport, ingest
+from pyspark_natsstream.jobs.ingest import main
 from pyspark_natsstream.read_options import Position, ReadOptions
 
 from natsstream.errors import (
@@ -97,7 +97,7 @@ def interpreter_kept() -> Iterator[None]:
     os.environ.update(before)
 
 
-def run(spark: SparkSession, table: Table, **options: str) -> job.IngestReport:
+def run(spark: SparkSession, table: Table, **options: str) -> IngestReport:
     return ingest(
         spark, options=table.options | options, out=table.out, checkpoint=table.checkpoint
     )
@@ -139,7 +139,7 @@ def test_progress_is_told_with_the_rows_so_far(
 ) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 30)
-    told: list[job.IngestReport] = []
+    told: list[IngestReport] = []
 
     report = ingest(
         spark,
@@ -350,7 +350,7 @@ def test_command_prints_the_report_as_one_json_line(
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
 
-    code = job.main(command(table, **{"max-messages-per-trigger": "2"}))
+    code = main(command(table, **{"max-messages-per-trigger": "2"}))
 
     report = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -362,7 +362,7 @@ def test_command_prints_the_report_as_one_json_line(
 def test_command_tells_a_missing_stream_by_message_hint_and_exit_code(
     stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = job.main(command(table))
+    code = main(command(table))
 
     told = capsys.readouterr()
     assert code == 3
@@ -374,7 +374,7 @@ def test_command_tells_a_missing_stream_by_message_hint_and_exit_code(
 def test_command_refuses_a_wrong_option_before_spark_starts(
     table: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = job.main(command(table, **{"starting-offsets": "first"}))
+    code = main(command(table, **{"starting-offsets": "first"}))
 
     assert code == 2
     assert "startingOffsets: 'first' is not a position" in capsys.readouterr().err
@@ -424,7 +424,7 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
         killed.wait(SUBMIT_TIMEOUT_S / 2)
     n_committed = len(list(commits.glob("[0-9]*")))
 
-    code = job.main(command(table))
+    code = main(command(table))
 
     assert 2 < n_committed < count / each
     assert code == 0
