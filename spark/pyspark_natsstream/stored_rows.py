@@ -1,9 +1,12 @@
 """The rows of a task that are stored already, as the producer's checkpoint tells; pure rules.
 
-    {"batch": 7, "rows": 998, "digest": "5f2c...", "is_done": false}
+    {"batch": 7, "rows": 998, "digest": "5f2c..."}
 
 Law: rows count as stored only if the task gives them again, in the same order. If it gives others,
 the write stops: to go on would lose rows or store them twice.
+
+The end of the rows is not kept: where Spark fails to compute a row, the rows before it come as if
+they were all.
 """
 
 from __future__ import annotations
@@ -37,13 +40,11 @@ class StoredRows:
         batch: The number of the micro-batch; 0 in a batch write.
         rows: Rows of it that are stored.
         digest: A hash of their identities, in their order.
-        is_done: True if there are no more.
     """
 
     batch: int
     rows: int = 0
     digest: str = ""
-    is_done: bool = False
 
     def to_json(self) -> dict[str, object]:
         """Return the checkpoint of the producer."""
@@ -99,26 +100,23 @@ class RowCheck:
         self._digest.update(row.identity)
         self.rows += 1
         if self.rows > self._stored.rows:
-            if self._stored.is_done:
-                raise self._changed(f"had {self._stored.rows} rows, and has more")
             return False
         if self.rows == self._stored.rows and self._digest.hexdigest() != self._stored.digest:
             raise self._changed(f"begins with {self.rows} rows that are not those stored")
         return True
 
-    def end(self) -> StoredRows:
-        """Return what is stored when the last row is.
+    def end(self) -> None:
+        """Note that there are no more rows.
 
         Raises:
             InputChangedError: Earlier attempts have stored more rows than there are now.
         """
         if self.rows < self._stored.rows:
             raise self._changed(f"had {self._stored.rows} rows or more, and has {self.rows}")
-        return self.so_far(is_done=True)
 
-    def so_far(self, *, is_done: bool = False) -> StoredRows:
+    def so_far(self) -> StoredRows:
         """Return what is stored when all rows so far are."""
-        return StoredRows(self._stored.batch, self.rows, self._digest.hexdigest(), is_done)
+        return StoredRows(self._stored.batch, self.rows, self._digest.hexdigest())
 
     def _changed(self, how: str) -> InputChangedError:
         return InputChangedError(

@@ -112,26 +112,15 @@ def _write_once(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Writt
             checkpoint = None if recovered is None else recovered.checkpoint
             stored = StoredRows.of(checkpoint, task.batch)
             check = RowCheck(stored)
-            # One group behind, so that the last one says that it is the last.
-            full: list[PublishMessage] = []
-            there = stored
-            for group, so_far in _groups(rows, check):
-                if full:
-                    producer.append_many(full, checkpoint=there.to_json())
-                    producer.drain()
-                full, there = group, so_far
-            end = check.end()
-            if full:
-                producer.append_many(full, checkpoint=end.to_json())
-            elif not stored.is_done:
-                producer.checkpoint(end.to_json())
-        return Written(end.rows, stored.rows)
+            for group in _groups(rows, check):
+                producer.append_many(group, checkpoint=check.so_far().to_json())
+                producer.drain()
+            check.end()
+        return Written(check.rows, stored.rows)
 
 
-def _groups(
-    rows: Iterable[Row], check: RowCheck
-) -> Iterator[tuple[list[PublishMessage], StoredRows]]:
-    """Yield messages that are stored together, and what is stored with them."""
+def _groups(rows: Iterable[Row], check: RowCheck) -> Iterator[list[PublishMessage]]:
+    """Yield the messages of rows that are not stored, so many as are stored together."""
     group: list[PublishMessage] = []
     size = 0
     for row in rows:
@@ -140,10 +129,10 @@ def _groups(
         group.append(row.message)
         size += len(row.message.data)
         if len(group) >= _GROUP_MAX or size >= _GROUP_BYTES_MAX:
-            yield group, check.so_far()
+            yield group
             group, size = [], 0
     if group:
-        yield group, check.so_far()
+        yield group
 
 
 def _write_with_ids(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Written:

@@ -138,7 +138,11 @@ def test_write_again_with_other_rows_is_refused(
     options = {"subject": f"{out}.n", "job": "x"}
     rows = numbers(spark, 100, 1).drop("id")
     save(rows, server, out, **options)
-    changes = [rows.orderBy(F.desc("data")), rows.limit(50), numbers(spark, 101, 1).drop("id")]
+    changes = [
+        rows.orderBy(F.desc("data")),
+        rows.limit(50),
+        numbers(spark, 101, 1).select(F.lit("0").alias("data")),
+    ]
     for changed in changes:
         error = refusal(changed, server, out, **options)
         assert isinstance(error, InputChangedError)
