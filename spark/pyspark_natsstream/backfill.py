@@ -1,0 +1,84 @@
+"""The backfill job: writes a table into a stream.
+
+Law: each row is stored once, however often the job runs under the same name.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
+
+from natsstream.errors import ConfigError
+from pyspark_natsstream.source import FORMAT, register
+from pyspark_natsstream.write_options import WriteOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_WRITTEN = ("data", "subject", "headers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackfillReport:
+    """The result of a backfill.
+
+    Attributes:
+        rows: Rows of the table; all of them are stored.
+    """
+
+    rows: int
+
+    def to_json(self) -> str:
+        """Return the report as one line."""
+        return json.dumps(asdict(self))
+
+
+def backfill(
+    spark: SparkSession,
+    *,
+    options: Mapping[str, str],
+    table: str,
+    fmt: str = "parquet",
+    where: str | None = None,
+) -> BackfillReport:
+    """Write the rows of a table into a stream, and return a report.
+
+    Args:
+        spark: A session.
+        options: The options of `format("nats")`, with a `job`. A second run of the same job stores
+            the rows that are missing, so the table and `where` must be the same.
+        table: Folder of the table. A column `data` is the payload, and `subject` and `headers` are
+            taken where there are any; without `data` all columns become a JSON object.
+        fmt: Format of its files.
+        where: An SQL condition for the rows.
+
+    Raises:
+        ConfigError: An option or a column is illegal, or there is no `job`.
+        InputChangedError: The job ran before, and the rows are not the same.
+        NatsStreamError: There is no server or no stream, or the stream refused a message.
+    """
+    asked = WriteOptions.parse(options)
+    if asked.job is None:
+        raise ConfigError("a backfill needs the option job", hint="job=backfill-2026-11")
+    register(spark)
+    rows = spark.read.format(fmt).load(table)
+    if where is not None:
+        rows = rows.where(where)
+    counted = Observation()
+    messages = _messages(rows, asked).observe(counted, F.count("*").alias("rows"))
+    messages.write.format(FORMAT).options(**asked.to_text()).mode("append").save()
+    return BackfillReport(rows=counted.get["rows"])
+
+
+def _messages(rows: DataFrame, options: WriteOptions) -> DataFrame:
+    """Return the columns that are written."""
+    if "data" not in rows.columns:
+        rows = rows.withColumn("data", F.to_json(F.struct("*")))
+    used = [*_WRITTEN, options.id_column, *(name for _, name in options.subject_parts)]
+    return rows.select([name for name in rows.columns if name in used])

@@ -1,0 +1,82 @@
+"""The backfill job: a table into a stream, each row once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark_natsstream.backfill import backfill
+from pyspark_natsstream.jobs.backfill import main
+
+from natsstream import blocking
+from natsstream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from natsstream.blocking import JetStream
+    from natsstream.testing import NatsServer
+
+
+@pytest.fixture
+def js(server: NatsServer) -> Iterator[JetStream]:
+    with blocking.connect(server.url, request_timeout=30) as js:
+        yield js
+
+
+@pytest.fixture
+def options(server: NatsServer, js: JetStream, stream_name: str) -> dict[str, str]:
+    """The options of an empty stream."""
+    js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    given = {"servers": server.url, "stream": stream_name, "updateStream": "true"}
+    return given | {"subject": f"{stream_name}.{{city}}", "job": "cities"}
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> str:
+    rows = spark.createDataFrame([("oslo", 12), ("rome", 9), ("rome", 11)], "city string, n int")
+    rows.coalesce(1).write.parquet(str(tmp_path / "table"))
+    return str(tmp_path / "table")
+
+
+def test_columns_become_json_and_each_row_is_stored_once(
+    spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
+) -> None:
+    for _ in range(2):
+        assert backfill(spark, options=options, table=table).rows == 3
+    messages = [*js.streams.get(stream_name).read()]
+    assert [(each.subject, each.data) for each in messages] == [
+        (f"{stream_name}.oslo", b'{"city":"oslo","n":12}'),
+        (f"{stream_name}.rome", b'{"city":"rome","n":9}'),
+        (f"{stream_name}.rome", b'{"city":"rome","n":11}'),
+    ]
+
+
+def test_column_data_is_the_payload_and_where_chooses_rows(
+    spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
+) -> None:
+    other = f"{table}-data"
+    spark.read.parquet(table).selectExpr("city", "n", "cast(n as string) as data").write.parquet(
+        other
+    )
+    assert backfill(spark, options=options, table=other, where="n > 9").rows == 2
+    assert sorted(m.data for m in js.streams.get(stream_name).read()) == [b"11", b"12"]
+    del options["job"]
+    with pytest.raises(ConfigError, match="needs the option job"):
+        backfill(spark, options=options, table=table)
+
+
+def test_command_prints_the_report_as_one_json_line(
+    options: dict[str, str], table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {"servers": "servers", "stream": "stream", "updateStream": "update-stream"}
+    flags |= {"subject": "subject", "job": "job"}
+    command = [text for name, flag in flags.items() for text in (f"--{flag}", options[name])]
+    assert main([*command, "--table", table]) == 0
+    assert json.loads(capsys.readouterr().out) == {"rows": 3}
+    assert main([*command[2:], "--table", table]) == 2
+    assert "needs the option servers" in capsys.readouterr().err

@@ -1,0 +1,155 @@
+"""The verify job: a table against its stream, message by message."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark_natsstream.ingest import ingest
+from pyspark_natsstream.jobs.verify import main
+from pyspark_natsstream.verify import VerifyReport, verify
+
+from natsstream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from natsstream.testing import NatsServer
+    from tests.spark.conftest import Feeder
+
+COUNT = 20
+GOOD = VerifyReport(
+    messages=COUNT, rows=COUNT, missing=0, repeated=0, differing=0, gone=0, first_seq=None
+)
+
+
+@pytest.fixture
+def options(server: NatsServer, feed: Feeder, stream_name: str) -> dict[str, str]:
+    """The options of a stream with messages."""
+    feed.create(stream_name)
+    feed.publish(f"{stream_name}.{number % 3}" for number in range(COUNT))
+    return {"servers": server.url, "stream": stream_name}
+
+
+@pytest.fixture
+def table(spark: SparkSession, options: dict[str, str], tmp_path: Path) -> Path:
+    """The table that was ingested from it."""
+    out = tmp_path / "table"
+    ingest(
+        spark, options=options, out=str(out), checkpoint=str(tmp_path / "check"), partition_by=()
+    )
+    return out
+
+
+def changed(spark: SparkSession, table: Path, rows: DataFrame, **options: str) -> VerifyReport:
+    """Write another table, and compare it with the stream."""
+    other = str(table.with_name("changed"))
+    rows.write.parquet(other)
+    return verify(spark, options=options, table=other)
+
+
+def test_ingested_table_is_the_same(
+    spark: SparkSession, options: dict[str, str], table: Path, feed: Feeder, stream_name: str
+) -> None:
+    assert verify(spark, options=options, table=str(table)) == GOOD
+    # What came later is not in the range, which ends with the table.
+    feed.publish([f"{stream_name}.0"])
+    assert not verify(spark, options=options, table=str(table)).is_different
+    late = verify(spark, options=options | {"endingOffsets": "last_seq:21"}, table=str(table))
+    assert (late.missing, late.first_seq, late.is_different) == (1, 21, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("where sequence <> 7", {"missing": 1, "first_seq": 7, "rows": 19}),
+        (
+            "union all select * from t where sequence = 7",
+            {"repeated": 1, "first_seq": 7, "rows": 21},
+        ),
+    ],
+)
+def test_what_is_missing_or_repeated_is_told(
+    spark: SparkSession,
+    options: dict[str, str],
+    table: Path,
+    change: str,
+    told: dict[str, int],
+) -> None:
+    spark.read.parquet(str(table)).createOrReplaceTempView("t")
+    report = changed(spark, table, spark.sql(f"select * from t {change}"), **options)  # noqa: S608
+    assert json.loads(report.to_json()) == json.loads(GOOD.to_json()) | told
+    assert report.is_different
+
+
+@pytest.mark.parametrize("column", ["data", "subject", "time"])
+def test_message_that_differs_in_one_column_is_told(
+    spark: SparkSession, options: dict[str, str], table: Path, column: str
+) -> None:
+    rows = spark.read.parquet(str(table))
+    other = {"data": "x'00'", "subject": "'x'", "time": "time + interval 1 microsecond"}[column]
+    rows = rows.selectExpr(
+        *[name for name in rows.columns if name != column],
+        f"if(sequence = 5, {other}, {column}) as {column}",
+    )
+    report = changed(spark, table, rows, **options)
+    assert (report.differing, report.first_seq, report.missing) == (1, 5, 0)
+    assert not changed_columns(spark, table, options, column).is_different
+
+
+def changed_columns(
+    spark: SparkSession, table: Path, options: dict[str, str], column: str
+) -> VerifyReport:
+    """Compare a table that lacks a column."""
+    other = str(table.with_name("fewer"))
+    spark.read.parquet(str(table)).drop(column).write.parquet(other)
+    return verify(spark, options=options, table=other)
+
+
+def test_messages_that_the_stream_has_deleted_are_no_difference(
+    spark: SparkSession, options: dict[str, str], table: Path, feed: Feeder, stream_name: str
+) -> None:
+    feed.delete(stream_name, [3, 9])
+    feed.purge(stream_name, last_seq=2)
+    report = verify(spark, options=options, table=str(table))
+    assert (report.gone, report.messages, report.is_different) == (4, 16, False)
+    part = options | {"startingOffsets": "first_seq:5", "endingOffsets": "last_seq:12"}
+    report = verify(spark, options=part, table=str(table))
+    assert (report.gone, report.messages, report.rows) == (1, 7, 8)
+
+
+def test_table_that_cannot_be_compared_is_refused(
+    spark: SparkSession, options: dict[str, str], table: Path
+) -> None:
+    with pytest.raises(ConfigError, match="no column sequence"):
+        changed(spark, table, spark.read.parquet(str(table)).drop("sequence"), **options)
+    with pytest.raises(ConfigError, match="newest:3 is no range"):
+        verify(spark, options=options | {"startingOffsets": "newest:3"}, table=str(table))
+    empty = str(table.with_name("empty"))
+    spark.read.parquet(str(table)).limit(0).write.parquet(empty)
+    with pytest.raises(ConfigError, match="is empty"):
+        verify(spark, options=options, table=empty)
+
+
+def test_command_tells_a_difference_by_its_exit_code(
+    options: dict[str, str],
+    table: Path,
+    feed: Feeder,
+    stream_name: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = table.with_name("verify.toml")
+    lines = [f'servers = "{options["servers"]}"', f'stream = "{options["stream"]}"']
+    config.write_text("\n".join([*lines, f'table = "{table}"', ""]))
+    command = ["--config", str(config)]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == COUNT
+    assert main([*command, "--ending-offsets", "last_seq:19", "--min-partitions", "2"]) == 0
+    capsys.readouterr()
+    assert main([*command, "--starting-offsets", "latest"]) == 2
+    feed.publish([f"{stream_name}.0"])
+    assert main([*command, "--ending-offsets", "last_seq:21"]) == 4
+    assert json.loads(capsys.readouterr().out)["first_seq"] == 21
