@@ -1,7 +1,7 @@
 """The verify job: compares a table with the stream that it was ingested from.
 
-Law: nothing is changed, and each message of the range is compared by its sequence. What the table
-has and the stream has no longer is told and is no difference: streams delete and expire messages.
+Law: nothing is changed. Messages are compared by their sequences. Rows whose messages are deleted or
+expired are counted, and are no difference.
 """
 
 from __future__ import annotations
