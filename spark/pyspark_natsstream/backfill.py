@@ -17,7 +17,7 @@ from pyspark_natsstream.source import FORMAT, register
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -71,14 +71,21 @@ def backfill(
     if where is not None:
         rows = rows.where(where)
     counted = Observation()
-    messages = _messages(rows, asked).observe(counted, F.count("*").alias("rows"))
+    messages = messages_of(rows, asked).observe(counted, F.count("*").alias("rows"))
     messages.write.format(FORMAT).options(**asked.to_text()).mode("append").save()
     return BackfillReport(rows=counted.get["rows"])
 
 
-def _messages(rows: DataFrame, options: WriteOptions) -> DataFrame:
-    """Return the columns that are written."""
+def messages_of(rows: DataFrame, options: WriteOptions, *, keep: Sequence[str] = ()) -> DataFrame:
+    """Return the columns of a table that are written; without `data` all become a JSON object.
+
+    Args:
+        rows: The rows of the table.
+        options: The options of the write.
+        keep: Columns of the caller, which are returned too, and are no data.
+    """
     if "data" not in rows.columns:
-        rows = rows.withColumn("data", F.to_json(F.struct("*")))
-    used = [*_WRITTEN, options.id_column, *(name for _, name in options.subject_parts)]
+        named = [name for name in rows.columns if name not in keep]
+        rows = rows.withColumn("data", F.to_json(F.struct(*named)))
+    used = [*_WRITTEN, options.id_column, *(name for _, name in options.subject_parts), *keep]
     return rows.select([name for name in rows.columns if name in used])

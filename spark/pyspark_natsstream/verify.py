@@ -1,7 +1,7 @@
 """The verify job: compares a table with the stream that it was ingested from.
 
-Law: nothing is changed. Messages are compared by their sequences. Rows whose messages are deleted or
-expired are counted, and are no difference.
+Law: nothing is changed. Messages are compared by their sequences. Rows whose messages are deleted
+or expired are counted, and are no difference.
 """
 
 from __future__ import annotations
