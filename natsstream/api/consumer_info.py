@@ -136,6 +136,11 @@ class ConsumerInfo(NotebookTable):
     time_ns: int
     raw: Mapping[str, object]
 
+    @property
+    def lag(self) -> int:
+        """Messages that nobody has handled: not delivered yet, or delivered and not settled."""
+        return self.num_pending + self.num_ack_pending
+
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> ConsumerInfo:
         """Return the info that a server sent.

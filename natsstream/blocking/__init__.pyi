@@ -668,6 +668,7 @@ class Consumer:
         prefetch: int | None = None,
         confirm: bool = False,
         stop_timeout: float = 30.0,
+        until_empty: bool = False,
     ) -> None:
         """Handle messages until the call is cancelled, or cannot continue."""
 
@@ -733,6 +734,9 @@ class ConsumerManager:
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[ConsumerInfo]:
         """Return the infos of all consumers; read them with `for`."""
+
+    def lags(self) -> dict[str, int]:
+        """Return how many messages each consumer has not handled, the largest number first."""
 
     def delete(self, name: str) -> None:
         """Delete a consumer; messages without an ack stay in the stream."""
@@ -3125,6 +3129,9 @@ class Worker:
 
     def wait(self) -> None:
         """Wait until it has ended: it was stopped or drained, or has failed."""
+
+    def wait_until_empty(self) -> None:
+        """Wait until its consumer has no message that is not settled, or as `wait`."""
 
     def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest."""

@@ -30,6 +30,7 @@ from natsstream.errors import (
     NatsStreamError,
     PermissionDeniedError,
     SubjectOverlapError,
+    TransportError,
 )
 
 _log = logging.getLogger("natsstream.worker")
@@ -37,6 +38,9 @@ _log = logging.getLogger("natsstream.worker")
 # A handler that is cancelled gets this long to end, and is cancelled again in between.
 _CANCEL_WAIT_S = 1.0
 _CANCELS_MAX = 10
+# How often a consumer is asked if it is empty.
+_EMPTY_PAUSE_MIN_S = 0.05
+_EMPTY_PAUSE_MAX_S = 1.0
 
 
 OpenMessages: TypeAlias = Callable[[int], ConsumerMessages]
@@ -123,6 +127,29 @@ class Worker:
         if self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         self._raise_failure()
+
+    async def wait_until_empty(self) -> None:
+        """Wait until its consumer has no message that is not settled, or as `wait`.
+
+        Messages that other workers of the consumer have count too, and so do those that wait for
+        their redelivery, and new ones.
+
+        Raises:
+            NatsStreamError: As for `wait`; an outage is waited out.
+
+        Cost: one round trip each 50 ms, and each second after a while.
+        """
+        pause_s = _EMPTY_PAUSE_MIN_S
+        while True:
+            ended, _ = await asyncio.wait(
+                self._tasks, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if ended or not self._tasks:
+                return await self.wait()
+            with suppress(TransportError):
+                if not (await self._source.info()).lag:
+                    return None
+            pause_s = min(1.5 * pause_s, _EMPTY_PAUSE_MAX_S)
 
     async def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest.

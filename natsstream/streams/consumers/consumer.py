@@ -277,6 +277,7 @@ class Consumer:
         prefetch: int | None = None,
         confirm: bool = False,
         stop_timeout: float = STOP_TIMEOUT_S,
+        until_empty: bool = False,
     ) -> None:
         """Handle messages until the call is cancelled, or cannot continue.
 
@@ -314,6 +315,8 @@ class Consumer:
                 `DeliveryForgottenError`, counted in `report.unconfirmed`, and its message is
                 redelivered.
             stop_timeout: Seconds that running handlers get at the end.
+            until_empty: Return when the consumer has no message left, those of other workers and
+                those that wait for their redelivery included.
 
         Raises:
             ConfigError: The handler is not a coroutine function, or an option does not fit the
@@ -337,7 +340,7 @@ class Consumer:
             confirm=confirm,
             stop_timeout=stop_timeout,
         ) as worker:
-            await worker.wait()
+            await (worker.wait_until_empty() if until_empty else worker.wait())
 
     def worker(
         self,

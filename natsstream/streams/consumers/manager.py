@@ -174,6 +174,21 @@ class ConsumerManager:
         what = f"consumers of stream {self.stream}"
         return Listing(what, on_missing, lambda gaps: consumer_infos(self._api, gaps, self.stream))
 
+    async def lags(self) -> dict[str, int]:
+        """Return how many messages each consumer has not handled, the largest number first.
+
+        As `ConsumerInfo.lag`. Consumers with `ack_policy="none"` have handled what was delivered.
+
+        Raises:
+            UnavailableError: The infos of consumers are missing, as those without a leader.
+            StreamNotFoundError: The stream does not exist.
+            TransportError: The server did not answer in time.
+
+        Cost: as for `list`.
+        """
+        lags = {info.name: info.lag async for info in self.list()}
+        return dict(sorted(lags.items(), key=lambda each: each[1], reverse=True))
+
     async def delete(self, name: str) -> None:
         """Delete a consumer; messages without an ack stay in the stream.
 

@@ -52,6 +52,63 @@ async def test_handled_messages_are_acked(js: JetStream, stream_name: str) -> No
     assert not worker.is_running
 
 
+async def test_run_until_empty_ends_behind_redeliveries_and_other_workers(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 50)
+    seen = Counter[bytes]()
+    is_free = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        seen[message.data] += 1
+        if message.data == b"7" and message.meta.delivered == 1:
+            raise Retry(delay=0.3)
+
+    async def slow(message: DeliveredMessage) -> None:
+        del message
+        await is_free.wait()
+
+    async with consumer.worker(slow, concurrency=1, prefetch=1) as other:
+        await holds(lambda: other.is_running)
+        running = asyncio.create_task(consumer.run(handle, until_empty=True))
+        await holds(lambda: seen.total() >= 48)
+        assert not (await asyncio.wait([running], timeout=0.5))[0]
+        is_free.set()
+        await running
+    assert await stream_lag(js, stream_name) == 0
+    assert seen[b"7"] in (0, 2)
+    # Nothing is left at the beginning either.
+    await consumer.run(handle, until_empty=True)
+
+
+async def test_run_until_empty_raises_what_ends_it(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 5)
+
+    async def handle(message: DeliveredMessage) -> None:
+        await (await js.streams.get(message.meta.stream)).consumers.delete(consumer.name)
+
+    with pytest.raises(ConsumerDeletedError):
+        await consumer.run(handle, until_empty=True)
+
+
+async def stream_lag(js: JetStream, stream_name: str) -> int:
+    """Return what all consumers of a stream have not handled."""
+    return sum((await (await js.streams.get(stream_name)).consumers.lags()).values())
+
+
+async def test_lags_of_all_consumers_come_with_one_call(js: JetStream, stream_name: str) -> None:
+    consumer = await make_work(js, stream_name, 8)
+    stream = await js.streams.get(stream_name)
+    idle = await stream.consumers.create("idle", deliver_policy="new")
+    audit = await stream.consumers.create("audit", ack_policy="none")
+    await audit.fetch(3)
+    taken = await consumer.fetch(5)
+    for message in taken[:2]:
+        await message.ack(confirm=True)
+    lags = await stream.consumers.lags()
+    assert [*lags.items()] == [(consumer.name, 6), (audit.name, 5), (idle.name, 0)]
+
+
 @pytest.mark.proves("1c", "consume(callback)")
 async def test_never_more_handlers_run_than_were_asked_for(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 60)
