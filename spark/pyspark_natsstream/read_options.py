@@ -104,6 +104,15 @@ class ReadOptions(NatsOptions):
             "(inclusive), `end_time:RFC3339` (messages before it). Default `latest`.",
         ),
     )
+    job: str | None = field(
+        default=None,
+        metadata=note(
+            str.strip,
+            "Streaming only. Name of the query, one for each checkpoint. Its start is kept in the "
+            "key-value bucket `natsstream_spark`, so a restart before the first batch has ended "
+            "begins there again. Default: `startingOffsets` is resolved again.",
+        ),
+    )
     max_messages_per_trigger: int | None = field(
         default=None,
         metadata=note(
@@ -168,7 +177,7 @@ class ReadOptions(NatsOptions):
         if self.starting_offsets == LATEST:
             hint = "use newest:N, first_seq:N or start_time:..., or spark.readStream"
             raise ConfigError("startingOffsets=latest reads nothing in a batch", hint=hint)
-        for name in ("max_messages_per_trigger", "max_bytes_per_trigger"):
+        for name in ("job", "max_messages_per_trigger", "max_bytes_per_trigger"):
             if getattr(self, name) is not None:
                 message = f"{spark_name(name)} is for streaming queries only"
                 raise ConfigError(message, hint="bound a batch with endingOffsets")

@@ -23,8 +23,10 @@ from pyspark.sql.streaming.datasource import (
 from natsstream.errors import ConfigError
 from pyspark_natsstream.driver import STATE_AGE_MAX_S, StreamWatch
 from pyspark_natsstream.executor import read_partition
+from pyspark_natsstream.kept_start import kept_start
 from pyspark_natsstream.offsets import Offset, parse_offset
 from pyspark_natsstream.plan import Limit, StreamState, advance, ranges_between, start_of
+from pyspark_natsstream.read_options import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
 
     from pyspark_natsstream.read_options import ReadOptions
+
+_UNKEPT = (
+    "startingOffsets=latest: a restart before the first micro-batch has ended skips what came until"
+    " then; the option job keeps the start"
+)
 
 _log = logging.getLogger("pyspark_natsstream")
 
@@ -59,8 +66,13 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             NatsStreamError: There is no server or no stream, or the stream cannot be read.
         """
         if self._began is None:
-            watch = self._watched()
-            self._began = start_of(self._options, watch.state(), watch)
+            options = self._options
+            if options.job is not None:
+                self._began = kept_start(options, self._start)
+            else:
+                self._began = self._start()
+                if options.starting_offsets == LATEST:
+                    _warn(_UNKEPT)
         return self._began.to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -134,6 +146,10 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Close the connection; Spark may kill the process without this call."""
         if self._watch is not None:
             self._watch.close()
+
+    def _start(self) -> Offset:
+        watch = self._watched()
+        return start_of(self._options, watch.state(), watch)
 
     def _watched(self) -> StreamWatch:
         if self._watch is None:

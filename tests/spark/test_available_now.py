@@ -213,6 +213,30 @@ def test_start_is_the_same_however_often_it_is_asked(
     assert next_of(first, stream_name) == 6
 
 
+def test_start_of_a_job_is_the_same_after_a_restart(
+    server: NatsServer, feed: Feeder, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before the first batch has ended Spark asks a new process for the start again."""
+    feed.create(stream_name)
+    given = {"servers": server.url, "stream": stream_name, "startingOffsets": "latest"}
+
+    def start(**job: str) -> int:
+        reader = NatsStreamReader(ReadOptions.parse(given | job), ("sequence",))
+        try:
+            return next_of(reader.initialOffset(), stream_name)
+        finally:
+            reader.stop()
+
+    name = f"{stream_name} *.> \u00e4"
+    assert start(job=name) == 1
+    feed.publish([f"{stream_name}.a"] * 4)
+    assert (start(job=name), start(job=f"{name}2"), start(job=f"{name}2")) == (1, 5, 5)
+    assert not caplog.records
+    feed.publish([f"{stream_name}.a"])
+    assert (start(job=name), start()) == (1, 6)
+    assert "the option job keeps the start" in caplog.text
+
+
 def test_query_that_ends_does_not_read_what_came_after_its_start(
     reader: NatsStreamReader, feed: Feeder, stream_name: str
 ) -> None:
