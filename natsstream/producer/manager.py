@@ -176,8 +176,10 @@ class Producers:
 
     async def _takes_ttl(self, info: StreamInfo) -> bool:
         """Return True if an update may turn on the stream's message TTLs."""
-        has_copies = info.cluster is None or (info.config.replicas or 1) > 1
-        return has_copies or await self._has(MESSAGE_TTL_LATER)
+        is_alone = info.cluster is None or not info.cluster.name
+        if is_alone or (info.config.replicas or 1) > 1:
+            return True
+        return await self._has(MESSAGE_TTL_LATER)
 
     async def _open(self, info: StreamInfo, options: ProducerOptions) -> IdempotentProducer:
         control = control_of(info.config)

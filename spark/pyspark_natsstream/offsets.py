@@ -88,11 +88,24 @@ def parse_offset_text(text: str, *, stream: str) -> Offset:
     Raises:
         OffsetError: The text is not JSON, or not an offset of this stream and version.
     """
+    return parse_offset(_from_text(text), stream=stream)
+
+
+def offsets_of(text: str | None) -> list[Offset]:
+    """Read the offsets of all streams in a JSON text.
+
+    Raises:
+        OffsetError: The text is None or not JSON, or not an offset of this version.
+    """
+    found = _from_text(text or "")
+    return [parse_offset(found, stream=each) for each in _fields(_fields(found).get("streams"))]
+
+
+def _from_text(text: str) -> object:
     try:
-        found: object = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         raise _refusal(text, "it is not JSON") from error
-    return parse_offset(found, stream=stream)
 
 
 def _fields(found: object) -> dict[str, object]:
