@@ -133,6 +133,18 @@ async def put_last(kv: ns.KeyValue) -> bool:
     return True
 
 
+async def describe(kv: ns.KeyValue, scene: Scene) -> str:
+    """Return what the watch has, and what the servers say of its consumer and the bucket."""
+    stream = kv.stream
+    info = await stream.info()
+    consumers = [each async for each in stream.consumers.list(on_missing="report")]
+    lines = [f"written: {scene.written[-5:]}", f"stream: {info.state}, {info.cluster}"]
+    lines += [
+        f"{each.name}: {each.delivered}, lag {each.lag}, {each.cluster}" for each in consumers
+    ]
+    return "\n".join(lines)
+
+
 async def check_one_at_a_time(
     kv: ns.KeyValue, urls: list[str], disturb: Callable[[Scene], Awaitable[None]]
 ) -> None:
@@ -162,7 +174,11 @@ async def check_one_at_a_time(
                 following.result()  # Only an error ends it.
             return LAST in scene.written
 
-        await eventually_async(has_all, within_s=60)
+        try:
+            await eventually_async(has_all, within_s=60)
+        except AssertionError as error:
+            error.add_note(await describe(kv, scene))
+            raise
     finally:
         for process in processes:
             if process.returncode is None:
