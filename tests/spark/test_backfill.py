@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from natsstream.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -78,5 +78,12 @@ def test_command_prints_the_report_as_one_json_line(
     command = [text for name, flag in flags.items() for text in (f"--{flag}", options[name])]
     assert main([*command, "--table", table]) == 0
     assert json.loads(capsys.readouterr().out) == {"rows": 3}
+    config = Path(f"{table}.toml")
+    lines = [f'servers = ["{options["servers"]}"]', f'table = "{table}"', "update_stream = true"]
+    config.write_text("\n".join(lines))
+    rest = ["--stream", options["stream"], "--subject", options["subject"], "--job", "other"]
+    assert main(["--config", str(config), *rest]) == 0
+    assert main(["--config", f"{config}.none", *rest]) == 2
+    capsys.readouterr()
     assert main([*command[2:], "--table", table]) == 2
     assert "needs the option servers" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import signal
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pyspark.sql import SparkSession
 
@@ -150,13 +150,15 @@ def _with_file(arguments: Sequence[str]) -> list[str]:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is not a TOML file", detail=str(error)) from error
-    flags: list[str] = []
-    for name, value in found.items():
-        if value is True:
-            flags.append(_flag(name))
-        elif value is not False:
-            flags += [_flag(name), str(value)]
+    flags = [text for name, value in found.items() for text in (_flag(name), _text(value))]
     return [*flags, *arguments]
+
+
+def _text(value: object) -> str:
+    """Return a value of TOML as an argument."""
+    if isinstance(value, list):
+        return ",".join(_text(each) for each in cast("list[object]", value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:
