@@ -6,22 +6,26 @@ Law: each row is stored once, however often the job runs under the same name.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
+from pyspark.sql.types import MapType
 
 from natsstream.errors import ConfigError
 from pyspark_natsstream.source import FORMAT, register
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
 _WRITTEN = ("data", "subject", "headers")
+_SPLITS = "spark.sql.files.minPartitionNum"
+_SPLITS_MIN = "8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,7 @@ def backfill(
     """Write the rows of a table into a stream, and return a report.
 
     Args:
-        spark: A session.
+        spark: A session with a driver in this process (not Spark Connect).
         options: The options of `format("nats")`, with a `job`. A second run of the same job stores
             the rows that are missing, so the table and `where` must be the same.
         table: Folder of the table. A column `data` is the payload, and `subject` and `headers` are
@@ -67,13 +71,29 @@ def backfill(
     if asked.job is None:
         raise ConfigError("a backfill needs the option job", hint="job=backfill-2026-11")
     register(spark)
-    rows = spark.read.format(fmt).load(table)
-    if where is not None:
-        rows = rows.where(where)
-    counted = Observation()
-    messages = messages_of(rows, asked).observe(counted, F.count("*").alias("rows"))
-    messages.write.format(FORMAT).options(**asked.to_text()).mode("append").save()
+    with _same_splits(spark):
+        rows = spark.read.format(fmt).load(table)
+        if where is not None:
+            rows = rows.where(where)
+        messages = messages_of(rows, asked)
+        asked = replace(asked, partitions=max(messages.rdd.getNumPartitions(), 1))
+        counted = Observation()
+        messages = messages.observe(counted, F.count("*").alias("rows"))
+        messages.write.format(FORMAT).options(**asked.to_text()).mode("append").save()
     return BackfillReport(rows=counted.get["rows"])
+
+
+@contextmanager
+def _same_splits(spark: SparkSession) -> Generator[None]:
+    """Have Spark split files in the same way on every machine; else the cores decide."""
+    before = spark.conf.get(_SPLITS, None)
+    if before is None:
+        spark.conf.set(_SPLITS, _SPLITS_MIN)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_SPLITS)
 
 
 def messages_of(rows: DataFrame, options: WriteOptions, *, keep: Sequence[str] = ()) -> DataFrame:
@@ -85,7 +105,10 @@ def messages_of(rows: DataFrame, options: WriteOptions, *, keep: Sequence[str] =
         keep: Columns of the caller, which are returned too, and are no data.
     """
     if "data" not in rows.columns:
-        named = [name for name in rows.columns if name not in keep]
-        rows = rows.withColumn("data", F.to_json(F.struct(*named)))
+        named = [f"`{name}`" for name in rows.columns if name not in keep]
+        whole = F.to_json(F.struct(*named), {"ignoreNullFields": "false"})
+        rows = rows.withColumn("data", whole)
+    if "headers" in rows.columns and isinstance(rows.schema["headers"].dataType, MapType):
+        rows = rows.withColumn("headers", F.map_entries("headers"))
     used = [*_WRITTEN, options.id_column, *(name for _, name in options.subject_parts), *keep]
-    return rows.select([name for name in rows.columns if name in used])
+    return rows.select([f"`{name}`" for name in rows.columns if name in used])

@@ -45,7 +45,7 @@ def read_partition(
             `failOnDataLoss` is true.
         NatsStreamError: No server within `reconnectTimeout`, or it refused.
     """
-    if not isinstance(partition, Partition):
+    if not isinstance(partition, Partition) or partition.first_seq > partition.last_seq:
         return
     fail = options.fail_on_data_loss
     # The driver has just reached the server, so an outage is worth a wait.

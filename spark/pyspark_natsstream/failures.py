@@ -11,6 +11,7 @@ from natsstream import errors
 from natsstream.errors import (
     MessagesLostError,
     NatsStreamError,
+    PermissionDeniedError,
     SequenceGapError,
     SequenceRangeError,
     StaleEpochError,
@@ -25,6 +26,7 @@ _ERROR = re.compile(
     r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
     re.MULTILINE,
 )
+_DENIED = re.compile(r"may not (publish|subscribe) to (\S+)")
 _OWN = {each.__name__: each for each in (InputChangedError, OffsetError)}
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
@@ -51,4 +53,11 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return kind(message, first_seq=int(lost[1]), last_seq=int(lost[2]), hint=hint or "")
     if issubclass(kind, SequenceRangeError | StaleEpochError | SequenceGapError):
         return None  # The text lacks their numbers.
-    return kind(message, detail=detail or "", hint=hint or "")
+    if issubclass(kind, PermissionDeniedError):
+        found_words = _DENIED.search(message)
+        operation, subject = found_words.groups() if found_words else ("", "")
+        return kind(message, operation=operation, subject=subject, hint=hint or "")
+    try:
+        return kind(message, detail=detail or "", hint=hint or "")
+    except TypeError:
+        return None  # As above.

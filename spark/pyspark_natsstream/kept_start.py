@@ -6,6 +6,7 @@ after a crash in it. The first answer is kept, and all later ones are equal to i
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import natsstream as ns
@@ -21,30 +22,34 @@ if TYPE_CHECKING:
 
 BUCKET = "natsstream_spark"
 
+_log = logging.getLogger("pyspark_natsstream")
+
 
 def kept_start(options: ReadOptions, resolve: Callable[[], Offset]) -> Offset:
     """Return the start of a query: the kept one, or one that is resolved and kept now.
 
     Args:
-        options: The options of the read, with a job name.
+        options: The options of the read, with a job name. Its stream, `subjects` and
+            `startingOffsets` are a part of the key.
         resolve: Resolves `startingOffsets`.
 
     Raises:
-        OffsetError: The kept start is of another stream.
+        OffsetError: A newer version of this source has kept the start.
         NatsStreamError: There is no server, or the user may not use the bucket.
     """
-    job = options.job or ""
+    key = f"{options.job} {options.stream} {','.join(options.subjects)} {options.starting_offsets}"
     with connected(options, _bucket) as kv:
-        entry = kv.get(job)
+        entry = kv.get(key)
         if entry is None:
             start = resolve()
             try:
-                kv.create(job, start.to_text().encode())
+                kv.create(key, start.to_text().encode())
             except KeyExistsError:
-                entry = kv.get(job)
+                entry = kv.get(key)
             else:
                 return start
         text = "" if entry is None else entry.value.decode()
+        _log.info("query %s begins where it began at first: %s", options.job, text)
         return parse_offset_text(text, stream=options.stream)
 
 

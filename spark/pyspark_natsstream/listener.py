@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from natsstream.errors import UsageError
 from natsstream.notebook import NotebookTable
-from pyspark_natsstream.offsets import offsets_of
+from pyspark_natsstream.offsets import Offset, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,12 +88,8 @@ class NatsListener(StreamingQueryListener):
 def progress_of(progress: StreamingQueryProgress) -> Iterator[StreamProgress]:
     """Yield the progress in each stream of a query, as of `query.lastProgress`."""
     for source in progress.sources:
-        try:
-            ends = offsets_of(source.endOffset)
-            latest = {each.stream: each for each in offsets_of(source.latestOffset)}
-        except UsageError:
-            continue  # Another source.
-        for end in ends:
+        latest = {each.stream: each for each in _known(source.latestOffset)}
+        for end in _known(source.endOffset):
             newest = latest.get(end.stream, end)
             yield StreamProgress(
                 query=progress.name or str(progress.id),
@@ -104,3 +100,11 @@ def progress_of(progress: StreamingQueryProgress) -> Iterator[StreamProgress]:
                 rows=source.numInputRows,
                 rows_per_second=source.processedRowsPerSecond,
             )
+
+
+def _known(text: str | None) -> list[Offset]:
+    """Return offsets of streams; none for those of other sources."""
+    try:
+        return offsets_of(text)
+    except UsageError:
+        return []

@@ -88,7 +88,7 @@ class Partition(InputPartition):
     Attributes:
         stream: Name of the stream.
         first_seq: First sequence.
-        last_seq: Last sequence, inclusive.
+        last_seq: Last sequence, inclusive; below the first one if nothing is left of the range.
         created_ns: When the stream was created, in Unix nanoseconds; identifies it.
     """
 
@@ -273,9 +273,22 @@ def advance(
 
 
 def ranges_between(
-    start: Offset, end: Offset, state: StreamState, options: ReadOptions
+    start: Offset,
+    end: Offset,
+    state: StreamState,
+    options: ReadOptions,
+    *,
+    planned_seq: int | None = None,
 ) -> tuple[list[Partition], str]:
     """Return the ranges between two offsets, and a warning (empty without a loss).
+
+    Args:
+        start: Where the read begins.
+        end: Where it ends.
+        state: The stream's state.
+        options: The options of the read.
+        planned_seq: Where the read began when it was planned first; None for `start`. A range whose
+            messages are all gone stays, empty, so that each range keeps its number.
 
     Raises:
         IntegrityError: The stream was created anew, or has lost messages of the range.
@@ -290,15 +303,25 @@ def ranges_between(
     if end.created_ns != state.created_ns:
         return [], warning  # Nothing of the range is left.
     resumed = resume(start, state, fail_on_data_loss=fail)
+    first, last = resumed.next_seq, min(end.next_seq, state.stop_seq) - 1
+    if first > last:
+        return [], resumed.warning or warning
+    if planned_seq is None or start.created_ns != end.created_ns:
+        planned_seq = first
     ranges = split(
-        resumed.next_seq,
-        min(end.next_seq, state.stop_seq) - 1,
+        planned_seq,
+        end.next_seq - 1,
         partitions_min=options.min_partitions,
         sequences_max=options.max_records_per_partition,
     )
     found = [
-        Partition(stream=state.stream, first_seq=first, last_seq=last, created_ns=state.created_ns)
-        for first, last in ranges
+        Partition(
+            stream=state.stream,
+            first_seq=max(begin, first),
+            last_seq=min(stop, last),
+            created_ns=state.created_ns,
+        )
+        for begin, stop in ranges
     ]
     return found, resumed.warning or warning
 

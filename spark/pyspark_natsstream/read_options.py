@@ -165,6 +165,8 @@ class ReadOptions(NatsOptions):
         NatsOptions.__post_init__(self)  # super() fails in a dataclass with slots.
         # Here and not by the server, which only executors ask about them.
         object.__setattr__(self, "subjects", tuple(check_filters(self.subjects)))
+        if self.job == "":
+            raise ConfigError("job is empty", hint="name the query, or leave the option out")
         _check_position("startingOffsets", self.starting_offsets, _STARTS)
         _check_position("endingOffsets", self.ending_offsets, _ENDS)
 

@@ -21,6 +21,7 @@ from pyspark_natsstream.driver import connected
 from pyspark_natsstream.rows import check_columns, rows_of
 from pyspark_natsstream.stored_rows import RowCheck, StoredRows
 from pyspark_natsstream.write_options import WriteOptions
+from pyspark_natsstream.writing import GROUP_BYTES_MAX, GROUP_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,6 @@ pa: Any = pyarrow
 _MICROS = "_natsstream_micros"
 # Rows that are due within this time are stored together.
 _TOGETHER_S = 0.01
-_TOGETHER_MAX = 998
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +114,16 @@ def replay(
         raise ConfigError("a replay needs the option job", hint="job=replay-2026-11")
     if asked.guarantee != "exactly-once":
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
-    if speed < 0:
+    if not speed >= 0:  # Nan is refused too.
         raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
     rows = spark.read.format(fmt).load(table)
     if "time" not in rows.columns:
         raise ConfigError(f"table {table} has no column time", hint="use backfill without a pace")
     rows = rows if where is None else rows.where(where)
-    order = [name for name in ("time", "sequence") if name in rows.columns]
-    timed = rows.withColumn(_MICROS, F.unix_micros("time")).orderBy(*order)
-    messages = messages_of(timed, asked, keep=[_MICROS])
+    timed = rows.withColumn(_MICROS, F.unix_micros("time"))
+    # Rows of one time are in the same order each time.
+    order = [name for name in ("time", "sequence", "subject", "data") if name in rows.columns]
+    messages = messages_of(timed.orderBy(*order), asked, keep=[_MICROS])
     check_columns(messages.drop(_MICROS).schema, asked)
     began = time.monotonic()
     opening = connected(asked, lambda js: _opened(js, asked), wait_s=asked.reconnect_timeout)
@@ -150,12 +151,13 @@ def _opened(js: JetStream, options: WriteOptions) -> IdempotentProducer:
 def _rows(messages: DataFrame, options: WriteOptions) -> Iterator[tuple[int, Row]]:
     """Yield each row, and the microseconds of its time."""
     local = messages.toLocalIterator(prefetchPartitions=True)
-    while chunk := [each.asDict(recursive=True) for each in islice(local, _TOGETHER_MAX)]:
-        yield from zip(
-            [each.pop(_MICROS) for each in chunk],
-            rows_of(pa.RecordBatch.from_pylist(chunk), options),
-            strict=True,
-        )
+    while chunk := [each.asDict(recursive=True) for each in islice(local, GROUP_MAX)]:
+        times: list[int | None] = [each.pop(_MICROS) for each in chunk]
+        rows = rows_of(pa.RecordBatch.from_pylist(chunk), options)
+        for micros, row in zip(times, rows, strict=True):
+            if micros is None:
+                raise ConfigError("a row has no time", hint="--where 'time is not null'")
+            yield micros, row
 
 
 def _due(
@@ -163,14 +165,17 @@ def _due(
 ) -> Iterator[list[PublishMessage]]:
     """Yield the messages of rows that are not stored, each when it is due."""
     group: list[PublishMessage] = []
+    size = 0
     for micros, row in rows:
-        if group and (len(group) >= _TOGETHER_MAX or pace.wait_s(micros) > _TOGETHER_S):
+        is_full = len(group) >= GROUP_MAX or size >= GROUP_BYTES_MAX
+        if group and (is_full or pace.wait_s(micros) > _TOGETHER_S):
             yield group
-            group = []
+            group, size = [], 0
         if check.is_stored(row):
             continue
         if not group:
             time.sleep(max(pace.wait_s(micros), 0.0))
         group.append(row.message)
+        size += len(row.identity)
     if group:
         yield group

@@ -1,7 +1,8 @@
 """The rows of a write as messages; pure rules.
 
-Law: a row that cannot be a message stops the write before anything of its batch is sent. Two rows
-have the same identity only if they give the same message, or have the same id.
+Law: a row that cannot be a message stops the write. Two rows have the same identity only if they
+give the same message, or have the same id. Headers of the server (`Nats-...`) are left out: they
+would have it do again what it did with the message that they come from.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark_natsstream.write_options import WriteOptions
 
 _WORDS = (StringType, IntegralType)
+_OF_SERVER = "nats-"
 _HINT = 'pack columns with F.to_json(F.struct("*")).alias("data"), and drop the others'
 
 
@@ -54,6 +56,8 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
         ConfigError: A column is missing, has another type, or would not be written.
     """
     kinds = {each.name: each.dataType for each in schema.fields}
+    if len(kinds) < len(schema.fields):
+        raise ConfigError("a column stands twice", hint="drop or rename one of them")
     _check(kinds, "data", (BinaryType, StringType))
     used = [name for _, name in options.subject_parts if name is not None]
     if options.subject is None:
@@ -91,8 +95,8 @@ def rows_of(batch: pa.RecordBatch, options: WriteOptions) -> Iterator[Row]:
                 f"a row for {subject} has no data", hint="filter nulls, or coalesce them to b''"
             )
         payload = value.encode() if isinstance(value, str) else cast("bytes", value)
-        named = _headers(raw) if raw else None
-        message = PublishMessage(subject, payload, named)
+        named = _headers(raw) if raw else {}
+        message = PublishMessage(subject, payload, named or None)
         yield Row(message, row_id.encode() or _identity(subject, payload, named), row_id)
 
 
@@ -142,12 +146,15 @@ def _values(batch: pa.RecordBatch, name: str) -> list[object]:
 def _headers(raw: object) -> dict[str, list[str]]:
     """Return headers by name; Arrow gives maps as pairs, and structs as dicts."""
     named: dict[str, list[str]] = {}
-    for each in cast("Sequence[tuple[str, str] | Mapping[str, str]]", raw):
+    for each in cast("Sequence[tuple[str, str] | Mapping[str, str] | None]", raw):
+        if each is None:
+            continue
         key, value = each if isinstance(each, tuple) else (each["key"], each["value"])
-        named.setdefault(key, []).append(value)
+        if not str(key).lower().startswith(_OF_SERVER):
+            named.setdefault(key, []).append(value)
     return named
 
 
-def _identity(subject: str, data: bytes, headers: Mapping[str, Sequence[str]] | None) -> bytes:
+def _identity(subject: str, data: bytes, headers: Mapping[str, Sequence[str]]) -> bytes:
     # A subject has no spaces, so no two messages give the same bytes.
     return b"%s %s %s" % (subject.encode(), repr(headers).encode() if headers else b"", data)

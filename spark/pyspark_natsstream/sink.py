@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from pyspark_natsstream.write_options import UNNAMED
 from pyspark_natsstream.writing import Written, write_partition
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class NatsWriter(DataSourceArrowWriter):
 
     def __init__(self, options: WriteOptions) -> None:
         # All tasks of this write share its name.
-        self._options = replace(options, job=options.job or uuid4().hex)
+        self._options = replace(options, job=options.job or f"{UNNAMED}{uuid4().hex}")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
         """Store the rows of a partition; runs on an executor.

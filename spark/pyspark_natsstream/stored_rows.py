@@ -1,6 +1,6 @@
 """The rows of a task that are stored already, as the producer's checkpoint tells; pure rules.
 
-    {"batch": 7, "rows": 998, "digest": "5f2c..."}
+    {"batch": 7, "rows": 998, "digest": "5f2c...", "partitions": 4}
 
 Law: rows count as stored only if the task gives them again, in the same order. If it gives others,
 the write stops: to go on would lose rows or store them twice.
@@ -12,7 +12,7 @@ they were all.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Self, cast
 
 from natsstream.errors import IntegrityError
@@ -40,29 +40,33 @@ class StoredRows:
         batch: The number of the micro-batch; 0 in a batch write.
         rows: Rows of it that are stored.
         digest: A hash of their identities, in their order.
+        partitions: Partitions of the write; 0 if it did not say.
     """
 
     batch: int
     rows: int = 0
     digest: str = ""
+    partitions: int = 0
 
     def to_json(self) -> dict[str, object]:
         """Return the checkpoint of the producer."""
         return asdict(self)
 
     @classmethod
-    def of(cls, checkpoint: object, batch: int) -> Self:
+    def of(cls, checkpoint: object, batch: int, partitions: int = 0) -> Self:
         """Return what is stored of a batch.
 
         Args:
             checkpoint: The checkpoint that the producer recovered; None without one.
             batch: The batch that is written now.
+            partitions: Partitions of the write; 0 if it does not say.
 
         Raises:
-            InputChangedError: A later batch is stored, or the checkpoint is not of this class.
+            InputChangedError: A later batch is stored, the write had another number of partitions,
+                or the checkpoint is not of this class.
         """
         if checkpoint is None:
-            return cls(batch)
+            return cls(batch, partitions=partitions)
         try:
             found = cls(**cast("dict[str, object]", checkpoint))  # pyright: ignore[reportArgumentType] - Checked below.
         except TypeError as error:
@@ -73,9 +77,17 @@ class StoredRows:
         if found.batch > batch:
             raise InputChangedError(
                 f"batch {batch} is written, and batch {found.batch} is stored already",
-                hint="another query writes with this checkpoint, or the checkpoint is an old copy",
+                hint="another query writes with this checkpoint, or the checkpoint is an old copy; "
+                "a new checkpoint needs another job name",
             )
-        return found if found.batch == batch else cls(batch)
+        if found.batch < batch:
+            return cls(batch, partitions=partitions)
+        if found.partitions != partitions:
+            raise InputChangedError(
+                f"batch {batch} was written in {found.partitions} partitions, and has {partitions}",
+                hint="use the same options, files and number of partitions as before",
+            )
+        return found
 
 
 class RowCheck:
@@ -116,7 +128,7 @@ class RowCheck:
 
     def so_far(self) -> StoredRows:
         """Return what is stored when all rows so far are."""
-        return StoredRows(self._stored.batch, self.rows, self._digest.hexdigest())
+        return replace(self._stored, rows=self.rows, digest=self._digest.hexdigest())
 
     def _changed(self, how: str) -> InputChangedError:
         return InputChangedError(

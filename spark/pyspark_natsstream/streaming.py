@@ -128,12 +128,14 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
         stream, watch = self._options.stream, self._watched()
-        state = watch.state()
+        state, planned = watch.state(), parse_offset(start, stream=stream)
+        # Not split from where it begins now: a sink that repeats the batch knows ranges by number.
         found, warning = ranges_between(
-            watch.past_records(parse_offset(start, stream=stream), state),
+            watch.past_records(planned, state),
             parse_offset(end, stream=stream),
             state,
             self._options,
+            planned_seq=planned.next_seq,
         )
         _warn(warning)
         return found

@@ -8,11 +8,14 @@ from typing import Literal, TypeAlias, get_args
 
 from natsstream.arguments import check_choice
 from natsstream.errors import ConfigError
-from pyspark_natsstream.options import NatsOptions, flag, note, seconds
+from pyspark_natsstream.options import NatsOptions, flag, note, seconds, whole
 
 Guarantee: TypeAlias = Literal["exactly-once", "duplicate-window"]
 
 _JOB_BYTES_MAX = 200
+
+UNNAMED = "once-"
+"""Begin of the names of writes that have none."""
 
 
 # Without repr=False it would not inherit the one that hides paths of secrets.
@@ -49,6 +52,15 @@ class WriteOptions(NatsOptions):
             "are not stored yet. Default: each write is a new one.",
         ),
     )
+    partitions: int | None = field(
+        default=None,
+        metadata=note(
+            whole,
+            "Number of partitions of the DataFrame (`df.rdd.getNumPartitions()`), kept with the "
+            "rows: a task that runs again in a write with another number is refused. Default: the "
+            "number is not compared.",
+        ),
+    )
     id_column: str | None = field(
         default=None,
         metadata=note(
@@ -76,6 +88,8 @@ class WriteOptions(NatsOptions):
 
     def __post_init__(self) -> None:
         NatsOptions.__post_init__(self)  # super() fails in a dataclass with slots.
+        if self.subject == "":
+            raise _bad_subject(self.subject, "it is empty")
         check_choice(self.guarantee, "guarantee", get_args(Guarantee))
         if self.job is not None and not 0 < len(self.job.encode()) <= _JOB_BYTES_MAX:
             raise ConfigError(
@@ -99,6 +113,11 @@ class WriteOptions(NatsOptions):
             if name == "" or form or conversion:
                 raise _bad_subject(self.subject, "braces hold the name of a column alone")
         return tuple((text, name) for text, name, _, _ in parsed)
+
+    @property
+    def is_repeatable(self) -> bool:
+        """True if the user may run the write again, under its name."""
+        return self.job is not None and not self.job.startswith(UNNAMED)
 
     def check_streaming(self) -> None:
         """Refuse options that only a batch write has.

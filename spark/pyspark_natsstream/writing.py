@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from natsstream import PublishMessage
-    from natsstream.blocking import IdempotentProducer, JetStream
+    from natsstream.blocking import IdempotentProducer, JetStream, Stream
     from pyspark_natsstream.rows import Row
     from pyspark_natsstream.write_options import WriteOptions
 
 # As many as the producer stores together, and about as many bytes.
-_GROUP_MAX = 998
-_GROUP_BYTES_MAX = 1 << 20
+GROUP_MAX = 998
+GROUP_BYTES_MAX = 1 << 20
 
 
 class Written(NamedTuple):
@@ -54,11 +54,13 @@ class Task(NamedTuple):
         job: The write; all its attempts have the same.
         batch: The number of the micro-batch; 0 in a batch write.
         partition: The partition.
+        is_first: True at the first attempt.
     """
 
     job: str
     batch: int
     partition: int
+    is_first: bool
 
     @property
     def producer_id(self) -> str:
@@ -71,16 +73,18 @@ def write_partition(options: WriteOptions, batches: Iterator[pa.RecordBatch]) ->
 
     Args:
         options: The options of the write; a batch write has a `job`.
-        batches: The rows; a partition without rows opens no connection.
+        batches: The rows; an empty partition opens no connection at its first attempt, unless the
+            write has a job name.
 
     Raises:
         NatsStreamError: As for `NatsWriter.write`.
     """
-    first = next((batch for batch in batches if batch.num_rows), None)
-    if first is None:
-        return Written()
     task = _task(options)
-    rows = (row for batch in chain([first], batches) for row in rows_of(batch, options))
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None and task.is_first and not options.is_repeatable:
+        return Written()
+    given = batches if first is None else chain([first], batches)
+    rows = (row for batch in given for row in rows_of(batch, options))
     if options.guarantee == "exactly-once":
         return _write_once(options, task, rows)
     return _write_with_ids(options, task, rows)
@@ -94,7 +98,7 @@ def _task(options: WriteOptions) -> Task:
     job = options.job or context.getLocalProperty("sql.streaming.queryId")
     if job is None:
         raise ConfigError("Spark does not tell the query's id", hint="use PySpark 4.2 or newer")
-    return Task(job, int(batch or 0), context.partitionId())
+    return Task(job, int(batch or 0), context.partitionId(), context.attemptNumber() == 0)
 
 
 def _write_once(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Written:
@@ -104,13 +108,16 @@ def _write_once(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Writt
             task.producer_id,
             update_stream=options.update_stream,
             delivery_timeout=options.reconnect_timeout,
+            # With it, the batches of all tasks would expect the same of one subject, which refuses
+            # some of them on a replicated stream. A stream that has ended is refused at first.
+            eof_guard=False,
         )
 
     with connected(options, open_producer, wait_s=options.reconnect_timeout) as opened:
         with opened as producer:
             recovered = producer.recovered
             checkpoint = None if recovered is None else recovered.checkpoint
-            stored = StoredRows.of(checkpoint, task.batch)
+            stored = StoredRows.of(checkpoint, task.batch, options.partitions or 0)
             check = RowCheck(stored)
             for group in _groups(rows, check):
                 producer.append_many(group, checkpoint=check.so_far().to_json())
@@ -127,8 +134,8 @@ def _groups(rows: Iterable[Row], check: RowCheck) -> Iterator[list[PublishMessag
         if check.is_stored(row):
             continue
         group.append(row.message)
-        size += len(row.message.data)
-        if len(group) >= _GROUP_MAX or size >= _GROUP_BYTES_MAX:
+        size += len(row.identity)
+        if len(group) >= GROUP_MAX or size >= GROUP_BYTES_MAX:
             yield group
             group, size = [], 0
     if group:
@@ -137,8 +144,12 @@ def _groups(rows: Iterable[Row], check: RowCheck) -> Iterator[list[PublishMessag
 
 def _write_with_ids(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Written:
     """Store rows under message ids; retries within the duplicate window store nothing twice."""
-    with connected(options, lambda js: js, wait_s=options.reconnect_timeout) as js:
-        config = js.streams.get(options.stream).cached.config
+
+    def open_stream(js: JetStream) -> tuple[JetStream, Stream]:
+        return js, js.streams.get(options.stream)
+
+    with connected(options, open_stream, wait_s=options.reconnect_timeout) as (js, stream):
+        config = stream.cached.config
         window_s = duration_ns(config.duplicate_window or 0.0) / 1e9
         if window_s < options.min_duplicate_window:
             raise ConfigError(
@@ -156,7 +167,7 @@ def _write_with_ids(options: WriteOptions, task: Task, rows: Iterable[Row]) -> W
         )
         count = 0
         with js.publisher(retry_for=options.reconnect_timeout) as publisher:
-            while group := [*islice(named, _GROUP_MAX)]:
+            while group := [*islice(named, GROUP_MAX)]:
                 publisher.send_many(group)
                 count += len(group)
         return Written(count)

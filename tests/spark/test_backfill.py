@@ -56,6 +56,22 @@ def test_columns_become_json_and_each_row_is_stored_once(
     ]
 
 
+def test_split_depends_on_no_machine(
+    spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
+) -> None:
+    """Spark packs files by the number of cores, and a run on another machine has others."""
+    cores, files = "spark.sql.leafNodeDefaultParallelism", f"{table}-files"
+    spark.range(800).repartition(4).selectExpr("id as n", "'x' as city").write.parquet(files)
+    try:
+        for number in ("4", "1", "2"):
+            spark.conf.set(cores, number)
+            assert backfill(spark, options=options, table=files).rows == 800
+    finally:
+        spark.conf.unset(cores)
+    found = [json.loads(message.data)["n"] for message in js.streams.get(stream_name).read()]
+    assert sorted(found) == [*range(800)]
+
+
 def test_column_data_is_the_payload_and_where_chooses_rows(
     spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
 ) -> None:

@@ -63,6 +63,26 @@ def test_rows_are_stored_once_in_the_order_of_their_times(
     assert found == [*range(ROWS)]
 
 
+def test_rows_of_one_time_and_headers_of_a_map_are_stored_once(
+    spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
+) -> None:
+    same = f"{table}-same"
+    rows = spark.range(300).selectExpr(
+        "timestamp'2026-11-26 10:00:00' as time",
+        "cast(id as string) as data",
+        "map('A', 'b') as headers",
+    )
+    rows.repartition(3).write.parquet(same)
+    for _ in range(2):
+        assert replay(spark, options=options, table=same, speed=0).rows == 300
+    found = [*js.streams.get(stream_name).read()]
+    assert [message.data for message in found] == sorted(b"%d" % n for n in range(300))
+    assert found[0].headers["A"] == "b"
+    rows.withColumn("time", F.lit(None).cast("timestamp")).write.parquet(f"{same}-none")
+    with pytest.raises(ConfigError, match="a row has no time"):
+        replay(spark, options=options | {"job": "none"}, table=f"{same}-none", speed=0)
+
+
 def test_pace_is_that_of_the_times(
     spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], table: str
 ) -> None:

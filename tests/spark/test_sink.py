@@ -93,6 +93,25 @@ def test_each_row_is_stored_once_and_in_order_of_its_partition(
         assert part == sorted(part)
 
 
+def test_stream_of_another_write_is_copied_with_its_headers(
+    spark: SparkSession, server: NatsServer, js: JetStream, out: str
+) -> None:
+    """Its messages carry what the server needed to store them, which nobody else may repeat."""
+    pair = F.struct(F.lit("Kind").alias("key"), F.lit("x").alias("value"))
+    rows = numbers(spark, 20, 1).select("data", F.array(pair).alias("headers"))
+    save(rows, server, out, subject=f"{out}.n")
+    other = f"{out}-copy"
+    js.streams.create(other, subjects=[f"{other}.>"], allow_rollup_hdrs=True, duplicate_window=600)
+    given = {"servers": server.url, "stream": out, "includeHeaders": "true"}
+    for guarantee in ("exactly-once", "duplicate-window"):
+        messages = spark.read.format("nats").options(**given).load()
+        save(messages, server, other, subject=f"{other}.n", guarantee=guarantee)
+
+    found = [*js.streams.get(other).read()]
+    assert [message.data for message in found] == 2 * [b"%d" % number for number in range(20)]
+    assert all(message.headers["Kind"] == "x" for message in found)
+
+
 def test_headers_and_subjects_come_from_columns(
     spark: SparkSession, server: NatsServer, js: JetStream, out: str
 ) -> None:
@@ -159,6 +178,9 @@ def test_attempt_that_was_replaced_stores_nothing_more(
         def partitionId(self) -> int:  # noqa: N802 - Spark's.
             return 0
 
+        def attemptNumber(self) -> int:  # noqa: N802
+            return 0
+
         def getLocalProperty(self, _: str) -> None:  # noqa: N802
             return None
 
@@ -179,6 +201,8 @@ def test_attempt_that_was_replaced_stores_nothing_more(
     check_once(stored(js, out), 4_000)
     again = write_partition(options, iter([batch(0), batch(2_000)]))
     assert again == (4_000, 4_000)
+    with pytest.raises(InputChangedError, match="and has 0"):
+        write_partition(options, iter([]))
 
 
 def copy(spark: SparkSession, server: NatsServer, source: str, out: str, folder: Path) -> None:

@@ -121,6 +121,17 @@ def test_messages_that_the_stream_has_deleted_are_no_difference(
     assert (report.gone, report.messages, report.rows) == (1, 7, 8)
 
 
+def test_table_of_json_and_one_with_partitions_are_compared(
+    spark: SparkSession, options: dict[str, str], table: Path
+) -> None:
+    rows = spark.read.parquet(str(table))
+    texts, parts = str(table.with_name("texts")), str(table.with_name("parts"))
+    rows.write.json(texts)
+    rows.write.partitionBy("subject").parquet(parts)
+    assert verify(spark, options=options, table=texts, fmt="json") == GOOD
+    assert verify(spark, options=options, table=parts) == GOOD
+
+
 def test_table_that_cannot_be_compared_is_refused(
     spark: SparkSession, options: dict[str, str], table: Path
 ) -> None:

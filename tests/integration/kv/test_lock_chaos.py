@@ -20,6 +20,7 @@ import pytest
 import natsstream as ns
 from natsstream.errors import TransportError
 from natsstream.testing import NatsCluster
+from scripts.chaos_runs.watch import describe_task
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
 
@@ -76,15 +77,18 @@ class Scene:
         kv: The bucket.
         processes: The processes; each calls itself by its index.
         written: Tokens of the guarded writes, in the order in which the bucket has them.
+        watch: The watch that reads them.
     """
 
     kv: ns.KeyValue
     processes: list[asyncio.subprocess.Process]
     written: list[int] = field(default_factory=list[int])
+    watch: ns.Watch | None = None
 
     async def follow(self) -> None:
         """Note the guarded writes."""
         async with self.kv.watch("guarded") as watch:
+            self.watch = watch
             async for entry in watch:
                 self.written += [int(entry.value)]
 
@@ -138,7 +142,8 @@ async def describe(kv: ns.KeyValue, scene: Scene) -> str:
     stream = kv.stream
     info = await stream.info()
     consumers = [each async for each in stream.consumers.list(on_missing="report")]
-    lines = [f"written: {scene.written[-5:]}", f"stream: {info.state}, {info.cluster}"]
+    lines = [f"written: {scene.written[-5:]}, {scene.watch!r}"]
+    lines += [f"{scene.watch and scene.watch.report}", f"stream: {info.state}, {info.cluster}"]
     lines += [
         f"{each.name}: {each.delivered}, lag {each.lag}, {each.cluster}" for each in consumers
     ]
@@ -177,7 +182,7 @@ async def check_one_at_a_time(
         try:
             await eventually_async(has_all, within_s=60)
         except AssertionError as error:
-            error.add_note(await describe(kv, scene))
+            error.add_note(f"{await describe(kv, scene)}\nthe watch: {describe_task(following)}")
             raise
     finally:
         for process in processes:

@@ -390,6 +390,19 @@ def test_start_at_or_after_the_end_gives_no_range(start: int, end: int) -> None:
     assert ranges_between(at(start), at(end), stream(11, 30), options()) == ([], "")
 
 
+def test_ranges_keep_their_numbers_when_the_beginning_is_gone() -> None:
+    """A sink that repeats a batch knows its rows by the number of their range."""
+    parts = options(partitions_min=3)
+
+    def ranges(start: int) -> list[tuple[int, int]]:
+        found, _ = ranges_between(at(start), at(31), stream(start, 30), parts, planned_seq=1)
+        return spans(found)
+
+    assert ranges(1) == [(1, 10), (11, 20), (21, 30)]
+    assert ranges(3) == [(3, 10), (11, 20), (21, 30)]
+    assert ranges(15) == [(15, 10), (15, 20), (21, 30)]
+
+
 def test_ranges_over_a_purge_are_an_error() -> None:
     with pytest.raises(MessagesLostError, match="sequences 11 to 14 are gone"):
         ranges_between(at(11), at(31), stream(15, 30), options())

@@ -91,6 +91,7 @@ def test_columns_that_are_taken(ddl: str, given: dict[str, str]) -> None:
         ("data binary, subject string, headers numbers", {}, "headers is map"),
         ("data binary, subject string", {"idColumn": "id"}, "column id is missing"),
         ("data binary, subject string, price double", {}, "columns price would not be written"),
+        ("data binary, data binary, subject string", {}, "a column stands twice"),
     ],
 )
 def test_columns_that_are_refused(ddl: str, given: dict[str, str], told: str) -> None:
@@ -99,7 +100,7 @@ def test_columns_that_are_refused(ddl: str, given: dict[str, str], told: str) ->
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("subject", ["a.{", "a.}", "a.{}", "a.{x!r}", "a.{x:5}"])
+@pytest.mark.parametrize("subject", ["", "a.{", "a.}", "a.{}", "a.{x!r}", "a.{x:5}"])
 def test_template_that_is_none_is_refused(subject: str) -> None:
     with pytest.raises(ConfigError, match="subject is"):
         options(subject=subject)
@@ -115,7 +116,17 @@ def test_subject_is_a_column_or_a_template() -> None:
 
 def test_text_is_utf_8_and_headers_keep_each_value() -> None:
     pairs = pa.array(
-        [[{"key": "A", "value": "1"}, {"key": "B", "value": "2"}, {"key": "A", "value": "3"}], None]
+        [
+            [
+                {"key": "A", "value": "1"},
+                {"key": "nats-Msg-Id", "value": "x"},
+                {"key": "B", "value": "2"},
+                None,
+                {"key": "A", "value": "3"},
+                {"key": "Nats-Rollup", "value": "all"},
+            ],
+            None,
+        ]
     )
     columns: dict[str, Any] = {"data": ["ä", ""], "subject": ["s", "s"], "headers": pairs}
     assert rows(columns) == [

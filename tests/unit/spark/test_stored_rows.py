@@ -69,6 +69,15 @@ def test_next_batch_begins_anew_and_an_earlier_one_is_refused() -> None:
         StoredRows.of(done.to_json(), 3)
 
 
+def test_other_number_of_partitions_is_refused() -> None:
+    """Rows that are stored by another partition would be stored again."""
+    done = attempt(StoredRows(0, partitions=4), [b"a"])[1].so_far()
+    assert StoredRows.of(done.to_json(), 0, 4) == done
+    assert StoredRows.of(done.to_json(), 1, 2) == StoredRows(1, partitions=2)
+    with pytest.raises(InputChangedError, match="in 4 partitions, and has 2"):
+        StoredRows.of(done.to_json(), 0, 2)
+
+
 @pytest.mark.parametrize("checkpoint", [17, "x", {"offset": 5}, [1]])
 def test_checkpoint_of_another_program_is_refused(checkpoint: object) -> None:
     with pytest.raises(InputChangedError, match="another job name") as caught:
