@@ -33,6 +33,8 @@ from natsstream.fields import Fields
 
 # The name of the list in errors.
 ALL_STREAMS = "streams of the account"
+# The server's words for a message that does not exist, in every release.
+_NO_MESSAGE = "no message found"
 
 
 async def stream_info(
@@ -198,6 +200,9 @@ async def delete_message(api: Api, stream: str, sequence: int, *, secure: bool =
         if find_error_code(error.err_code) is not ErrorCode.STREAM_MSG_DELETE_FAILED:
             raise
         cause = await _why_not_deleted(api, stream, sequence)
+        if cause is None and _NO_MESSAGE in error.description:
+            # In an election nobody answers questions; the refusal alone says enough.
+            cause = MessageNotFoundError(f"{what}: it is gone", code=error.code)
         if cause is None:
             raise
         cause.code, cause.err_code = error.code, error.err_code

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from natsstream import connect
 from natsstream.errors import (
     ConfigError,
     MessageNotFoundError,
@@ -14,12 +16,16 @@ from natsstream.errors import (
     StreamSealedError,
     SubjectError,
 )
+from natsstream.testing import NatsServer
+from tests.support.liars import Told, lying
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
     from natsstream import JetStream, Stream
 
 pytestmark = pytest.mark.asyncio
+
+UNAVAILABLE = b'{"error":{"code":503,"err_code":10008,"description":"not available"}}'
 
 
 async def held(stream: Stream) -> list[int]:
@@ -177,3 +183,20 @@ async def test_deleted_stream_is_not_found(js: JetStream, stream_name: str) -> N
         await js.streams.get(stream_name)
     with pytest.raises(StreamNotFoundError):
         await stream.purge()
+
+
+async def test_message_that_is_gone_is_told_where_nobody_can_be_asked() -> None:
+    """In an election the server refuses the deletion, and answers no question about it."""
+
+    def mute(told: Told) -> Told:
+        is_question = told.kind in ("STREAM.MSG.GET", "STREAM.INFO")
+        return replace(told, payload=UNAVAILABLE) if is_question else told
+
+    with NatsServer() as server:
+        async with lying(server.port) as liar, connect(liar.url, request_timeout=1) as js:
+            stream = await js.streams.create("S", subjects=["s"])
+            await stream.publish("s", b"x")
+            await stream.delete_message(1)
+            liar.lie = mute
+            with pytest.raises(MessageNotFoundError, match="it is gone"):
+                await stream.delete_message(1)

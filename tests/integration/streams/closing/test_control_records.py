@@ -180,7 +180,8 @@ async def test_stream_that_gets_its_first_producer_while_it_is_followed(
 
     assert found == [b"before", b"1", b"after"]
     assert tail.report.messages == 3
-    assert tail.report.skipped == 2
+    # The claim may be replaced before it is delivered.
+    assert tail.report.skipped + tail.report.deleted == 2
     assert [data for data in seen if not data.startswith(b"{")] == found
 
 
