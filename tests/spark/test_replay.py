@@ -89,8 +89,8 @@ def test_pace_is_that_of_the_times(
     report = replay(spark, options=options, table=table, where="sequence % 100 = 0", speed=2)
     assert report.rows == ROWS // 100
     times = [message.time_ns for message in js.streams.get(stream_name).read()]
-    # 2.9 seconds of the table; no row is stored before its moment.
-    assert times[-1] - times[0] > 1_400_000_000
+    # 2.9 seconds of the table; no row is stored before its moment, and the first one may be late.
+    assert times[-1] - times[0] > 1_000_000_000
 
 
 def test_row_is_due_as_long_after_the_first_as_at_first() -> None:

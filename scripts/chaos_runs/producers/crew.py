@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from natsstream import JetStream
 from scripts.chaos_runs.load import Load, insist
-from scripts.chaos_runs.producers.book import LIFE_HEADER, Held, ProducerBook
+from scripts.chaos_runs.producers.book import (
+    LIFE_HEADER,
+    Held,
+    ProducerBook,
+    without_half_batches,
+)
 from scripts.chaos_runs.producers.lossy import LossyWay
 from scripts.chaos_runs.producers.programs import Programs
 from scripts.chaos_runs.producers.sources import Mode, Post, Source
@@ -122,6 +127,11 @@ class Crew(Workers):
                 Held(m.sequence, int(m.headers[LIFE_HEADER]), m.data)
                 async for m in stream.read(first_seq=1, filters=[each.post.subject])
             ]
+            is_alone = self.streams[each.post.stream] == 1
+            if is_alone and each.post.mode == "shared" and self.load.kills:
+                held, halves = without_half_batches(held)
+                if halves:
+                    self.load.counts["excused: half batches of a killed server"] += halves
             checkpoint: object = len(held)
             count = len(held)
             if not (isinstance(each, Source) and each.has_turns):
