@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what is told about it whatever happens."""
+"""The plan of a run, and its result, whatever happens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROUND_S_MAX = 14.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is run.
+    """The plan of a run.
 
     Attributes:
         seed: Draws faults and load.
@@ -64,7 +64,7 @@ async def carry_out(
     """Do the work of a crew's run, and tell what was found and what is left of it here.
 
     Args:
-        plan: What is run.
+        plan: The plan of the run.
         tell: Gets lines about what happens.
         work: Runs everything and ends everything.
     """

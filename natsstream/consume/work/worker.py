@@ -31,6 +31,7 @@ from natsstream.errors import (
     PermissionDeniedError,
     SubjectOverlapError,
     TransportError,
+    UnavailableError,
 )
 
 _log = logging.getLogger("natsstream.worker")
@@ -146,7 +147,7 @@ class Worker:
             )
             if ended or not self._tasks:
                 return await self.wait()
-            with suppress(TransportError):
+            with suppress(TransportError, UnavailableError):
                 if not (await self._source.info()).lag:
                     return None
             pause_s = min(1.5 * pause_s, _EMPTY_PAUSE_MAX_S)

@@ -1,4 +1,4 @@
-"""What counts as stored when a task runs again: its rows are skipped only if they are the same."""
+"""Rows that are stored are skipped when a task runs again, only if they are the same."""
 
 from __future__ import annotations
 
