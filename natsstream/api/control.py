@@ -3,6 +3,7 @@
 ```
 orders.$ctl.k3j9x2q7              the prefix, in the stream's metadata as `natsstream.control`
 orders.$ctl.k3j9x2q7.p.<token>    the state of one producer
+orders.$ctl.k3j9x2q7.p.<token>~   the mark in front of its last batch, where it needs one
 orders.$ctl.k3j9x2q7.eof          the end of the stream
 ```
 
@@ -76,6 +77,14 @@ class Control:
             token: The producer's id as one token.
         """
         return f"{self.prefix}.p.{token}"
+
+    def mark(self, token: str) -> str:
+        """Return the subject of the mark in front of one producer's last batch.
+
+        Args:
+            token: The producer's id as one token, which has no tilde.
+        """
+        return f"{self.state(token)}~"
 
     @property
     def start(self) -> bytes:

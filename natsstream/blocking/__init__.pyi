@@ -2644,7 +2644,7 @@ class Producers:
         encoding: ProducerEncoding = "bytes",
         update_stream: bool = False,
         max_batch_bytes: int = ...,
-        max_batch_messages: int = 998,
+        max_batch_messages: int = 997,
         linger: float = 0.005,
         max_in_flight: int = 5,
         max_buffered_bytes: int = ...,

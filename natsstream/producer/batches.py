@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from natsstream.api.control import with_past
+from natsstream.api.control import Span, with_past
 from natsstream.errors import (
     NatsStreamError,
     ProducerConflictError,
@@ -88,6 +88,7 @@ class Found:
         record: The state record; None for none.
         token: The last sequence on the record's subject, which the next record expects; 0 for none.
         record_seq: The sequence of the record; None where it is the token.
+        marks: Sequences of the marks that the next record replaces, the newest last.
         end: The end of the stream; None while it is open.
         final_offset: The sequence of the last message before the end; 0 for none.
         last_seq: The stream's last sequence, read before the rest.
@@ -105,6 +106,7 @@ class Found:
     stored: int | None = 0
     stored_seq: int | None = None
     record_seq: int | None = None
+    marks: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ class Write:
         last_seq: The last sequence that was read of the stream.
         batch: The batch; None for a claim.
         end: The end of the stream, after the batch.
+        marks: As found.
     """
 
     record: StateRecord
@@ -129,6 +132,22 @@ class Write:
     last_seq: int
     batch: Batch | None = None
     end: EndOfStream | None = None
+    marks: Sequence[int] = ()
+
+
+class Stored(NamedTuple):
+    """Where a write stands in the stream.
+
+    Attributes:
+        token: The sequence of the newest state record.
+        last_seq: The sequence of the last message before the end and the state; where the write
+            ended the stream without one, that of the stream's last message.
+        mark: The sequence of the mark in front of the batch; 0 for none.
+    """
+
+    token: int
+    last_seq: int
+    mark: int = 0
 
 
 Action = Read | Write
@@ -173,6 +192,7 @@ class Batches:
         self._epoch_min = 0
         self._record: StateRecord | None = None
         self._token = 0
+        self._marks: Sequence[int] = ()
         self._last_seq = 0
         # The end of the stream, where it was found in the producer's own epoch.
         self._end: Found | None = None
@@ -234,7 +254,8 @@ class Batches:
             return Read()
         if self._phase == "unclaimed":
             self._is_flying = True
-            return Write(self._next_record(None), self._token, self._last_seq)
+            record = self._next_record(None)
+            return Write(record, self._token, self._last_seq, marks=self._marks)
         batch = self.queue.first(now)
         while batch is not None and self._is_answered(batch):
             batch = self.queue.first(now)
@@ -247,7 +268,8 @@ class Batches:
             end = EndOfStream(
                 producer_id=self._options.producer_id, epoch=self.epoch, seq=batch.seq
             )
-        return Write(self._next_record(batch), self._token, self._last_seq, batch, end)
+        record = self._next_record(batch)
+        return Write(record, self._token, self._last_seq, batch, end, self._marks)
 
     def _is_answered(self, batch: Batch) -> bool:
         """Settle a batch of which the state says already how it ends; return True if it does."""
@@ -290,23 +312,21 @@ class Batches:
         follows = (before or StateRecord(Instance(epoch, self._owner))).followed_by(
             Instance(epoch, self._owner, seq)
         )
-        past = () if before is None else with_past(before.past, self._token)
+        past: tuple[Span, ...] = () if before is None else before.past
+        replaced = self._marks if before is None else (*self._marks, self._token)
+        for sequence in sorted(replaced):
+            past = with_past(past, sequence)
         return replace(follows, count=count, checkpoint=checkpoint, is_closed=is_end, past=past)
 
     # Answers.
 
-    def stored(self, write: Write, token: int, last_seq: int) -> None:
-        """Take the ack of a write.
-
-        Args:
-            write: The write.
-            token: The sequence of the newest state record.
-            last_seq: The sequence of the last message before the end and the state; where the write
-                ended the stream without one, that of the stream's last message.
-        """
+    def stored(self, write: Write, stored: Stored) -> None:
+        """Take the ack of a write."""
+        token, last_seq, mark = stored
         self._is_flying = False
         self._settled()
         self._take_record(write.record, token)
+        self._marks = (mark,) if mark else ()
         self._last_seq = max(token, last_seq)
         self._has_written = True
         if write.batch is None:
@@ -357,7 +377,7 @@ class Batches:
                 self._checkpoint = found.record.checkpoint
                 if found.record.epoch == self.epoch:
                     self._owner_before = found.record.instance.owner
-        self._last_seq = found.last_seq
+        self._last_seq, self._marks = found.last_seq, found.marks
         record = found.record
         # After a restart other batches wait than the one that was sent.
         if found.batch is not None and found.batch in self.queue.batches:

@@ -20,7 +20,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
 from natsstream.errors import WrongLastSequenceError
 from natsstream.fields import parse_json
-from natsstream.producer.batches import Found, Write
+from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import Instance, StateRecord
@@ -133,13 +133,13 @@ class ExclusiveWriter:
         stored = min(max(heir.first - attempt.number, 0), attempt.batch.count)
         return replace(found, stored=stored)
 
-    async def write(self, write: Write) -> tuple[int, int]:
-        """Store a write; return the sequences of the newest state record and the last message."""
+    async def write(self, write: Write) -> Stored:
+        """Store a write; return where it stands."""
         record, last_seq = write.record, write.last_seq
         if write.batch is None:
             self._attempt = None
             await self._claim(record, last_seq)
-            return self._record_seq, self._record_seq - 1
+            return Stored(self._record_seq, self._record_seq - 1)
         number = record.count - write.batch.count
         self._attempt = _Attempt(write.batch, record.instance, number, last_seq)
         messages = self._messages(write.batch.groups, record.epoch, number, last_seq)
@@ -154,7 +154,7 @@ class ExclusiveWriter:
         if write.end is not None:
             last_seq = await last_before(self._api, self._stream, self._placement, last_seq)
         self._attempt = None
-        return self._record_seq, last_seq
+        return Stored(self._record_seq, last_seq)
 
     async def close(self) -> None:
         """Stop listening to the server's answers."""

@@ -34,6 +34,7 @@ from natsstream.producer.records import token_of
 from natsstream.producer.session import Writer
 from natsstream.producer.settings import missing_settings
 from natsstream.producer.shared_writer import SharedWriter
+from natsstream.publish.batches.atomic_rules import is_clustered, may_stay_in_part
 from natsstream.streams.jetstream import JetStreamContext
 
 _OWNER_BYTES = 9
@@ -94,7 +95,7 @@ class Producers:
             encoding: "bytes" takes bytes and text, "json" any value that JSON has.
             update_stream: Update the stream with the settings that it lacks.
             max_batch_bytes: Bytes after which a batch is cut.
-            max_batch_messages: Messages after which a batch is cut, 998 at most.
+            max_batch_messages: Messages after which a batch is cut, 997 at most.
             linger: Seconds that a message waits for others. While a batch is in flight the next one
                 grows anyway.
             max_in_flight: Full batches that may wait before `drain` does; the stream takes them one
@@ -176,8 +177,7 @@ class Producers:
 
     async def _takes_ttl(self, info: StreamInfo) -> bool:
         """Return True if an update may turn on the stream's message TTLs."""
-        is_alone = info.cluster is None or not info.cluster.name
-        if is_alone or (info.config.replicas or 1) > 1:
+        if not is_clustered(info) or (info.config.replicas or 1) > 1:
             return True
         return await self._has(MESSAGE_TTL_LATER)
 
@@ -189,12 +189,18 @@ class Producers:
                 hint="js.producer(..., update_stream=True)",
             )
         token = token_of(options.producer_id)
-        placement = Placement(info.config, control, control.state(token))
+        placement = Placement(info.config, control, control.state(token), control.mark(token))
         largest = self._api.client.max_payload_bytes
         maker = MessageMaker(placement, options.subject, options.encoding, largest)
         writer: Writer
         if options.mode == "shared":
-            writer = SharedWriter(self._api, info, placement, has_guard=options.eof_guard)
+            writer = SharedWriter(
+                self._api,
+                info,
+                placement,
+                has_guard=options.eof_guard,
+                has_marks=may_stay_in_part(info),
+            )
         else:
             has_fast = bool(info.config.allow_batched) and await self._has(FAST_BATCH)
             in_flight = options.max_batch_messages * options.max_in_flight if has_fast else None

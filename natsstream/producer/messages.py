@@ -16,7 +16,7 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bytes, described
 from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamError
 from natsstream.producer.options import ProducerEncoding
-from natsstream.producer.records import StateRecord
+from natsstream.producer.records import BatchMark, StateRecord
 from natsstream.publish.destination import captures
 from natsstream.publish.outgoing import Expect, Prepared, PublishMessage, prepare
 from natsstream.streams.closing.end import EndOfStream
@@ -39,17 +39,26 @@ class Placement:
         config: The stream's configuration.
         control: The stream's control subjects.
         state: The subject of the state record.
+        mark: The subject of the mark in front of a batch.
     """
 
     config: StreamConfig
     control: Control
     state: str
+    mark: str
 
     def record(self, record: StateRecord, expect: Expect) -> Prepared:
         """Return the message of a state record, which replaces the one before it."""
+        return self._replacing(self.state, record.to_json(), expect)
+
+    def mark_of(self, mark: BatchMark, expect: Expect) -> Prepared:
+        """Return the message of a mark, which replaces the one before it."""
+        return self._replacing(self.mark, mark.to_json(), expect)
+
+    def _replacing(self, subject: str, data: bytes, expect: Expect) -> Prepared:
         return prepare(
-            self.state,
-            record.to_json(),
+            subject,
+            data,
             expect=expect,
             ttl="never" if self.config.allow_msg_ttl else None,
             rollup=None if self.config.deny_purge else "subject",

@@ -21,8 +21,8 @@ ProducerEncoding = Literal["bytes", "json"]
 
 EPOCH_MAX = 2**53 - 1
 """Epochs are JSON numbers, which other languages read as floats: 53 bits."""
-BATCH_MESSAGES_MAX = 998
-"""A server's atomic batch has 1,000 messages; the end of the stream and the state are two."""
+BATCH_MESSAGES_MAX = 997
+"""A server's atomic batch has 1,000 messages; a mark, the stream's end and the state are three."""
 _PRODUCER_ID_BYTES_MAX = 600
 
 

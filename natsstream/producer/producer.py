@@ -187,7 +187,7 @@ class IdempotentProducer:
 
         Args:
             messages: Values for the producer's subject, (subject, value) pairs, or messages with
-                headers; at most 998.
+                headers; at most 997.
             checkpoint: A position of the application, as JSON, which is stored with them.
 
         Raises:

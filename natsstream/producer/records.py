@@ -1,4 +1,4 @@
-"""The state record of a producer: what the stream itself knows of it; pure rules.
+"""The records of a producer: what the stream itself knows of it; pure rules.
 
 Law: the record is stored together with the messages that it describes. Its sequence in the stream
 is the producer's token: whoever writes the next record must name it.
@@ -18,6 +18,8 @@ from natsstream.values import to_json
 # The instances that a record remembers, so that each learns which of its batches are stored.
 _PREVIOUS_MAX = 8
 _VERSION = 1
+# Each kill of a server leaves one mark at most, until the producer has stored a batch.
+_MARKS_BEFORE_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,35 @@ class StateRecord:
             tuple(map(_instance, fields.parts("prev"))),
             read_past(fields.raw.get(PAST_KEY)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMark:
+    """The mark in front of a batch.
+
+    Attributes:
+        count: Messages behind it up to the state record, which is the last of them.
+        before: Sequences of earlier marks that are in no state record.
+    """
+
+    count: int
+    before: tuple[int, ...] = ()
+
+    def to_json(self) -> bytes:
+        """Return the payload; it tells what it has replaced as a state record does."""
+        past = [(sequence, sequence) for sequence in self.before[-_MARKS_BEFORE_MAX:]]
+        return to_json({"n": self.count, PAST_KEY: past}).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> BatchMark:
+        """Return the mark in a payload.
+
+        Raises:
+            ControlRecordError: It is none.
+        """
+        fields = Fields.parse(data, "the mark of a batch", error=ControlRecordError)
+        spans = read_past(fields.raw.get(PAST_KEY))
+        return cls(fields.count("n") or 0, tuple(first for first, _ in spans))
 
 
 def token_of(producer_id: str) -> str:

@@ -26,7 +26,7 @@ from natsstream.errors import (
     TransportError,
     WrongLastSequenceError,
 )
-from natsstream.producer.batches import Action, Batches, Ended, Found, Read, Write
+from natsstream.producer.batches import Action, Batches, Ended, Found, Read, Stored, Write
 
 # These leave open what is stored, or say that something else was stored first: reading tells.
 _DOUBTS = (WrongLastSequenceError, BatchIncompleteError, TooManyBatchesError)
@@ -40,8 +40,8 @@ class Writer(Protocol):
         """Return the producer's state, as the leader has it."""
         ...
 
-    async def write(self, write: Write) -> tuple[int, int]:
-        """Store a write; return the sequences of the newest state record and the last message."""
+    async def write(self, write: Write) -> Stored:
+        """Store a write; return where it stands."""
         ...
 
     async def close(self) -> None:
@@ -128,8 +128,7 @@ class Session:
             if isinstance(action, Read):
                 rules.state_read(await self._writer.read(), self.now())
             else:
-                token, last_seq = await self._writer.write(action)
-                rules.stored(action, token, last_seq)
+                rules.stored(action, await self._writer.write(action))
         except NatsStreamError as error:
             is_final = _is_final(error)
             failure = _failure(error, action) if is_final else error

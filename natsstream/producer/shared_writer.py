@@ -7,6 +7,9 @@ open.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from natsstream.api.headers import HeaderName
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
@@ -14,9 +17,10 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import get_message
 from natsstream.errors import WrongLastSequenceError
-from natsstream.producer.batches import Found, Write
+from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
-from natsstream.producer.records import StateRecord
+from natsstream.producer.partial_batches import delete_partial_batch
+from natsstream.producer.records import BatchMark, StateRecord
 from natsstream.publish.batches.whole import store_together
 from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
@@ -36,15 +40,23 @@ class SharedWriter:
         stream: The stream.
         placement: Where messages and records go.
         has_guard: Whether each batch expects the stream to be open.
+        has_marks: Whether a mark stands in front of each batch; see `partial_batches`.
     """
 
     def __init__(
-        self, api: Api, stream: StreamInfo, placement: Placement, *, has_guard: bool
+        self,
+        api: Api,
+        stream: StreamInfo,
+        placement: Placement,
+        *,
+        has_guard: bool,
+        has_marks: bool,
     ) -> None:
         self._api = api
         self._stream = stream
         self._placement = placement
         self._has_guard = has_guard
+        self._has_marks = has_marks
         # Whether an instance at work stored a batch between the last read and the claim.
         self._is_outrun = False
 
@@ -54,12 +66,16 @@ class SharedWriter:
         An instance at work stores faster than another one can read and claim. A mark behind its
         record refuses its next batch: it has to read the state then, as this one does.
         """
+        marks: Sequence[int] = ()
+        if self._has_marks:
+            marks = await delete_partial_batch(self._api, self._stream, self._placement)
         if self._is_outrun and _keeps_marks(self._placement.config):
             await self._publish(prepare(self._placement.state))
-        return await read_state(self._api, self._stream, self._placement)
+        found = await read_state(self._api, self._stream, self._placement)
+        return replace(found, marks=marks)
 
-    async def write(self, write: Write) -> tuple[int, int]:
-        """Store a write; return the sequences of the state record and of the last message."""
+    async def write(self, write: Write) -> Stored:
+        """Store a write; return where it stands."""
         messages = [] if write.batch is None else list(write.batch.messages())
         if write.end is not None:
             messages.append(self._placement.end(write.end, Expect(last_subject_seq=0)))
@@ -67,20 +83,30 @@ class SharedWriter:
             messages[0] = self._guarded(messages[0])
         expect = Expect(last_subject_seq=write.token)
         messages.append(self._placement.record(write.record, expect))
-        timeout = self._api.client.options.request_timeout
-        if len(messages) == 1:
-            try:
-                sequence = await self._publish(messages[0])
-            except WrongLastSequenceError:
-                self._is_outrun = write.batch is None
-                raise
+        count = len(messages)
+        if self._has_marks:
+            expect = Expect(last_subject_seq=write.marks[-1] if write.marks else 0)
+            mark = BatchMark(count, tuple(write.marks))
+            messages.insert(0, self._placement.mark_of(mark, expect))
+        try:
+            sequence = await self._store(messages)
+        except WrongLastSequenceError:
+            self._is_outrun = write.batch is None
+            raise
+        if write.batch is None:
             self._is_outrun = False
-            return sequence, sequence - 1
-        stored = await store_together(self._api, self._stream.name, messages, timeout=timeout)
-        last_seq = stored.sequence - 1
+        last_seq = sequence - 1
         if write.end is not None:
             last_seq = await last_before(self._api, self._stream, self._placement, last_seq)
-        return stored.sequence, last_seq
+        return Stored(sequence, last_seq, sequence - count if self._has_marks else 0)
+
+    async def _store(self, messages: Sequence[Prepared]) -> int:
+        """Store messages together; return the sequence of the last one."""
+        if len(messages) == 1:
+            return await self._publish(messages[0])
+        timeout = self._api.client.options.request_timeout
+        stored = await store_together(self._api, self._stream.name, messages, timeout=timeout)
+        return stored.sequence
 
     async def _publish(self, message: Prepared) -> int:
         timeout = self._api.client.options.request_timeout

@@ -1,6 +1,6 @@
 """The rows of a task that are stored already, as the producer's checkpoint tells; pure rules.
 
-    {"batch": 7, "rows": 998, "digest": "5f2c...", "partitions": 4}
+    {"batch": 7, "rows": 997, "digest": "5f2c...", "partitions": 4}
 
 Law: rows count as stored only if the task gives them again, in the same order. If it gives others,
 the write stops: to go on would lose rows or store them twice.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark_natsstream.write_options import WriteOptions
 
 # As many as the producer stores together, and about as many bytes.
-GROUP_MAX = 998
+GROUP_MAX = 997
 GROUP_BYTES_MAX = 1 << 20
 
 

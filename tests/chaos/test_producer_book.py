@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scripts.chaos_runs.ledger import Findings
-from scripts.chaos_runs.producers.book import Held, ProducerBook, make_item, without_half_batches
+from scripts.chaos_runs.producers.book import Held, ProducerBook, make_item
 
 GOOD = [Held(10 + 2 * number, 1 + number // 5, make_item("p", number)) for number in range(10)]
 
@@ -66,16 +66,3 @@ def test_answers_that_are_not_true_are_found() -> None:
     assert judged([*GOOD[:3], replace(GOOD[3], sequence=15), *GOOD[4:]]) == ["acked"]
     refused = [*GOOD[:9], replace(GOOD[9], life=1)]
     assert judged(refused, has_turns=True) == ["refused"]
-
-
-def test_half_batch_of_a_killed_server_is_left_out_and_any_other_repetition_is_not() -> None:
-    def rows(*pairs: tuple[int, bytes]) -> list[Held]:
-        return [Held(sequence, 1, data) for sequence, data in pairs]
-
-    half = rows((1, b"a"), (3, b"b"), (4, b"c"), (5, b"b"), (6, b"c"), (7, b"d"))
-    assert without_half_batches(half) == ([half[0], *half[3:]], 1)
-    # With its state record in between it was stored twice.
-    twice = rows((1, b"a"), (3, b"b"), (4, b"c"), (6, b"b"), (7, b"c"))
-    assert without_half_batches(twice) == (twice, 0)
-    other = rows((1, b"a"), (2, b"b"), (3, b"a"), (4, b"c"))
-    assert without_half_batches(other) == (other, 0)

@@ -15,6 +15,7 @@ from natsstream._wire.parser import Frame
 from natsstream.api.names import covers
 from natsstream.api.requests import decode
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import (
     BatchDisabledError,
     BatchDuplicateError,
@@ -242,3 +243,20 @@ def read_batch_ack(frame: Frame, subject: str, batch_id: str) -> BatchAck:
             hint="does another program answer on the subject?",
         )
     return BatchAck(ack.stream, ack.sequence, count, batch_id, ack.domain)
+
+
+def is_clustered(stream: StreamInfo) -> bool:
+    """Return True if a server of a cluster holds the stream."""
+    return stream.cluster is not None and bool(stream.cluster.name)
+
+
+def may_stay_in_part(stream: StreamInfo) -> bool:
+    """Return True if a part of an atomic batch stays in the stream when its server is killed.
+
+    A server that stores a batch, and is killed in between, stores the rest when it starts again. In
+    a cluster it leaves the rest out, where the stream has one replica in files (nats-server 2.12 to
+    2.15).
+    """
+    config = stream.config
+    is_alone = (config.replicas or 1) == 1
+    return is_clustered(stream) and is_alone and config.storage != "memory"

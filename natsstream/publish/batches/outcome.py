@@ -14,6 +14,8 @@ A batch that is found is stored. Otherwise:
 3. A leader that was deposed without knowing it may have answered all this. So the stream's info
    must say that a majority was in touch with this leader after it had forgotten the batch.
 4. The messages since the stream was opened here are searched for the batch's id.
+5. A stream of a cluster with one replica may hold only the first messages of a batch. So its last
+   one has to be there as well.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from natsstream.errors import (
     TransportError,
     WrongLastSequenceError,
 )
-from natsstream.publish.batches.atomic_rules import BatchAck, abort_block
+from natsstream.publish.batches.atomic_rules import BatchAck, abort_block, may_stay_in_part
 from natsstream.publish.outgoing import add_header
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
@@ -103,10 +105,16 @@ async def find_outcome(api: Api, lost: LostCommit, timeout: float) -> BatchAck |
 
 async def _look(api: Api, lost: LostCommit) -> BatchAck | None:
     # A message that the leader has is stored; only a missing one needs proof.
-    found = await _last_of(api, lost)
-    if found is not None:
-        return found
-    return await _search(api, lost, await _settle(api, lost))
+    found = await _last_of(api, lost) or await _search(api, lost, await _settle(api, lost))
+    if found is not None and may_stay_in_part(lost.stream):
+        last = await get_message(api, lost.stream.name, found.sequence)
+        if last is None or last.headers.get(HeaderName.BATCH_ID) != lost.batch_id:
+            raise _unknown(
+                lost,
+                "only its first messages are there: the server was killed while it stored them, or "
+                f"the last one was removed; it would stand at {found.sequence}",
+            )
+    return found
 
 
 async def _settle(api: Api, lost: LostCommit) -> StreamInfo:

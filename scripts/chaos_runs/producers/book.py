@@ -139,28 +139,3 @@ def number_of(data: bytes) -> int | None:
     """Return the number of an item; None for what is none."""
     found = _ITEM.match(data)
     return None if found is None else int(found[2])
-
-
-def without_half_batches(held: Sequence[Held]) -> tuple[list[Held], int]:
-    """Leave out batches that a killed server has kept without their end; return how many.
-
-    Such messages stand right before their repetition: a whole batch has its state record between.
-    """
-    kept: list[Held] = []
-    at = count = 0
-    last_of = {each.data: n for n, each in enumerate(held)}
-    while at < len(held):
-        again = last_of[held[at].data]
-        if again > at and _is_repeated(held, at, again):
-            at, count = again, count + 1
-            continue
-        kept.append(held[at])
-        at += 1
-    return kept, count
-
-
-def _is_repeated(held: Sequence[Held], first: int, again: int) -> bool:
-    size = again - first
-    halves = ([each.data for each in held[n : n + size]] for n in (first, again))
-    is_dense = held[again].sequence - held[first].sequence == size
-    return is_dense and next(halves) == next(halves)

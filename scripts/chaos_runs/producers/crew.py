@@ -6,12 +6,7 @@ from collections.abc import Sequence
 
 from natsstream import JetStream
 from scripts.chaos_runs.load import Load, insist
-from scripts.chaos_runs.producers.book import (
-    LIFE_HEADER,
-    Held,
-    ProducerBook,
-    without_half_batches,
-)
+from scripts.chaos_runs.producers.book import LIFE_HEADER, Held, ProducerBook
 from scripts.chaos_runs.producers.lossy import LossyWay
 from scripts.chaos_runs.producers.programs import Programs
 from scripts.chaos_runs.producers.sources import Mode, Post, Source
@@ -122,25 +117,21 @@ class Crew(Workers):
     async def judge(self, js: JetStream) -> None:
         """Compare what they appended with what the streams hold."""
         for each in self.producers:
-            stream = await insist(lambda each=each: js.streams.get(each.post.stream))
-            held = [
-                Held(m.sequence, int(m.headers[LIFE_HEADER]), m.data)
-                async for m in stream.read(first_seq=1, filters=[each.post.subject])
-            ]
-            is_alone = self.streams[each.post.stream] == 1
-            if is_alone and each.post.mode == "shared" and self.load.kills:
-                held, halves = without_half_batches(held)
-                if halves:
-                    self.load.counts["excused: half batches of a killed server"] += halves
-            checkpoint: object = len(held)
-            count = len(held)
+            # First of all: an instance that opens deletes what a killed server has kept in part.
+            found: tuple[object, int] | None = None
             if not (isinstance(each, Source) and each.has_turns):
                 heir = await insist(
                     lambda each=each: each.post.open(js, delivery_timeout=60.0, batch=1)
                 )
                 state = heir.recovered
-                checkpoint, count = (None, 0) if state is None else (state.checkpoint, state.count)
+                found = (None, 0) if state is None else (state.checkpoint, state.count)
                 await heir.detach()
+            stream = await insist(lambda each=each: js.streams.get(each.post.stream))
+            held = [
+                Held(m.sequence, int(m.headers[LIFE_HEADER]), m.data)
+                async for m in stream.read(first_seq=1, filters=[each.post.subject])
+            ]
+            checkpoint, count = found or (len(held), len(held))
             each.book.judge(held, checkpoint, count)
 
 

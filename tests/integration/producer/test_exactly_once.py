@@ -32,7 +32,7 @@ from tests.support.producers import (
 
 if TYPE_CHECKING:
     from natsstream import IdempotentProducer
-    from natsstream.producer.batches import Write
+    from natsstream.producer.batches import Stored, Write
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
@@ -130,7 +130,7 @@ def hold_batch(
     writer = cast("SharedWriter | ExclusiveWriter", producer._session._writer)  # pyright: ignore[reportPrivateUsage]
     write = writer.write
 
-    async def held(what: Write) -> tuple[int, int]:
+    async def held(what: Write) -> Stored:
         if what.batch is not None and not may_arrive.is_set():
             is_sent.set()
             async with asyncio.timeout(30):

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from natsstream.api.control import past_of
 from natsstream.errors import (
+    ControlRecordError,
     NatsStreamError,
     ProducerConflictError,
     ProducerTimeoutError,
@@ -17,10 +19,10 @@ from natsstream.errors import (
     StreamClosedError,
     WrongLastSequenceError,
 )
-from natsstream.producer.batches import Batches, Found, Outcome, Read, Write
+from natsstream.producer.batches import Batches, Found, Outcome, Read, Stored, Write
 from natsstream.producer.options import ProducerOptions
 from natsstream.producer.queue import NO_CHECKPOINT, Group
-from natsstream.producer.records import Instance, StateRecord
+from natsstream.producer.records import BatchMark, Instance, StateRecord
 from natsstream.publish.outgoing import Prepared
 from natsstream.streams.closing.end import EndOfStream
 
@@ -43,7 +45,7 @@ class Log:
     final_offset: int = 0
     last_seq: int = 0
 
-    def write(self, write: Write) -> tuple[int, int]:
+    def write(self, write: Write) -> Stored:
         has_messages = write.batch is not None and bool(write.batch.count or write.batch.is_end)
         if write.token != self.token or (has_messages and self.end is not None):
             raise WrongLastSequenceError("wrong last sequence")
@@ -61,7 +63,7 @@ class Log:
             self.end = write.end
         self.last_seq += 1
         self.record, self.token = write.record, self.last_seq
-        return self.token, last_seq
+        return Stored(self.token, last_seq)
 
     @property
     def epoch(self) -> int:
@@ -140,10 +142,10 @@ class World:
         if is_lost and self.rng.random() < 0.5:
             self.late.append(action)  # It may arrive much later, or never.
             raise RequestTimeoutError("no answer", retryable=True)
-        token, last_seq = self.log.write(action)
+        stored = self.log.write(action)
         if is_lost:
             raise RequestTimeoutError("no answer", retryable=True)
-        writer.rules.stored(action, token, last_seq)
+        writer.rules.stored(action, stored)
 
     def arrive(self) -> None:
         while self.late and self.rng.random() < 0.3:
@@ -629,17 +631,49 @@ def test_write_expects_the_last_sequence_of_record_and_messages() -> None:
     claim = writer.rules.next(0.0)
     assert isinstance(claim, Write)
     assert claim.last_seq == 3
-    writer.rules.stored(claim, 4, 3)
+    writer.rules.stored(claim, Stored(4, 3))
     for token, last_seq in ((4, 5), (7, 6)):  # Without a record behind the batch, and with one.
         writer.append(0.0)
         write = writer.rules.next(1.0)
         assert isinstance(write, Write)
         assert write.last_seq == max(4, token - 2 if token > 4 else 4)
-        writer.rules.stored(write, token, last_seq)
+        writer.rules.stored(write, Stored(token, last_seq))
     writer.append(0.0)
     write = writer.rules.next(1.0)
     assert isinstance(write, Write)
     assert write.last_seq == 7
+
+
+def test_record_tells_of_the_marks_that_it_replaces() -> None:
+    """Marks without a batch behind them, the mark of the last batch, and the record."""
+    writer = Writer("a", random.Random(0))  # noqa: S311 - No secret.
+    writer.rules.state_read(Found(marks=(2,)), 0.0)
+    claim = writer.rules.next(0.0)
+    assert isinstance(claim, Write)
+    assert (claim.marks, claim.record.past) == ((2,), ((2, 2),))
+    writer.rules.stored(claim, Stored(6, 5, mark=5))
+    writer.append(0.0)
+    write = writer.rules.next(1.0)
+    assert isinstance(write, Write)
+    assert (write.marks, write.record.past) == ((5,), ((2, 2), (5, 6)))
+    writer.rules.refused(RequestTimeoutError("no answer", retryable=True), 1.0, is_final=False)
+    assert isinstance(writer.rules.next(2.0), Read)
+    writer.rules.state_read(Found(claim.record, 6, marks=(5, 9)), 2.0)
+    again = writer.rules.next(3.0)
+    assert isinstance(again, Write)
+    assert (again.marks, again.record.past) == ((5, 9), ((2, 2), (5, 6), (9, 9)))
+
+
+def test_mark_survives_json() -> None:
+    mark = BatchMark(7, (3, 4))
+    assert BatchMark.from_json(mark.to_json()) == mark
+    assert past_of(mark.to_json()) == ((3, 3), (4, 4))
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"n": -1}', b'{"n": "x"}', b"\xff"])
+def test_bytes_that_are_no_mark_are_refused(data: bytes) -> None:
+    with pytest.raises(ControlRecordError):
+        BatchMark.from_json(data)
 
 
 def test_record_survives_json() -> None:
@@ -687,7 +721,7 @@ def half_stored(writer: Writer) -> Write:
     writer.rules.state_read(Found(), 0.0)
     claim = writer.rules.next(0.0)
     assert isinstance(claim, Write)
-    writer.rules.stored(claim, 1, 0)
+    writer.rules.stored(claim, Stored(1, 0))
     for _ in range(4):
         writer.append(0.0)
     write = writer.rules.next(1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -415,3 +416,23 @@ async def test_adding_that_is_cancelled_ends_the_batch_and_stores_nothing(
         assert await tx.outcome() is None
 
     assert await messages_of(stream) == 0
+
+
+async def test_first_messages_alone_are_no_stored_batch(
+    cluster_js: JetStream, stream_name: str
+) -> None:
+    """A server of a cluster that is killed while it stores a batch keeps its first messages."""
+    made = await cluster_js.streams.create(
+        stream_name, subjects=[f"{stream_name}.>"], allow_atomic=True, replicas=1
+    )
+    async with made.batch() as tx:
+        await fill(tx, made)
+        await tx.commit()
+    before = replace(await made.info(), state=replace((await made.info()).state, last_seq=0))
+    subject = f"{stream_name}.2"
+    whole = LostCommit(before, tx.batch_id, 3, f"{stream_name}.0", subject)
+    api = made._api  # pyright: ignore[reportPrivateUsage]
+
+    assert await find_outcome(api, whole, 10) is not None
+    with pytest.raises(BatchOutcomeUnknownError, match="only its first messages"):
+        await find_outcome(api, replace(whole, count=5), 10)
