@@ -22,6 +22,7 @@ from natsstream.errors import WrongLastSequenceError
 from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
+from natsstream.producer.partial_batches import delete_partial_batch
 from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import Instance, StateRecord
 from natsstream.producer.shared_writer import last_before, read_state
@@ -110,6 +111,7 @@ class ExclusiveWriter:
 
     async def read(self) -> Found:
         """Return the producer's state, as the leader has it."""
+        await delete_partial_batch(self._api, self._stream, self._placement)
         tail = await self._tail()
         found = await read_state(self._api, self._stream, self._placement)
         found = replace(found, last_seq=tail)

@@ -34,7 +34,7 @@ from natsstream.producer.records import token_of
 from natsstream.producer.session import Writer
 from natsstream.producer.settings import missing_settings
 from natsstream.producer.shared_writer import SharedWriter
-from natsstream.publish.batches.atomic_rules import is_clustered, may_stay_in_part
+from natsstream.publish.batches.atomic_rules import is_clustered
 from natsstream.streams.jetstream import JetStreamContext
 
 _OWNER_BYTES = 9
@@ -194,13 +194,7 @@ class Producers:
         maker = MessageMaker(placement, options.subject, options.encoding, largest)
         writer: Writer
         if options.mode == "shared":
-            writer = SharedWriter(
-                self._api,
-                info,
-                placement,
-                has_guard=options.eof_guard,
-                has_marks=may_stay_in_part(info),
-            )
+            writer = SharedWriter(self._api, info, placement, has_guard=options.eof_guard)
         else:
             has_fast = bool(info.config.allow_batched) and await self._has(FAST_BATCH)
             in_flight = options.max_batch_messages * options.max_in_flight if has_fast else None

@@ -5,8 +5,8 @@ rest when it starts again, but a server of a cluster leaves the rest out where t
 replica in files (nats-server 2.12 to 2.15). Its first messages stay then, and are none of the
 producer's: no state record counts them.
 
-Law: there a mark is the first message of each batch and the state record the last. A mark without
-its record has such messages behind it; they are deleted before anything else is stored. A mark
+Law: there a mark is the first message of each batch and the state record the last. A mark without a
+record behind it has such messages; they are deleted before anything else is stored. A mark
 expects the one before it, so no instance writes over a mark that it has not read.
 """
 
@@ -23,6 +23,7 @@ from natsstream.api.stream_requests import delete_message, get_message, stream_i
 from natsstream.errors import MessageNotFoundError, NotPermittedError, ProducerFailedError
 from natsstream.producer.messages import Placement
 from natsstream.producer.records import BatchMark
+from natsstream.publish.batches.atomic_rules import may_stay_in_part
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
 
@@ -42,17 +43,32 @@ async def delete_partial_batch(
         ProducerFailedError: There are messages to delete, and the stream has `deny_delete`.
         TransportError: The server did not answer in time.
 
-    Cost: two round trips; a few more and one for each message where there are some to delete.
+    Cost: nothing where no part may stay, else two round trips; a few more and one for each message
+    where there are some to delete.
     """
+    if not may_stay_in_part(stream):
+        return ()
     found = await get_message(api, stream.name, last_by_subject=placement.mark)
     if found is None:
         return ()
     mark = BatchMark.from_json(found.data)
     marks = (*mark.before, found.sequence)
-    last = await get_message(api, stream.name, found.sequence + mark.count)
-    if last is None or last.subject != placement.state:
+    if not await _has_record(api, stream, placement.state, found.sequence):
         await _delete_part(api, stream, found, mark.count)
     return marks
+
+
+async def _has_record(api: Api, stream: StreamInfo, subject: str, mark_seq: int) -> bool:
+    """Return True if a state record stands behind a mark.
+
+    It need not be that of the mark's batch: only a newer one replaces a record, also while this
+    reads. Empty messages are no records; see `SharedWriter.read`.
+    """
+    while True:
+        record = await get_message(api, stream.name, mark_seq + 1, next_by_subject=subject)
+        if record is None or record.data:
+            return record is not None
+        mark_seq = record.sequence
 
 
 async def _delete_part(api: Api, stream: StreamInfo, mark: Message, count: int) -> None:

@@ -21,6 +21,7 @@ from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.partial_batches import delete_partial_batch
 from natsstream.producer.records import BatchMark, StateRecord
+from natsstream.publish.batches.atomic_rules import may_stay_in_part
 from natsstream.publish.batches.whole import store_together
 from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
@@ -40,23 +41,17 @@ class SharedWriter:
         stream: The stream.
         placement: Where messages and records go.
         has_guard: Whether each batch expects the stream to be open.
-        has_marks: Whether a mark stands in front of each batch; see `partial_batches`.
     """
 
     def __init__(
-        self,
-        api: Api,
-        stream: StreamInfo,
-        placement: Placement,
-        *,
-        has_guard: bool,
-        has_marks: bool,
+        self, api: Api, stream: StreamInfo, placement: Placement, *, has_guard: bool
     ) -> None:
         self._api = api
         self._stream = stream
         self._placement = placement
         self._has_guard = has_guard
-        self._has_marks = has_marks
+        # A mark stands in front of each batch; see `partial_batches`.
+        self._has_marks = may_stay_in_part(stream)
         # Whether an instance at work stored a batch between the last read and the claim.
         self._is_outrun = False
 
@@ -66,9 +61,7 @@ class SharedWriter:
         An instance at work stores faster than another one can read and claim. A mark behind its
         record refuses its next batch: it has to read the state then, as this one does.
         """
-        marks: Sequence[int] = ()
-        if self._has_marks:
-            marks = await delete_partial_batch(self._api, self._stream, self._placement)
+        marks = await delete_partial_batch(self._api, self._stream, self._placement)
         if self._is_outrun and _keeps_marks(self._placement.config):
             await self._publish(prepare(self._placement.state))
         found = await read_state(self._api, self._stream, self._placement)

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from natsstream.errors import ConnectionClosedError, ProducerFailedError, RequestTimeoutError
-from natsstream.producer import shared_writer
+from natsstream.producer import partial_batches, shared_writer
 from tests.support.producers import Place, append_all, numbers
 
 if TYPE_CHECKING:
@@ -86,6 +86,23 @@ async def test_new_instance_deletes_what_is_left_of_an_earlier_one(
     place: Place, killed: KilledServer
 ) -> None:
     """Also where others have written behind it, and a second server was killed."""
+    await lose_twice(place, killed)
+    async with await place.open() as heir:
+        assert heir.recovered is not None
+        assert heir.recovered.count == 0
+        append_all(heir, numbers(5))
+    assert await place.data() == [b"other 0", b"other 1", *numbers(5)]
+
+
+async def test_exclusive_instance_deletes_the_part_too(place: Place, killed: KilledServer) -> None:
+    await lose_twice(place, killed)
+    async with await place.open(mode="exclusive") as heir:
+        append_all(heir, numbers(5))
+    assert await place.data() == [b"other 0", b"other 1", *numbers(5)]
+
+
+async def lose_twice(place: Place, killed: KilledServer) -> None:
+    """Leave a part of a batch twice, each time with a message of another publisher behind it."""
     for attempt in range(2):
         producer = await place.open(max_batch_messages=5)
         killed.kept, killed.error = 4, GONE
@@ -95,11 +112,6 @@ async def test_new_instance_deletes_what_is_left_of_an_earlier_one(
         await producer.detach(ignore_errors=True)
         await place.js.publish(f"{place.name}.d", b"other %d" % attempt)
     assert len(await place.data()) == 3 + 2
-    async with await place.open() as heir:
-        assert heir.recovered is not None
-        assert heir.recovered.count == 0
-        append_all(heir, numbers(5))
-    assert await place.data() == [b"other 0", b"other 1", *numbers(5)]
 
 
 async def test_instance_that_claims_does_not_write_over_a_part_that_it_has_not_seen(
@@ -128,6 +140,42 @@ async def test_instance_that_claims_does_not_write_over_a_part_that_it_has_not_s
         append_all(heir, numbers(3))
     assert await place.data() == [b"first", *numbers(3)]
     await old.detach(ignore_errors=True)
+
+
+async def test_whole_batch_stays_when_its_record_is_replaced_while_a_new_instance_looks(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = await place.open()
+    append_all(old, numbers(3))
+    await old.flush()
+    ask = partial_batches.get_message
+    asked = 0
+
+    async def ask_slowly(*args: Any, **options: Any) -> Any:
+        nonlocal asked
+        found = await ask(*args, **options)
+        asked += 1
+        if asked == 1:
+            await old.append_wait(b"3")
+        return found
+
+    monkeypatch.setattr(partial_batches, "get_message", ask_slowly)
+    async with await place.open() as heir:
+        assert asked > 1
+        await heir.append_wait(b"4")
+    await old.detach(ignore_errors=True)
+    assert await place.data() == numbers(5)
+
+
+async def test_whole_batch_stays_behind_a_record_without_a_mark(place: Place) -> None:
+    """An exclusive instance, and a backup, write records alone."""
+    async with await place.open() as producer:
+        append_all(producer, numbers(3))
+    record, _ = await place.state()
+    await place.put_back(record)
+    async with await place.open() as heir:
+        await heir.append_wait(b"3")
+    assert await place.data() == numbers(4)
 
 
 async def test_end_of_the_stream_without_its_state_is_none(
