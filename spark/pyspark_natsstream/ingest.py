@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import pin_start
 from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.schema import default_schema
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
-FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
+TableFormat: TypeAlias = Literal["parquet", "orc", "json", "delta", "iceberg"]
 
 AVAILABLE_NOW = "available-now"
 POLL_S = 1
@@ -66,9 +67,9 @@ def ingest(
     options: Mapping[str, str],
     out: str,
     checkpoint: str,
-    partition_by: Sequence[str] = (DATE,),
+    partition_by: Sequence[str] | None = None,
     trigger: str = AVAILABLE_NOW,
-    fmt: FileFormat = "parquet",
+    fmt: TableFormat = "parquet",
     json_schema: str | None = None,
     on_progress: Callable[[IngestReport], None] | None = None,
 ) -> IngestReport:
@@ -77,19 +78,23 @@ def ingest(
     Args:
         spark: A session with a driver in this process (not Spark Connect).
         options: The options of `format("nats")`; `startingOffsets` applies to the first run.
-        out: Folder of the table, a path or URL that Spark can write to.
+        out: Folder of the table, a path or URL that Spark can write to; for Iceberg its name,
+            `catalog.namespace.table`.
         checkpoint: Folder of the checkpoint; one for each table, kept as long as the table.
         partition_by: Columns of the table, `date` (UTC day of `time`) or `token1`, `token2` and so
-            on (tokens of the subject).
+            on (tokens of the subject). None is `date`, and nothing for Iceberg, which has to be
+            empty.
         trigger: `available-now` ends at the stream's last message now; an interval such as
             `10 seconds` runs until the query is stopped.
-        fmt: Format of the files.
+        fmt: Format of the files; "delta" and "iceberg" are tables of Parquet files that
+            deltalake and pyiceberg commit to.
         json_schema: Columns of JSON messages, such as `origin string, distance int`. They replace
             `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt`.
         on_progress: Called about once a second while messages are written.
 
     Raises:
         ConfigError: An option, a column or the format is illegal; nothing was started.
+        MissingExtraError: The library of the format is not installed.
         NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
             start or later. The next run continues from the checkpoint.
         StreamingQueryException: The query failed for another reason, such as a full disk.
@@ -97,22 +102,30 @@ def ingest(
     asked = ReadOptions.parse(options)
     asked.check_streaming()
     fields = None if json_schema is None else json_fields(json_schema)
-    if fmt not in get_args(FileFormat):
-        hint = f"choose from {', '.join(get_args(FileFormat))}"
+    if fmt not in get_args(TableFormat):
+        hint = f"choose from {', '.join(get_args(TableFormat))}"
         raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
+    if partition_by is None:
+        partition_by = () if fmt == "iceberg" else (DATE,)
+    write_batch = None
+    if fmt == "delta" or fmt == "iceberg":
+        write_batch = lake_writer(fmt, out, partition_by)
     # One broken pyspark_* package keeps Spark from finding this one by itself.
     register(spark)
     pinned = pin_start(spark, asked, checkpoint)
     schema = default_schema(include_headers=pinned.include_headers)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, fields=fields, partition_by=partition_by)
-    writer = rows.writeStream.format(fmt).option("checkpointLocation", checkpoint)
-    writer = writer.partitionBy(*partition_by)
+    writer = rows.writeStream.option("checkpointLocation", checkpoint)
+    if write_batch is not None:
+        writer = writer.foreachBatch(write_batch)
+    else:
+        writer = writer.format(fmt).partitionBy(*partition_by).option("path", out)
     if trigger == AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=trigger)
-    return _follow(writer.start(out), asked.stream, on_progress)
+    return _follow(writer.start(), asked.stream, on_progress)
 
 
 def _follow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, get_args
 
-from pyspark_natsstream.ingest import AVAILABLE_NOW, FileFormat, IngestReport, ingest
+from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, TableFormat, ingest
 from pyspark_natsstream.jobs.command import (
     add_options,
     given_options,
@@ -15,7 +15,6 @@ from pyspark_natsstream.jobs.command import (
     say,
 )
 from pyspark_natsstream.read_options import ReadOptions
-from pyspark_natsstream.tables import DATE
 
 if TYPE_CHECKING:
     import argparse
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; arguments and exit codes as for `run_job`."""
     parser = job_parser("ingest", "Write a JetStream stream into a table, every message once.")
-    parser.add_argument("--out", required=True, help="Folder of the table.")
+    parser.add_argument(
+        "--out", required=True, help="Folder of the table; Iceberg: catalog.namespace.table."
+    )
     parser.add_argument("--checkpoint", required=True, help="Folder of the checkpoint.")
     parser.add_argument(
         "--partition-by",
-        default=DATE,
         help="Columns, separated by commas: the table's own, date, token1, token2 and so on. "
-        "Default date; empty for none.",
+        "Default date, none for Iceberg; empty for none.",
     )
     parser.add_argument(
         "--trigger",
@@ -39,20 +39,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="available-now ends at the last message now; '10 seconds' runs until stopped. "
         "Default available-now.",
     )
-    parser.add_argument("--format", choices=get_args(FileFormat), default="parquet")
+    parser.add_argument("--format", choices=get_args(TableFormat), default="parquet")
     parser.add_argument("--json-schema", help="Columns of JSON messages: 'origin string, n int'.")
     add_options(parser, ReadOptions)
     return run_job(parser, arguments, _work)
 
 
 def _work(asked: argparse.Namespace) -> IngestReport:
-    options = given_options(asked, ReadOptions)
+    options, columns = given_options(asked, ReadOptions), asked.partition_by
     return ingest(
         job_session(asked.master, "natsstream-ingest"),
         options=options,
         out=asked.out,
         checkpoint=asked.checkpoint,
-        partition_by=[name for name in asked.partition_by.split(",") if name],
+        partition_by=None if columns is None else [name for name in columns.split(",") if name],
         trigger=asked.trigger,
         fmt=asked.format,
         json_schema=asked.json_schema,

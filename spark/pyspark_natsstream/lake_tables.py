@@ -1,0 +1,239 @@
+"""Commits of micro-batches to Delta and Iceberg tables, without jars.
+
+Spark's executors write a micro-batch as Parquet files into a folder of its own; the driver commits
+these files to the table, with deltalake or pyiceberg.
+
+Law: exactly once. The commit itself says which micro-batch of which query it is, and a micro-batch
+that the table has already is not committed again. A folder that was written and not committed is
+written anew; until then the table's readers do not see it.
+
+Needs the extra `delta` (deltalake) or `iceberg` (pyiceberg).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from urllib.parse import unquote
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from natsstream.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+LakeFormat: TypeAlias = Literal["delta", "iceberg"]
+WriteBatch: TypeAlias = Callable[["DataFrame", int], None]
+
+# pyarrow has no types for these.
+fs: Any = importlib.import_module("pyarrow.fs")
+pq: Any = importlib.import_module("pyarrow.parquet")
+
+_LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg"}
+# Spark's name for the directory of rows whose partition column is null.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_FOLDER = "natsstream"
+_BATCH_KEY = "natsstream.batch"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file of a micro-batch.
+
+    Attributes:
+        path: Below the table's folder, with `/`.
+        size: Bytes.
+        modified_ms: Unix milliseconds.
+        rows: Rows.
+        partition: Values of the columns that stand in the path instead of the file.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    rows: int
+    partition: dict[str, str | None]
+
+
+class LakeTable(Protocol):
+    """A table that knows which micro-batches it has."""
+
+    @property
+    def folder(self) -> str:
+        """Where the table's files are, as a path or a URL."""
+        ...
+
+    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
+        """Return the last micro-batch of a query in the table; -1 for none."""
+        ...
+
+    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+        """Add files to the table, as a micro-batch of a query."""
+        ...
+
+
+def lake_writer(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> WriteBatch:
+    """Return the function for `foreachBatch` that writes a table.
+
+    Args:
+        fmt: The table's format.
+        out: The table: the folder of a Delta table, `catalog.namespace.table` of an Iceberg one.
+        partition_by: Columns of the rows to partition by.
+
+    Raises:
+        MissingExtraError: The library of the format is not installed.
+        ConfigError: The table cannot be partitioned so, or is not named rightly.
+    """
+    if find_spec(_LIBRARIES[fmt]) is None:
+        raise MissingExtraError(
+            f"a table of the format {fmt} needs {_LIBRARIES[fmt]}",
+            hint=f"pip install 'natsstream[{fmt}]' on the driver",
+        )
+    if fmt == "delta":
+        delta = _DeltaTable(out, partition_by)
+        return lambda rows, batch: _write(delta, rows, batch, partition_by)
+    if partition_by:
+        raise ConfigError(
+            f"an Iceberg table cannot be partitioned by {', '.join(partition_by)} here: the files "
+            "of a micro-batch are added as they are",
+            hint="give an empty partition_by; Iceberg skips files by the range of their values",
+        )
+    iceberg = _IcebergTable(out)
+    return lambda rows, batch: _write(iceberg, rows, batch, ())
+
+
+def _write(table: LakeTable, rows: DataFrame, batch: int, partition_by: Sequence[str]) -> None:
+    query_id = _query_id(rows)
+    if table.last_batch(query_id, to_arrow_schema(rows.schema, timezone="UTC")) >= batch:
+        return
+    # The session is the query's own. Tables have no INT96, which is Spark's default.
+    rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    name = f"{_FOLDER}/{query_id}/{batch:012d}"
+    rows.write.mode("overwrite").partitionBy(*partition_by).parquet(f"{table.folder}/{name}")
+    table.commit(_files(table.folder, name), query_id, batch)
+
+
+def _query_id(rows: DataFrame) -> str:
+    found = rows.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        raise ConfigError(
+            "a lake table is written by a streaming query", hint="pass it to foreachBatch"
+        )
+    return found
+
+
+def _files(folder: str, name: str) -> list[DataFile]:
+    """List the data files of a micro-batch."""
+    system, root = _file_system(folder)
+    selector = fs.FileSelector(f"{root}/{name}", recursive=True)
+    found: list[DataFile] = []
+    for info in system.get_file_info(selector):
+        if info.type != fs.FileType.File or not info.base_name.endswith(".parquet"):
+            continue
+        path = info.path[len(root) + 1 :]
+        rows = pq.read_metadata(info.path, filesystem=system).num_rows
+        if rows:
+            modified_ms = int((info.mtime_ns or 0) // 1_000_000)
+            found.append(DataFile(path, info.size, modified_ms, rows, partition_of(path)))
+    return sorted(found, key=lambda each: each.path)
+
+
+def _file_system(folder: str) -> tuple[Any, str]:
+    # Spark's names of stores; Arrow has one name for each.
+    text = folder.replace("s3a://", "s3://", 1)
+    if "://" not in text and not text.startswith("file:"):
+        return fs.LocalFileSystem(), text.rstrip("/")
+    system, root = fs.FileSystem.from_uri(text)
+    return system, root.rstrip("/")
+
+
+def partition_of(path: str) -> dict[str, str | None]:
+    """Return the values of the columns that stand in the path of a file that Spark has written."""
+    pairs = [part.partition("=") for part in path.split("/")[:-1] if "=" in part]
+    return {unquote(name): None if value == _NULL else unquote(value) for name, _, value in pairs}
+
+
+class _DeltaTable:
+    """A table of Delta Lake; the commit names query and micro-batch as its transaction."""
+
+    def __init__(self, out: str, partition_by: Sequence[str]) -> None:
+        self.folder: str = out.rstrip("/")
+        self._url = self.folder.replace("s3a://", "s3://", 1)
+        self._partition_by = list(partition_by)
+        # deltalake is an extra, and has no complete types.
+        self._lake: Any = importlib.import_module("deltalake")
+        self._actions: Any = importlib.import_module("deltalake.transaction")
+        self._schema: Any = None
+
+    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
+        """Return the last micro-batch of a query in the table; -1 for none."""
+        self._schema = self._lake.Schema.from_arrow(schema)
+        if not self._lake.DeltaTable.is_deltatable(self._url):
+            return -1
+        version = self._lake.DeltaTable(self._url).transaction_version(query_id)
+        return -1 if version is None else int(version)
+
+    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+        """Add files to the table, as a micro-batch of a query."""
+        lake, actions = self._lake, self._actions
+        added = [
+            actions.AddAction(
+                each.path,
+                each.size,
+                each.partition,
+                each.modified_ms,
+                data_change=True,
+                stats=json.dumps({"numRecords": each.rows}),
+            )
+            for each in files
+        ]
+        schema = self._schema
+        commit = lake.CommitProperties(app_transactions=[lake.Transaction(query_id, batch)])
+        if lake.DeltaTable.is_deltatable(self._url):
+            table = lake.DeltaTable(self._url)
+            table.create_write_transaction(
+                added, "append", schema, self._partition_by, commit_properties=commit
+            )
+        else:
+            actions.create_table_with_add_actions(
+                self._url, schema, added, "error", self._partition_by, commit_properties=commit
+            )
+
+
+class _IcebergTable:
+    """A table of Iceberg; its properties name the last micro-batch of each query."""
+
+    def __init__(self, out: str) -> None:
+        catalog, _, self._name = out.partition(".")
+        if "." not in self._name:
+            raise ConfigError(
+                f"{out!r} names no Iceberg table",
+                hint="catalog.namespace.table; pyiceberg finds the catalog in .pyiceberg.yaml or "
+                "PYICEBERG_CATALOG__<NAME>__URI",
+            )
+        # pyiceberg is an extra.
+        self._catalog: Any = importlib.import_module("pyiceberg.catalog").load_catalog(catalog)
+        self._table: Any = None
+
+    @property
+    def folder(self) -> str:
+        """Where the table's files are, as a path or a URL."""
+        return str(self._table.location()).rstrip("/")
+
+    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
+        """Return the last micro-batch of a query in the table, which is made if it is missing."""
+        self._table = self._catalog.create_table_if_not_exists(self._name, schema)
+        return int(self._table.properties.get(f"{_BATCH_KEY}.{query_id}", -1))
+
+    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+        """Add files to the table, as a micro-batch of a query."""
+        with self._table.transaction() as changes:
+            if files:
+                changes.add_files([f"{self.folder}/{each.path}" for each in files])
+            changes.set_properties({f"{_BATCH_KEY}.{query_id}": str(batch)})

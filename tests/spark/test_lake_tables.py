@@ -1,0 +1,165 @@
+"""Ingest into Delta and Iceberg tables: every message once, whatever breaks between two steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
+from pyiceberg.utils.config import Config
+from pyspark_natsstream import lake_tables
+from pyspark_natsstream.ingest import TableFormat, ingest
+from pyspark_natsstream.lake_tables import lake_writer, partition_of
+
+from natsstream.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from natsstream.testing import NatsServer
+    from tests.spark.conftest import Feeder
+
+FORMATS: tuple[TableFormat, ...] = ("delta", "iceberg")
+
+
+def no_library(_: str) -> None:
+    """Stand for a library that is not installed."""
+
+
+def no_commit(*_: object) -> None:
+    """Stand for a driver that dies before the commit."""
+
+
+class Lake:
+    """A table of one of the formats, and the job that writes it."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Path, options: dict[str, str], fmt: TableFormat
+    ) -> None:
+        self._spark = spark
+        self._options = options
+        self._checkpoint = str(folder / "checkpoint")
+        self.fmt: TableFormat = fmt
+        self.out = str(folder / "table") if fmt == "delta" else "lake.eu.orders"
+
+    def run(self, **options: Any) -> int:
+        """Ingest up to now; return the rows of this run."""
+        given = {"options": self._options, "out": self.out, "checkpoint": self._checkpoint}
+        return ingest(self._spark, fmt=self.fmt, **given, **options).rows
+
+    def table(self) -> Any:
+        """Return the table, by the format's own library, which has no complete types."""
+        if self.fmt == "delta":
+            delta: Any = DeltaTable(self.out)
+            return delta.to_pyarrow_table()
+        return load_catalog("lake").load_table("eu.orders").scan().to_arrow()
+
+    def sequences(self) -> list[int]:
+        """Return the sequences in the table."""
+        return sorted(self.table()["sequence"].to_pylist())
+
+
+@pytest.fixture(params=FORMATS)
+def lake(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    server: NatsServer,
+    feed: Feeder,
+    stream_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Lake:
+    """A stream with 40 messages on three subjects, and a table for it."""
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__TYPE", "sql")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", f"sqlite:///{tmp_path}/catalog.db")
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__WAREHOUSE", f"file://{tmp_path}/warehouse")
+    # It has read the environment when it was imported.
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    if request.param == "iceberg":
+        load_catalog("lake").create_namespace("eu")
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.{number % 3}" for number in range(40)])
+    options = {"servers": server.url, "stream": stream_name, "maxMessagesPerTrigger": "15"}
+    return Lake(spark, tmp_path, options, request.param)
+
+
+def test_table_has_each_message_once_over_several_runs(
+    lake: Lake, feed: Feeder, stream_name: str
+) -> None:
+    assert lake.run() == 40
+    feed.publish([f"{stream_name}.last"] * 5)
+    assert lake.run() == 5
+    table = lake.table()
+    assert lake.sequences() == list(range(1, 46))
+    rows = {row["sequence"]: row for row in table.to_pylist()}
+    assert rows[2]["data"] == b"1"
+    assert rows[45]["subject"] == f"{stream_name}.last"
+    assert str(table.schema.field("time").type) == "timestamp[us, tz=UTC]"
+
+
+@pytest.mark.parametrize("step", ["before", "after"])
+def test_micro_batch_that_runs_again_is_not_added_twice(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The driver dies before the commit to the table, and behind it."""
+    write, calls = lake_tables._write, 0  # pyright: ignore[reportPrivateUsage]
+
+    def dying(table: Any, rows: Any, batch: int, partition_by: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            if step == "after":
+                write(table, rows, batch, partition_by)
+            else:
+                with monkeypatch.context() as patches:
+                    patches.setattr(table, "commit", no_commit)
+                    write(table, rows, batch, partition_by)
+            raise SystemError("the driver dies")
+        write(table, rows, batch, partition_by)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(lake_tables, "_write", dying)
+        with pytest.raises(Exception, match="the driver dies"):
+            lake.run()
+    held = 30 if step == "after" else 15
+    assert lake.sequences() == list(range(1, held + 1))
+    assert lake.run() == 40 - held
+    assert lake.sequences() == list(range(1, 41))
+
+
+def test_delta_table_is_partitioned_by_columns_of_the_rows(
+    spark: SparkSession, server: NatsServer, feed: Feeder, stream_name: str, tmp_path: Path
+) -> None:
+    """A subject's token may be anything, and may be missing."""
+    feed.create(stream_name)
+    tokens = ["a b", "ü=1", "100%", "x"]
+    feed.publish([*(f"{stream_name}.eu.{each}" for each in tokens[1:]), f"{stream_name}.eu"])
+    options = {"servers": server.url, "stream": stream_name}
+    lake = Lake(spark, tmp_path, options, "delta")
+    lake.run(partition_by=["token3"])
+    table = lake.table()
+    found = {row["subject"]: row["token3"] for row in table.to_pylist()}
+    assert found == {
+        **{f"{stream_name}.eu.{each}": each for each in tokens[1:]},
+        f"{stream_name}.eu": None,
+    }
+    assert DeltaTable(lake.out).metadata().partition_columns == ["token3"]
+
+
+def test_partition_values_are_read_from_paths_as_spark_writes_them() -> None:
+    path = "natsstream/id/000000000001/date=2026-11-26/token2=a%2Fb%3D/part-0.parquet"
+    assert partition_of(path) == {"date": "2026-11-26", "token2": "a/b="}
+    assert partition_of("k/date=__HIVE_DEFAULT_PARTITION__/p") == {"date": None}
+
+
+def test_wrong_tables_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="cannot be partitioned by date"):
+        lake_writer("iceberg", "lake.eu.orders", ["date"])
+    with pytest.raises(ConfigError, match="names no Iceberg table"):
+        lake_writer("iceberg", "orders", ())
+    monkeypatch.setattr(lake_tables, "find_spec", no_library)
+    with pytest.raises(MissingExtraError, match="needs deltalake"):
+        lake_writer("delta", "folder", ())
