@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
 
     from pyspark_natsstream.read_options import ReadOptions
 
@@ -30,9 +31,9 @@ _log = logging.getLogger("pyspark_natsstream")
 class NatsReader(DataSourceReader):
     """Reads a stream, or a part of it, once."""
 
-    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._columns = tuple(columns)
+        self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges to read.
@@ -53,4 +54,4 @@ class NatsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one range in order, as Arrow batches."""
-        return read_partition(self._options, self._columns, partition)
+        return read_partition(self._options, self._schema, partition)

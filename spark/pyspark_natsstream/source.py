@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 from natsstream.errors import ConfigError
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.rows import check_columns
-from pyspark_natsstream.schema import chosen_columns, default_schema
+from pyspark_natsstream.schema import check_schema, read_schema
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option is unknown, missing or illegal.
         """
-        options = ReadOptions.parse(self.options)
-        return default_schema(include_headers=options.include_headers)
+        return read_schema(ReadOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read.
@@ -55,7 +54,8 @@ class DefaultSource(DataSource):
 
         options = ReadOptions.parse(self.options)
         options.check_batch()
-        return NatsReader(options, chosen_columns(schema))
+        check_schema(schema, options)
+        return NatsReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
         """Return the reader of a streaming query.
@@ -67,7 +67,8 @@ class DefaultSource(DataSource):
 
         options = ReadOptions.parse(self.options)
         options.check_streaming()
-        return NatsStreamReader(options, chosen_columns(schema))
+        check_schema(schema, options)
+        return NatsStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """Return the writer of a batch write.

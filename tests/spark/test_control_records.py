@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import LongType, StructField, StructType
 from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import parse_offset
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
 
 QUERY_WITHIN_S = 240
+
+SEQUENCES = StructType([StructField("sequence", LongType())])
 
 
 def produce(
@@ -104,15 +107,15 @@ class Query:
 
     def __init__(self, server: NatsServer, stream: str) -> None:
         self.options = ReadOptions(servers=(server.url,), stream=stream)
-        self.reader = NatsStreamReader(self.options, ("sequence",))
+        self.reader = NatsStreamReader(self.options, SEQUENCES)
         self.position = self.reader.initialOffset()
 
     def run(self) -> int:
         """Run a micro-batch, and return its rows."""
-        fresh = NatsStreamReader(self.options, ("sequence",))
+        fresh = NatsStreamReader(self.options, SEQUENCES)
         end = fresh.latestOffset(self.position, ReadAllAvailable())
         ranges = fresh.partitions(self.position, end)
-        batches = [b for each in ranges for b in read_partition(self.options, ("sequence",), each)]
+        batches = [b for each in ranges for b in read_partition(self.options, SEQUENCES, each)]
         fresh.stop()
         self.position = end
         return sum(batch.num_rows for batch in batches)
