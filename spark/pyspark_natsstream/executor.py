@@ -56,7 +56,7 @@ def read_partition(
         reading = stream.read(
             first_seq=partition.first_seq,
             last_seq=partition.last_seq,
-            filters=options.subjects,
+            filters=partition.subjects or options.subjects,
             created_ns=partition.created_ns,
             on_loss="raise" if fail else "report",
             eviction_is_loss=True,

@@ -19,8 +19,8 @@ Anchor: TypeAlias = Literal[
     "earliest", "latest", "first_seq", "last_seq", "start_time", "end_time", "newest"
 ]
 
-NOT_AS_STORED = ("data_format", "mode")
-"""Fields that change the messages; jobs that need them as stored have no such options."""
+NOT_AS_STORED = ("data_format", "mode", "filter_pushdown")
+"""Fields that change or filter the messages; jobs that need them as stored have no such options."""
 
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
@@ -183,6 +183,16 @@ class ReadOptions(NatsOptions):
             "and keeps the payload in the column `_corrupt_record` (binary). Default `FAILFAST`.",
         ),
     )
+    filter_pushdown: bool = field(
+        default=False,
+        metadata=note(
+            flag,
+            "Batch only. Read only what filters on `sequence`, `time` and `subject` can match; "
+            "needs Spark's `spark.sql.python.filterPushdown.enabled`. Each filter needs a "
+            "`load()` of its own: Spark reuses the narrowed read for other queries of the same "
+            "DataFrame, and their rows are lost. Default `false`.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         NatsOptions.__post_init__(self)  # super() fails in a dataclass with slots.
@@ -213,11 +223,14 @@ class ReadOptions(NatsOptions):
                 raise ConfigError(message, hint="bound a batch with endingOffsets")
 
     def check_as_stored(self) -> None:
-        """Refuse options that change messages, for jobs that take them as stored.
+        """Refuse options that change or filter messages, for jobs that take them as stored.
 
         Raises:
-            ConfigError: `dataFormat` is not `bytes`.
+            ConfigError: `dataFormat` is not `bytes`, or `filterPushdown` could lose rows.
         """
+        if self.filter_pushdown:
+            hint = "leave it out; the job reads the range of startingOffsets and endingOffsets"
+            raise ConfigError("this job reads all messages: filterPushdown is false", hint=hint)
         if self.data_format != "bytes":
             hint = "leave it out; ingest decodes JSON by json_schema"
             raise ConfigError("this job reads payloads as stored: dataFormat is bytes", hint=hint)
@@ -231,6 +244,9 @@ class ReadOptions(NatsOptions):
         if self.ending_offsets != LATEST:
             hint = "a query that ends: trigger(availableNow=True), or spark.read with endingOffsets"
             raise ConfigError("endingOffsets is for batch reads only", hint=hint)
+        if self.filter_pushdown:
+            hint = "Spark hands no filters to a streaming source; narrow it with subjects"
+            raise ConfigError("filterPushdown is for batch reads only", hint=hint)
 
 
 def _forms(anchors: Iterable[Anchor]) -> str:

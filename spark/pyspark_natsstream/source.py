@@ -50,12 +50,14 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option or a column is illegal.
         """
-        from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
+        from pyspark_natsstream.batch import NatsReader, PushdownReader  # noqa: PLC0415 - It imports nats.
 
         options = ReadOptions.parse(self.options)
         options.check_batch()
         check_schema(schema, options)
-        return NatsReader(options, schema)
+        # Spark refuses a reader that takes filters while its own setting is off.
+        reader = PushdownReader if options.filter_pushdown else NatsReader
+        return reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
         """Return the reader of a streaming query.

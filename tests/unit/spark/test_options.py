@@ -50,6 +50,7 @@ options_made = st.builds(
     control=st.booleans(),
     data_format=st.sampled_from(["text", "json", "msgpack"]),
     mode=st.sampled_from(["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]),
+    filter_pushdown=st.booleans(),
     context=st.none() | st.just("staging"),
     creds=st.none() | st.just("/etc/nats/user.creds"),
     nkey=st.none() | st.just("/etc/nats/user.nk"),
@@ -84,6 +85,7 @@ def test_options_that_are_left_out_have_the_documented_defaults() -> None:
     assert not options.control
     assert options.data_format == "bytes"
     assert options.mode == "FAILFAST"
+    assert not options.filter_pushdown
 
 
 def test_option_names_are_field_names_in_camel_case() -> None:
@@ -275,8 +277,15 @@ def test_streaming_refuses_an_end() -> None:
         parse(endingOffsets="last_seq:5").check_streaming()
 
 
-@pytest.mark.parametrize("options", [{"dataFormat": "json"}, {"dataFormat": "text"}])
-def test_job_that_needs_messages_as_stored_refuses_to_decode_them(
+def test_streaming_refuses_pushed_down_filters() -> None:
+    with pytest.raises(ConfigError, match="filterPushdown is for batch reads only"):
+        parse(filterPushdown="true").check_streaming()
+
+
+@pytest.mark.parametrize(
+    "options", [{"dataFormat": "json"}, {"dataFormat": "text"}, {"filterPushdown": "true"}]
+)
+def test_job_that_needs_messages_as_stored_refuses_to_decode_or_filter_them(
     options: dict[str, str],
 ) -> None:
     with pytest.raises(ConfigError, match="this job reads"):
