@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, cast
 
 from pyspark.sql.types import (
     ArrayType,
@@ -41,6 +42,8 @@ from natsstream.values import from_json, from_msgpack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+T = TypeVar("T")
 
 DataFormat: TypeAlias = Literal["bytes", "text", "json", "msgpack"]
 Mode: TypeAlias = Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
@@ -108,7 +111,8 @@ def payload_decoder(data_format: DataFormat, kind: DataType) -> Decode:
             (BinaryType, bytes) if data_format == "bytes" else (StringType, bytes.decode)
         )
         if not isinstance(kind, wanted):
-            raise _refusal("data", kind, f"with dataFormat={data_format} it is {wanted.typeName()}")
+            hint = f"with dataFormat={data_format} it is {wanted.typeName()}"
+            raise _refusal("data", kind, f"{hint}; json and msgpack give it a type of your own")
         return decode
     if isinstance(kind, BinaryType | StringType):
         # Most likely the type of the default schema, and not that of a payload.
@@ -165,7 +169,7 @@ def _converter(kind: DataType, path: str, data_format: DataFormat) -> _Convert:
         case DecimalType():
             convert = _decimal(kind)
         case BinaryType() if data_format == "msgpack":
-            convert = _bytes
+            convert = partial(_expect, bytes)
         case _ if type(kind) in _CONVERTERS:
             convert = _CONVERTERS[type(kind)]
         case _:
@@ -189,30 +193,27 @@ class _Mismatch(Exception):  # noqa: N818 - Only the function above sees it.
     """The value has another type, or is outside of the type's range."""
 
 
+def _expect(kind: type[T], value: object) -> T:
+    if not isinstance(value, kind):
+        raise _Mismatch(value)
+    return value
+
+
 def _struct(fields: Sequence[tuple[str, _Convert]]) -> _Convert:
     def convert(value: object) -> object:
-        if not isinstance(value, dict):
-            raise _Mismatch(value)
-        given = cast("dict[object, object]", value)
+        given = cast("dict[object, object]", _expect(dict, value))
         return {name: of_field(given.get(name)) for name, of_field in fields}
 
     return convert
 
 
 def _array(of_item: _Convert) -> _Convert:
-    def convert(value: object) -> object:
-        if not isinstance(value, list):
-            raise _Mismatch(value)
-        return [of_item(item) for item in cast("list[object]", value)]
-
-    return convert
+    return lambda value: [of_item(item) for item in cast("list[object]", _expect(list, value))]
 
 
 def _map(of_value: _Convert) -> _Convert:
     def convert(value: object) -> object:
-        if not isinstance(value, dict):
-            raise _Mismatch(value)
-        given = cast("dict[object, object]", value)
+        given = cast("dict[object, object]", _expect(dict, value))
         return [(_text(key), of_value(item)) for key, item in given.items()]
 
     return convert
@@ -259,29 +260,14 @@ def _decimal(kind: DecimalType) -> _Convert:
 
 
 def _text(value: object) -> object:
-    if not isinstance(value, str):
-        raise _Mismatch(value)
-    value.encode()  # JSON can spell half of a surrogate pair, which UTF-8 does not have.
-    return value
-
-
-def _bytes(value: object) -> object:
-    if not isinstance(value, bytes):
-        raise _Mismatch(value)
-    return value
-
-
-def _boolean(value: object) -> object:
-    if not isinstance(value, bool):
-        raise _Mismatch(value)
-    return value
+    text = _expect(str, value)
+    text.encode()  # JSON can spell half of a surrogate pair, which UTF-8 does not have.
+    return text
 
 
 def _date(value: object) -> object:
-    if not isinstance(value, str):
-        raise _Mismatch(value)
     try:
-        return date.fromisoformat(value)
+        return date.fromisoformat(_expect(str, value))
     except ValueError:
         raise _Mismatch(value) from None
 
@@ -289,17 +275,15 @@ def _date(value: object) -> object:
 def _timestamp(value: object) -> object:
     if isinstance(value, datetime):
         return value
-    if not isinstance(value, str):
-        raise _Mismatch(value)
     try:
-        return time_from_ns(parse_rfc3339(value))
+        return time_from_ns(parse_rfc3339(_expect(str, value)))
     except ConfigError:
         raise _Mismatch(value) from None
 
 
 _CONVERTERS: dict[type[DataType], _Convert] = {
     StringType: _text,
-    BooleanType: _boolean,
+    BooleanType: partial(_expect, bool),
     DateType: _date,
     TimestampType: _timestamp,
 }

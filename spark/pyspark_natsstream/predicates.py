@@ -67,26 +67,17 @@ class Bounds:
     @classmethod
     def of(cls, predicates: Iterable[Filter]) -> Self:
         """Return the bounds of predicates that are all true."""
-        bounds = cls()
+        found = {"sequence": _EVERYTHING, "time": _EVERYTHING}
+        subjects: list[tuple[str, ...]] = []
         for each in predicates:
-            column: object = getattr(each, "attribute", None)
-            if column == ("sequence",):
-                low, high = _interval(each)
-                bounds = replace(
-                    bounds,
-                    first_seq=_later(bounds.first_seq, low),
-                    last_seq=_earlier(bounds.last_seq, high),
-                )
-            elif column == ("time",):
-                low, high = _interval(each)
-                bounds = replace(
-                    bounds,
-                    first_us=_later(bounds.first_us, low),
-                    last_us=_earlier(bounds.last_us, high),
-                )
-            elif column == ("subject",) and (filters := _filters(each)):
-                bounds = replace(bounds, subjects=(*bounds.subjects, filters))
-        return bounds
+            path: tuple[str, ...] = getattr(each, "attribute", ())
+            column = path[0] if len(path) == 1 else ""  # Not a field of `data`.
+            if column in found:
+                (first, last), (low, high) = found[column], _interval(each)
+                found[column] = _later(first, low), _earlier(last, high)
+            elif column == "subject" and (filters := _filters(each)):
+                subjects.append(filters)
+        return cls(*found["sequence"], *found["time"], tuple(subjects))
 
     def narrowed(
         self, start: Offset, stop: Offset, state: StreamState, lookups: Lookups

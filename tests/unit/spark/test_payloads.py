@@ -140,8 +140,10 @@ def test_field_that_is_missing_is_null_and_one_that_is_not_asked_for_is_ignored(
     ],
 )
 def test_json_of_another_type_or_range_is_malformed(text: str, kind: DataType) -> None:
+    decode_json = payload_decoder("json", struct(kind))
+
     with pytest.raises(MALFORMED):
-        value_of(b'{"v": %s}' % text.encode(), kind)
+        decode_json(b'{"v": %s}' % text.encode())
 
 
 @pytest.mark.parametrize(
@@ -149,8 +151,10 @@ def test_json_of_another_type_or_range_is_malformed(text: str, kind: DataType) -
     [b"", b"{", b'{"v": 1} x', b'{"v": 1}{"v": 2}', b"{'v': 1}", b'{"v": "\xff"}', b"\x00", b"[1]"],
 )
 def test_payload_that_is_no_json_object_is_malformed(payload: bytes) -> None:
+    decode_json = payload_decoder("json", struct(StringType()))
+
     with pytest.raises(MALFORMED):
-        value_of(payload, StringType())
+        decode_json(payload)
 
 
 def test_complaint_names_the_field_its_value_and_the_type() -> None:
@@ -194,8 +198,10 @@ def test_msgpack_keeps_the_value_of_its_field(value: object, kind: DataType) -> 
     ],
 )
 def test_msgpack_of_another_type_or_cut_is_malformed(payload: bytes, kind: DataType) -> None:
+    decode_msgpack = payload_decoder("msgpack", struct(kind))
+
     with pytest.raises(MALFORMED):
-        value_of(payload, kind, "msgpack")
+        decode_msgpack(payload)
 
 
 @pytest.mark.parametrize(
