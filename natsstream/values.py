@@ -31,10 +31,16 @@ def to_json(value: object, *, default: Default | None = None, ascii_only: bool =
     )
 
 
-def from_json(data: bytes | str) -> object:
-    """Return the value of JSON; NaN and infinity are refused."""
+def from_json(data: bytes | str, *, parse_float: Callable[[str], object] | None = None) -> object:
+    """Return the value of JSON; NaN and infinity are refused.
+
+    Args:
+        data: The JSON.
+        parse_float: Reads a number with a fraction or an exponent, such as `Decimal`; None is
+            `float`.
+    """
     text = data if isinstance(data, str) else data.decode()
-    return json.loads(text, parse_constant=_no_constant)
+    return json.loads(text, parse_float=parse_float, parse_constant=_no_constant)
 
 
 def to_msgpack(value: object, *, default: Default | None = None) -> bytes:

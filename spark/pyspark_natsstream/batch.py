@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader
@@ -15,12 +16,14 @@ from pyspark.sql.datasource import DataSourceReader
 from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.plan import ranges_between, start_of, stop_of
+from pyspark_natsstream.predicates import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.datasource import Filter, InputPartition
+    from pyspark.sql.types import StructType
 
     from pyspark_natsstream.read_options import ReadOptions
 
@@ -30,9 +33,10 @@ _log = logging.getLogger("pyspark_natsstream")
 class NatsReader(DataSourceReader):
     """Reads a stream, or a part of it, once."""
 
-    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._columns = tuple(columns)
+        self._schema = schema
+        self._bounds = Bounds()
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges to read.
@@ -45,12 +49,27 @@ class NatsReader(DataSourceReader):
             state = watch.state()
             stop = stop_of(self._options, state, watch)
             start = start_of(self._options, state, watch, stop_seq=stop.next_seq)
+            start, stop = self._bounds.narrowed(start, stop, state, watch)
             start = watch.past_records(start, state)
+            subjects: tuple[str, ...] | None = self._options.subjects
+            if self._bounds.subjects:
+                subjects = self._bounds.filtered(subjects, watch.hidden_subjects())
+        if subjects is None:
+            return []
         found, warning = ranges_between(start, stop, state, self._options)
         if warning:
             _log.warning("%s", warning)
-        return found
+        return [replace(each, subjects=subjects) for each in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one range in order, as Arrow batches."""
-        return read_partition(self._options, self._columns, partition)
+        return read_partition(self._options, self._schema, partition)
+
+
+class PushdownReader(NatsReader):
+    """Reads only what the filters of the query can match."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's.
+        """Take the filters, and return all of them for Spark to evaluate."""
+        self._bounds = Bounds.of(filters)
+        return filters

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from natsstream import blocking
+from natsstream.api.control import named_control
 from natsstream.errors import (
     AuthenticationError,
     MessagesLostError,
@@ -128,6 +129,13 @@ class StreamWatch:
             return newest.bounds()
 
         return self._ask(find)[0]
+
+    def hidden_subjects(self) -> str | None:
+        """Return the subjects of control records that a read leaves out; None for none."""
+        if self._options.control:
+            return None
+        control = self._ask(lambda stream: named_control(stream.info().config))
+        return None if control is None else control.area
 
     def past_records(self, start: Offset, state: StreamState) -> Offset:
         """Return an offset behind control records that have vanished from the stream's beginning.

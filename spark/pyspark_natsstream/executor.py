@@ -10,14 +10,16 @@ import logging
 from typing import TYPE_CHECKING
 
 from natsstream.errors import MessagesLostError, StreamRecreatedError
+from pyspark_natsstream.decoding import PayloadDecoder
 from pyspark_natsstream.driver import open_stream
 from pyspark_natsstream.plan import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
 
     from pyspark_natsstream.read_options import ReadOptions
 
@@ -27,20 +29,21 @@ _log = logging.getLogger("pyspark_natsstream")
 
 
 def read_partition(
-    options: ReadOptions, columns: Sequence[str], partition: InputPartition
+    options: ReadOptions, schema: StructType, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Read a range in order.
 
     Args:
         options: The options of the read.
-        columns: The columns to build, in the order of Spark's schema.
+        schema: Spark's schema: the columns to build.
         partition: The range. Spark passes a plain `InputPartition` for a batch without ranges;
             it yields nothing.
 
     Yields:
-        Record batches whose schema is Spark's own for these columns.
+        Record batches of Spark's schema.
 
     Raises:
+        MalformedPayloadError: A payload is malformed, and the mode is `FAILFAST`.
         IntegrityError: The stream was created anew or has lost messages of the range, and
             `failOnDataLoss` is true.
         NatsStreamError: No server within `reconnectTimeout`, or it refused.
@@ -53,14 +56,19 @@ def read_partition(
         reading = stream.read(
             first_seq=partition.first_seq,
             last_seq=partition.last_seq,
-            filters=options.subjects,
+            filters=partition.subjects or options.subjects,
             created_ns=partition.created_ns,
             on_loss="raise" if fail else "report",
             eviction_is_loss=True,
             control=options.control,
         )
+        decode = None
+        if options.data_format != "bytes" and "data" in schema.fieldNames():
+            decode = PayloadDecoder(options, schema)
+        columns = schema.fieldNames() if decode is None else decode.columns
         try:
-            yield from reading.batches(columns, time_unit="us")
+            for batch in reading.batches(columns, time_unit="us"):
+                yield batch if decode is None else decode(batch)
         except StreamRecreatedError as error:
             message = f"{partition.label}: {error.message}"
             if fail:
@@ -73,5 +81,7 @@ def read_partition(
                 last_seq=error.last_seq,
                 hint=_HINT,
             ) from error
+        if decode is not None and decode.dropped:
+            _log.warning("%s: %s", partition.label, decode.told())
         if reading.report.lost:
             _log.warning("%s: %s messages are gone", partition.label, reading.report.lost)

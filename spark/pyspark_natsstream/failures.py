@@ -17,17 +17,20 @@ from natsstream.errors import (
     StaleEpochError,
 )
 from pyspark_natsstream.offsets import OffsetError
+from pyspark_natsstream.payloads import MalformedPayloadError
 from pyspark_natsstream.stored_rows import InputChangedError
 
 # Python's traceback ends with the error; Spark's own text follows.
 _ERROR = re.compile(
-    r"^(?:natsstream\.errors|pyspark_natsstream\.(?:offsets|stored_rows))\.(?P<name>\w+Error): "
+    r"^(?:natsstream\.errors|pyspark_natsstream\.(?:offsets|payloads|stored_rows))"
+    r"\.(?P<name>\w+Error): "
     r"(?P<message>.*)"
     r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
     re.MULTILINE,
 )
 _DENIED = re.compile(r"may not (publish|subscribe) to (\S+)")
-_OWN = {each.__name__: each for each in (InputChangedError, OffsetError)}
+_OWN = {each.__name__: each for each in (InputChangedError, MalformedPayloadError, OffsetError)}
+_PAYLOAD = re.compile(r"sequence (\d+) of stream (\S+), subject (.*): the payload is not ")
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
@@ -51,6 +54,18 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         if lost is None:
             return None
         return kind(message, first_seq=int(lost[1]), last_seq=int(lost[2]), hint=hint or "")
+    if issubclass(kind, MalformedPayloadError):
+        place = _PAYLOAD.match(message)
+        if place is None:
+            return None
+        return kind(
+            message,
+            stream=place[2],
+            subject=place[3],
+            sequence=int(place[1]),
+            detail=detail or "",
+            hint=hint or "",
+        )
     if issubclass(kind, SequenceRangeError | StaleEpochError | SequenceGapError):
         return None  # The text lacks their numbers.
     if issubclass(kind, PermissionDeniedError):

@@ -101,6 +101,7 @@ def ingest(
     """
     asked = ReadOptions.parse(options)
     asked.check_streaming()
+    asked.check_as_stored()
     fields = None if json_schema is None else json_fields(json_schema)
     if fmt not in get_args(TableFormat):
         hint = f"choose from {', '.join(get_args(TableFormat))}"

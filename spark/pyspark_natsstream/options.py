@@ -46,6 +46,10 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+def upper(text: str) -> str:
+    return text.strip().upper()
+
+
 def whole(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ConfigError(f"{text!r} is not a whole number")

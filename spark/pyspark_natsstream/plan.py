@@ -90,12 +90,14 @@ class Partition(InputPartition):
         first_seq: First sequence.
         last_seq: Last sequence, inclusive; below the first one if nothing is left of the range.
         created_ns: When the stream was created, in Unix nanoseconds; identifies it.
+        subjects: Subject filters narrower than those of the options; empty for the options'.
     """
 
     stream: str
     first_seq: int
     last_seq: int
     created_ns: int
+    subjects: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from natsstream.api.names import check_filters
+from natsstream.arguments import check_choice
 from natsstream.errors import ConfigError
 from natsstream.units import format_rfc3339, parse_rfc3339
-from pyspark_natsstream.options import NatsOptions, flag, note, spark_name, whole, words
+from pyspark_natsstream.options import NatsOptions, flag, note, spark_name, upper, whole, words
+from pyspark_natsstream.payloads import DataFormat, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 Anchor: TypeAlias = Literal[
     "earliest", "latest", "first_seq", "last_seq", "start_time", "end_time", "newest"
 ]
+
+NOT_AS_STORED = ("data_format", "mode", "filter_pushdown")
+"""Fields that change or filter the messages; jobs that need them as stored have no such options."""
 
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
@@ -160,6 +165,34 @@ class ReadOptions(NatsOptions):
             "Default `false`.",
         ),
     )
+    data_format: DataFormat = field(
+        default="bytes",
+        metadata=note(
+            str.strip,
+            "Format of the payloads, and with it the type of the column `data`: `bytes` (binary, "
+            "as stored), `text` (string, from UTF-8), `json` and `msgpack` (the type that "
+            "`.schema()` gives it). Default `bytes`.",
+        ),
+    )
+    mode: Mode = field(
+        default="FAILFAST",
+        metadata=note(
+            upper,
+            "Where payloads are malformed: `FAILFAST` fails and names the message, "
+            "`DROPMALFORMED` leaves them out and logs how many, `PERMISSIVE` leaves `data` null "
+            "and keeps the payload in the column `_corrupt_record` (binary). Default `FAILFAST`.",
+        ),
+    )
+    filter_pushdown: bool = field(
+        default=False,
+        metadata=note(
+            flag,
+            "Batch only. Read only what filters on `sequence`, `time` and `subject` can match; "
+            "needs Spark's `spark.sql.python.filterPushdown.enabled`. Each filter needs a "
+            "`load()` of its own: Spark reuses the narrowed read for other queries of the same "
+            "DataFrame, and their rows are lost. Default `false`.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         NatsOptions.__post_init__(self)  # super() fails in a dataclass with slots.
@@ -167,6 +200,11 @@ class ReadOptions(NatsOptions):
         object.__setattr__(self, "subjects", tuple(check_filters(self.subjects)))
         if self.job == "":
             raise ConfigError("job is empty", hint="name the query, or leave the option out")
+        check_choice(self.data_format, "dataFormat", get_args(DataFormat))
+        check_choice(self.mode, "mode", get_args(Mode))
+        if self.data_format == "bytes" and self.mode != "FAILFAST":
+            hint = "add dataFormat=text, json or msgpack, or leave mode out"
+            raise ConfigError(f"mode={self.mode}, but bytes are never malformed", hint=hint)
         _check_position("startingOffsets", self.starting_offsets, _STARTS)
         _check_position("endingOffsets", self.ending_offsets, _ENDS)
 
@@ -184,6 +222,19 @@ class ReadOptions(NatsOptions):
                 message = f"{spark_name(name)} is for streaming queries only"
                 raise ConfigError(message, hint="bound a batch with endingOffsets")
 
+    def check_as_stored(self) -> None:
+        """Refuse options that change or filter messages, for jobs that take them as stored.
+
+        Raises:
+            ConfigError: `dataFormat` is not `bytes`, or `filterPushdown` could lose rows.
+        """
+        if self.filter_pushdown:
+            hint = "leave it out; the job reads the range of startingOffsets and endingOffsets"
+            raise ConfigError("this job reads all messages: filterPushdown is false", hint=hint)
+        if self.data_format != "bytes":
+            hint = "leave it out; ingest decodes JSON by json_schema"
+            raise ConfigError("this job reads payloads as stored: dataFormat is bytes", hint=hint)
+
     def check_streaming(self) -> None:
         """Refuse options that only a batch read has.
 
@@ -193,6 +244,9 @@ class ReadOptions(NatsOptions):
         if self.ending_offsets != LATEST:
             hint = "a query that ends: trigger(availableNow=True), or spark.read with endingOffsets"
             raise ConfigError("endingOffsets is for batch reads only", hint=hint)
+        if self.filter_pushdown:
+            hint = "Spark hands no filters to a streaming source; narrow it with subjects"
+            raise ConfigError("filterPushdown is for batch reads only", hint=hint)
 
 
 def _forms(anchors: Iterable[Anchor]) -> str:

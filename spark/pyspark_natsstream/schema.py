@@ -6,6 +6,8 @@ it does not name are not built.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -18,6 +20,13 @@ from pyspark.sql.types import (
 )
 
 from natsstream.errors import ConfigError
+from pyspark_natsstream.payloads import no_schema, payload_decoder
+
+if TYPE_CHECKING:
+    from pyspark_natsstream.read_options import ReadOptions
+
+CORRUPT_RECORD = "_corrupt_record"
+"""Column of malformed payloads as they are stored; its name is Spark's."""
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", StringType())])
 _TYPES: dict[str, DataType] = {
@@ -41,25 +50,55 @@ def default_schema(*, include_headers: bool) -> StructType:
     )
 
 
-def chosen_columns(schema: StructType) -> tuple[str, ...]:
-    """Return the columns that a schema chooses, in its order.
+def read_schema(options: ReadOptions) -> StructType:
+    """Return the schema of a read that gives none.
 
     Raises:
-        ConfigError: There is no column, or one is unknown, repeated, or of another type.
+        ConfigError: Payloads of this format have a type that only the user knows.
     """
+    schema = default_schema(include_headers=options.include_headers)
+    if options.data_format == "text":
+        schema["data"].dataType = StringType()
+    elif options.data_format != "bytes":
+        raise no_schema(options.data_format)
+    if options.mode == "PERMISSIVE":
+        schema.add(CORRUPT_RECORD, BinaryType())
+    return schema
+
+
+def check_schema(schema: StructType, options: ReadOptions) -> None:
+    """Refuse a schema that chooses other columns than a read has.
+
+    Raises:
+        ConfigError: There is no column, or one is unknown, repeated, or of another type; or
+            malformed payloads would be lost.
+    """
+    keeps = options.mode == "PERMISSIVE"
+    types = _TYPES | ({CORRUPT_RECORD: BinaryType()} if keeps else {})
     for chosen in schema.fields:
-        kind = _TYPES.get(chosen.name)
+        if chosen.name == CORRUPT_RECORD and not keeps:
+            raise ConfigError(
+                f'schema of format("nats"): {CORRUPT_RECORD} would stay empty',
+                hint="add mode=PERMISSIVE and dataFormat, or leave the column out",
+            )
+        kind = types.get(chosen.name)
         if kind is None:
             raise _refusal(f"no column {chosen.name!r}")
-        if chosen.dataType != kind:
+        if chosen.name == "data":
+            payload_decoder(options.data_format, chosen.dataType)
+        elif chosen.dataType != kind:
             wrong = f"column {chosen.name} is {kind.simpleString()}"
             raise _refusal(f"{wrong}, not {chosen.dataType.simpleString()}")
         if not chosen.nullable:
             raise _refusal(f"column {chosen.name} cannot be NOT NULL")
-    names = tuple(schema.fieldNames())
+    names = schema.fieldNames()
     if not names or len(set(names)) < len(names):
         raise _refusal("a column stands twice" if names else "no column at all")
-    return names
+    if keeps and ("data" in names) != (CORRUPT_RECORD in names):
+        raise ConfigError(
+            f"mode=PERMISSIVE needs both the columns data and {CORRUPT_RECORD}",
+            hint=f'add "{CORRUPT_RECORD} binary", or take mode=DROPMALFORMED',
+        )
 
 
 def _refusal(what: str) -> ConfigError:

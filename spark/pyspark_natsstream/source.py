@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 from natsstream.errors import ConfigError
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.rows import check_columns
-from pyspark_natsstream.schema import chosen_columns, default_schema
+from pyspark_natsstream.schema import check_schema, read_schema
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option is unknown, missing or illegal.
         """
-        options = ReadOptions.parse(self.options)
-        return default_schema(include_headers=options.include_headers)
+        return read_schema(ReadOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read.
@@ -51,11 +50,14 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option or a column is illegal.
         """
-        from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
+        from pyspark_natsstream.batch import NatsReader, PushdownReader  # noqa: PLC0415 - It imports nats.
 
         options = ReadOptions.parse(self.options)
         options.check_batch()
-        return NatsReader(options, chosen_columns(schema))
+        check_schema(schema, options)
+        # Spark refuses a reader that takes filters while its own setting is off.
+        reader = PushdownReader if options.filter_pushdown else NatsReader
+        return reader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
         """Return the reader of a streaming query.
@@ -67,7 +69,8 @@ class DefaultSource(DataSource):
 
         options = ReadOptions.parse(self.options)
         options.check_streaming()
-        return NatsStreamReader(options, chosen_columns(schema))
+        check_schema(schema, options)
+        return NatsStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """Return the writer of a batch write.

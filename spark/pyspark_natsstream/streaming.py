@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.datasource import InputPartition
+    from pyspark.sql.types import StructType
 
     from pyspark_natsstream.read_options import ReadOptions
 
@@ -50,9 +51,9 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     The method names are Spark's.
     """
 
-    def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._columns = tuple(columns)
+        self._schema = schema
         self._began: Offset | None = None
         self._target: Offset | None = None
         # Made on first use: Spark pickles a second reader that never needs it.
@@ -142,7 +143,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read one range in order, as Arrow batches; runs on an executor."""
-        return read_partition(self._options, self._columns, partition)
+        return read_partition(self._options, self._schema, partition)
 
     def stop(self) -> None:
         """Close the connection; Spark may kill the process without this call."""

@@ -80,6 +80,7 @@ def verify(
     """
     asked = ReadOptions.parse(options)
     asked.check_batch()
+    asked.check_as_stored()
     register(spark)
     rows = _table(spark, table, fmt)
     if "sequence" not in rows.columns:

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     ReadMinRows,
 )
+from pyspark.sql.types import LongType, StructField, StructType
 from pyspark_natsstream.driver import STATE_AGE_MAX_S
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import OffsetError, parse_offset
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from tests.spark.conftest import Feeder
 
 QUERY_WITHIN_S = 240
+
+SEQUENCES = StructType([StructField("sequence", LongType())])
 
 AWAY_S = 1.5
 """Longer than a request waits, so that hooks fail, and much less than `reconnectTimeout`."""
@@ -193,7 +196,7 @@ def reader(server: NatsServer, feed: Feeder, stream_name: str) -> Iterator[NatsS
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)
     options = {"servers": server.url, "stream": stream_name, "startingOffsets": "latest"}
-    made = NatsStreamReader(ReadOptions.parse(options), ("sequence",))
+    made = NatsStreamReader(ReadOptions.parse(options), SEQUENCES)
     yield made
     made.stop()
 
@@ -221,7 +224,7 @@ def test_start_of_a_job_is_the_same_after_a_restart(
     given = {"servers": server.url, "stream": stream_name, "startingOffsets": "latest"}
 
     def start(**job: str) -> int:
-        reader = NatsStreamReader(ReadOptions.parse(given | job), ("sequence",))
+        reader = NatsStreamReader(ReadOptions.parse(given | job), SEQUENCES)
         try:
             return next_of(reader.initialOffset(), stream_name)
         finally:
@@ -273,7 +276,7 @@ def test_idle_query_asks_the_server_no_more_than_ten_times_a_second(
     """Spark polls both hooks without a pause; the server counts what reaches it."""
     fresh_feed.create(stream_name)
     options = ReadOptions.parse({"servers": fresh_server.url, "stream": stream_name})
-    reader = NatsStreamReader(options, ("sequence",))
+    reader = NatsStreamReader(options, SEQUENCES)
     start = reader.initialOffset()
     before, began_s = in_messages(fresh_server), time.monotonic()
 

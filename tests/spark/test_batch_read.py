@@ -18,6 +18,7 @@ from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.plan import Partition
 from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.schema import default_schema
 
 from natsstream.errors import MessagesLostError, StreamRecreatedError
 from tests.support.eventually import eventually
@@ -387,7 +388,7 @@ def test_range_is_read_whole_when_the_server_is_killed_in_the_middle(
     partition = Partition(
         stream=stream_name, first_seq=1, last_seq=count, created_ns=created_ns(options)
     )
-    reading = read_partition(options, ("sequence", "data"), partition)
+    reading = read_partition(options, default_schema(include_headers=False), partition)
     batches = [next(reading)]
 
     fresh_server.kill()

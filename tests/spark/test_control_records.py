@@ -6,11 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.datasource import StringStartsWith
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import LongType, StructField, StructType
+from pyspark_natsstream.batch import PushdownReader
 from pyspark_natsstream.executor import read_partition
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import parse_offset
 from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.schema import default_schema
 from pyspark_natsstream.streaming import NatsStreamReader
 
 from natsstream import connect
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
 
 QUERY_WITHIN_S = 240
+
+SEQUENCES = StructType([StructField("sequence", LongType())])
 
 
 def produce(
@@ -104,15 +110,15 @@ class Query:
 
     def __init__(self, server: NatsServer, stream: str) -> None:
         self.options = ReadOptions(servers=(server.url,), stream=stream)
-        self.reader = NatsStreamReader(self.options, ("sequence",))
+        self.reader = NatsStreamReader(self.options, SEQUENCES)
         self.position = self.reader.initialOffset()
 
     def run(self) -> int:
         """Run a micro-batch, and return its rows."""
-        fresh = NatsStreamReader(self.options, ("sequence",))
+        fresh = NatsStreamReader(self.options, SEQUENCES)
         end = fresh.latestOffset(self.position, ReadAllAvailable())
         ranges = fresh.partitions(self.position, end)
-        batches = [b for each in ranges for b in read_partition(self.options, ("sequence",), each)]
+        batches = [b for each in ranges for b in read_partition(self.options, SEQUENCES, each)]
         fresh.stop()
         self.position = end
         return sum(batch.num_rows for batch in batches)
@@ -163,3 +169,25 @@ def test_lost_data_at_the_beginning_is_an_error_beside_control_records(
         query.run()
     assert caught.value.first_seq <= 2 <= caught.value.last_seq
     assert typed_error(caught.value) is caught.value
+
+
+def test_filter_on_control_subjects_shows_records_only_on_demand(
+    server: NatsServer, stream_name: str
+) -> None:
+    """A filter of the server that names control subjects would show them by itself."""
+    produce(server, stream_name, [2])
+    area = f"{stream_name}.$ctl."
+
+    def subjects(control: str) -> list[str]:
+        given = {"servers": server.url, "stream": stream_name, "control": control}
+        reader = PushdownReader(ReadOptions.parse(given), default_schema(include_headers=False))
+        reader.pushFilters([StringStartsWith(("subject",), area)])
+        batches = [batch for each in reader.partitions() for batch in reader.read(each)]
+        return [subject for batch in batches for subject in batch.column("subject").to_pylist()]
+
+    records = subjects("true")
+
+    assert records
+    assert all(subject.startswith(area) for subject in records)
+    # Not narrowed: Spark finds that the filter is true of none.
+    assert subjects("false") == [f"{stream_name}.a"] * 2

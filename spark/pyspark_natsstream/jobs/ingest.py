@@ -14,7 +14,7 @@ from pyspark_natsstream.jobs.command import (
     run_job,
     say,
 )
-from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
 
 if TYPE_CHECKING:
     import argparse
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--format", choices=get_args(TableFormat), default="parquet")
     parser.add_argument("--json-schema", help="Columns of JSON messages: 'origin string, n int'.")
-    add_options(parser, ReadOptions)
+    add_options(parser, ReadOptions, without=NOT_AS_STORED)
     return run_job(parser, arguments, _work)
 
 

@@ -12,7 +12,7 @@ from pyspark_natsstream.jobs.command import (
     job_session,
     run_job,
 )
-from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
 from pyspark_natsstream.verify import VerifyReport, verify
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = job_parser("verify", "Compare a table with the stream that it was ingested from.")
     parser.add_argument("--table", required=True, help="Folder of the table.")
     parser.add_argument("--format", default="parquet", help="Format of its files.")
-    add_options(parser, ReadOptions)
+    add_options(parser, ReadOptions, without=NOT_AS_STORED)
     return run_job(parser, arguments, _work)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import OffsetError
+from pyspark_natsstream.payloads import MalformedPayloadError
 
 from natsstream.errors import (
     ConnectError,
@@ -44,6 +45,23 @@ def test_loss_comes_back_with_its_range() -> None:
 
     assert isinstance(found, MessagesLostError)
     assert (found.first_seq, found.last_seq) == (5, 9)
+
+
+def test_malformed_payload_comes_back_with_its_place() -> None:
+    error = MalformedPayloadError(
+        "sequence 7 of stream A, subject a.b: the payload is not JSON of the schema: b'{'",
+        stream="A",
+        subject="a.b",
+        sequence=7,
+        detail="Expecting value",
+    )
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+
+    found = typed_error(RuntimeError(f"{HEAD}{name}: {error}{TAIL}"))
+
+    assert isinstance(found, MalformedPayloadError)
+    assert (found.stream, found.subject, found.sequence) == ("A", "a.b", 7)
+    assert str(found) == str(error)
 
 
 def test_last_of_several_errors_counts() -> None:

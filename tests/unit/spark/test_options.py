@@ -48,6 +48,9 @@ options_made = st.builds(
     fail_on_data_loss=st.booleans(),
     include_headers=st.booleans(),
     control=st.booleans(),
+    data_format=st.sampled_from(["text", "json", "msgpack"]),
+    mode=st.sampled_from(["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]),
+    filter_pushdown=st.booleans(),
     context=st.none() | st.just("staging"),
     creds=st.none() | st.just("/etc/nats/user.creds"),
     nkey=st.none() | st.just("/etc/nats/user.nk"),
@@ -80,6 +83,9 @@ def test_options_that_are_left_out_have_the_documented_defaults() -> None:
     assert options.fail_on_data_loss
     assert not options.include_headers
     assert not options.control
+    assert options.data_format == "bytes"
+    assert options.mode == "FAILFAST"
+    assert not options.filter_pushdown
 
 
 def test_option_names_are_field_names_in_camel_case() -> None:
@@ -269,6 +275,21 @@ def test_batch_refuses_options_of_streaming_queries(options: dict[str, str]) -> 
 def test_streaming_refuses_an_end() -> None:
     with pytest.raises(ConfigError, match="endingOffsets is for batch reads only"):
         parse(endingOffsets="last_seq:5").check_streaming()
+
+
+def test_streaming_refuses_pushed_down_filters() -> None:
+    with pytest.raises(ConfigError, match="filterPushdown is for batch reads only"):
+        parse(filterPushdown="true").check_streaming()
+
+
+@pytest.mark.parametrize(
+    "options", [{"dataFormat": "json"}, {"dataFormat": "text"}, {"filterPushdown": "true"}]
+)
+def test_job_that_needs_messages_as_stored_refuses_to_decode_or_filter_them(
+    options: dict[str, str],
+) -> None:
+    with pytest.raises(ConfigError, match="this job reads"):
+        parse(**options).check_as_stored()
 
 
 def test_option_table_has_a_row_with_default_or_need_for_each_field() -> None:

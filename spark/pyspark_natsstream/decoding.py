@@ -1,0 +1,113 @@
+"""Decodes the column `data` of record batches.
+
+Law: batches have Spark's schema exactly, and each malformed payload raises, is counted or is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from natsstream.arguments import described
+from pyspark_natsstream.payloads import (
+    FORMAT_NAMES,
+    MALFORMED,
+    MalformedPayloadError,
+    payload_decoder,
+)
+from pyspark_natsstream.schema import CORRUPT_RECORD
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from pyspark_natsstream.read_options import ReadOptions
+
+
+class PayloadDecoder:
+    """Decodes the batches of one range, in order.
+
+    Args:
+        options: The options of the read; `dataFormat` is not `bytes`.
+        schema: Spark's schema, with a column `data`.
+
+    Attributes:
+        columns: The columns that a batch to decode has.
+        dropped: Messages that were left out so far.
+
+    Cost: about 6 microseconds of CPU for JSON of four fields, half of it in Python's JSON reader,
+    and 2.5 for MessagePack; a batch of text is checked as a whole.
+    """
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._decode = payload_decoder(options.data_format, schema["data"].dataType)
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        # An error names the message, also where the schema does not choose these.
+        wanted = dict.fromkeys(["subject", "sequence", *schema.fieldNames()])
+        self.columns = [name for name in wanted if name != CORRUPT_RECORD]
+        self.dropped = 0
+        self._first: MalformedPayloadError | None = None
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of Spark's schema.
+
+        Raises:
+            MalformedPayloadError: A payload is malformed, and the mode is `FAILFAST`.
+        """
+        if self._options.data_format == "text":
+            try:
+                return self._batch(batch, batch.column("data").cast(pa.string()), {})
+            except ValueError:
+                pass  # Some payload is no UTF-8; which one is found below.
+        payloads = cast("list[bytes]", batch.column("data").to_pylist())
+        values: list[object] = []
+        malformed: dict[int, bytes] = {}
+        for row, payload in enumerate(payloads):
+            try:
+                values.append(self._decode(payload))
+            except MALFORMED as error:
+                values.append(None)
+                malformed[row] = payload
+                self._note(batch, row, payload, error)
+        data = pa.array(values, self._schema.field("data").type)
+        decoded = self._batch(batch, data, malformed)
+        if not malformed or self._options.mode == "PERMISSIVE":
+            return decoded
+        self.dropped += len(malformed)
+        return decoded.filter(pa.array([row not in malformed for row in range(len(payloads))]))
+
+    def told(self) -> str:
+        """Return what was left out, for a log."""
+        return f"left out {self.dropped} messages with malformed payloads; the first: {self._first}"
+
+    def _note(self, batch: pa.RecordBatch, row: int, payload: bytes, error: Exception) -> None:
+        """Keep the first error, or raise it if the mode is `FAILFAST`."""
+        if self._first is not None:
+            return
+        sequence = cast("int", batch.column("sequence")[row].as_py())
+        subject = cast("str", batch.column("subject")[row].as_py())
+        stream = self._options.stream
+        self._first = MalformedPayloadError(
+            f"sequence {sequence} of stream {stream}, subject {subject}: the payload is not "
+            f"{FORMAT_NAMES[self._options.data_format]}: "
+            f"{described(payload, with_type=False)}",
+            stream=stream,
+            subject=subject,
+            sequence=sequence,
+            detail=str(error),
+        )
+        if self._options.mode == "FAILFAST":
+            raise self._first from error
+
+    def _batch(
+        self, batch: pa.RecordBatch, data: pa.Array, malformed: dict[int, bytes]
+    ) -> pa.RecordBatch:
+        def column(name: str) -> pa.Array:
+            if name == CORRUPT_RECORD:
+                return pa.array([malformed.get(row) for row in range(len(data))], pa.binary())
+            return data if name == "data" else batch.column(name)
+
+        arrays = [column(name) for name in self._schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
