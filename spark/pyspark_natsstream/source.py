@@ -1,18 +1,32 @@
-"""The data source that Spark finds under the name `nats`."""
+"""The data source that Spark finds under the name `nats`.
+
+Law: the options say what is read: `stream`, `bucket` or `objectBucket`. The three never mix.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
 from natsstream.errors import ConfigError
+from pyspark_natsstream.bucket_options import BucketOptions
+from pyspark_natsstream.object_options import ObjectOptions
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.rows import check_columns
-from pyspark_natsstream.schema import chosen_columns, default_schema
+from pyspark_natsstream.schema import (
+    BUCKET_TYPES,
+    OBJECT_TYPES,
+    chosen_columns,
+    default_schema,
+    schema_of,
+)
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -24,12 +38,18 @@ if TYPE_CHECKING:
 
 FORMAT = "nats"
 
+_KINDS: Mapping[str, type[ReadOptions | ObjectOptions]] = {
+    "stream": ReadOptions,
+    "bucket": BucketOptions,
+    "objectBucket": ObjectOptions,
+}
+
 # Options of a streaming query that Spark passes on to its sink.
 _OF_SPARK = ("checkpointlocation", "queryname")
 
 
 class DefaultSource(DataSource):
-    """A JetStream stream as a table; the page of Spark options has its options."""
+    """A stream or a bucket as a table; the page of Spark options has its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -42,8 +62,13 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option is unknown, missing or illegal.
         """
-        options = ReadOptions.parse(self.options)
-        return default_schema(include_headers=options.include_headers)
+        match read_options_of(self.options):
+            case BucketOptions():
+                return schema_of(BUCKET_TYPES)
+            case ObjectOptions() as options:
+                return schema_of({name: OBJECT_TYPES[name] for name in options.default_columns})
+            case ReadOptions() as options:
+                return default_schema(include_headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read.
@@ -52,10 +77,13 @@ class DefaultSource(DataSource):
             ConfigError: An option or a column is illegal.
         """
         from pyspark_natsstream.batch import NatsReader  # noqa: PLC0415 - It imports nats.
+        from pyspark_natsstream.object_batch import ObjectReader  # noqa: PLC0415 - As above.
 
-        options = ReadOptions.parse(self.options)
+        options = read_options_of(self.options)
+        if isinstance(options, ObjectOptions):
+            return ObjectReader(options, chosen_columns(schema, OBJECT_TYPES))
         options.check_batch()
-        return NatsReader(options, chosen_columns(schema))
+        return NatsReader(options, _columns(options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
         """Return the reader of a streaming query.
@@ -65,9 +93,18 @@ class DefaultSource(DataSource):
         """
         from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
 
-        options = ReadOptions.parse(self.options)
+        options = read_options_of(self.options)
+        if isinstance(options, ObjectOptions):
+            raise ConfigError(
+                "an object bucket is read in batches only",
+                hint="its changes are messages: read them with stream=OBJ_<bucket> and "
+                "subjects=$O.<bucket>.M.>",
+            )
         options.check_streaming()
-        return NatsStreamReader(options, chosen_columns(schema))
+        columns = _columns(options, schema)
+        if isinstance(options, BucketOptions):
+            options = replace(options, history=True)
+        return NatsStreamReader(options, columns)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """Return the writer of a batch write.
@@ -102,6 +139,25 @@ class DefaultSource(DataSource):
         options.check_streaming()
         check_columns(schema, options)
         return NatsStreamWriter(options)
+
+
+def read_options_of(options: Mapping[str, str]) -> ReadOptions | ObjectOptions:
+    """Read the options of a read, of the kind that they name.
+
+    Raises:
+        ConfigError: They name several kinds, or one is unknown, missing or illegal.
+    """
+    given = {name.lower() for name in options}
+    named = [name for name in _KINDS if name.lower() in given]
+    if len(named) > 1:
+        raise ConfigError(f"{' and '.join(named)} exclude each other", hint="give one of them")
+    return _KINDS[named[0] if named else "stream"].parse(options)
+
+
+def _columns(options: ReadOptions, schema: StructType) -> tuple[str, ...]:
+    if isinstance(options, BucketOptions):
+        return chosen_columns(schema, BUCKET_TYPES)
+    return chosen_columns(schema)
 
 
 def register(spark: SparkSession) -> None:
