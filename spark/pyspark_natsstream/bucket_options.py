@@ -28,7 +28,13 @@ class BucketOptions(ReadOptions):
         ConfigError: A value is illegal; the message names the option, the hint what to give.
     """
 
-    bucket: str = field(metadata=note(str.strip, "Name of the key-value bucket. Required."))
+    bucket: str = field(
+        metadata=note(
+            str.strip,
+            "Name of the key-value bucket, instead of `stream`. The options of reads apply, but "
+            "not `subjects`, `includeHeaders` and `control`.",
+        )
+    )
     keys: tuple[str, ...] = field(
         default=(),
         metadata=note(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 FileFormat: TypeAlias = Literal["parquet", "orc", "json"]
 
@@ -107,18 +108,31 @@ def ingest(
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, fields=fields, partition_by=partition_by)
     writer = rows.writeStream.format(fmt).option("checkpointLocation", checkpoint)
-    writer = writer.partitionBy(*partition_by)
+    writer = triggered(writer.partitionBy(*partition_by), trigger)
+    return follow(writer.start(out), asked.stream, on_progress)
+
+
+def triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
+    """Return a writer with a job's trigger: `available-now` or an interval."""
     if trigger == AVAILABLE_NOW:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=trigger)
-    return _follow(writer.start(out), asked.stream, on_progress)
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=trigger)
 
 
-def _follow(
+def follow(
     query: StreamingQuery, stream: str, on_progress: Callable[[IngestReport], None] | None
 ) -> IngestReport:
-    """Wait for the end of a query and add up its progress; an interrupt stops it."""
+    """Wait for the end of a query and add up its progress; an interrupt stops it.
+
+    Args:
+        query: The query, which has one source.
+        stream: The stream that it reads.
+        on_progress: Called about once a second while there are rows.
+
+    Raises:
+        NatsStreamError: The query failed, and Spark tells of an error of natsstream.
+        PySparkException: The query failed for another reason.
+    """
     began_s = time.monotonic()
     report = IngestReport(rows=0, batches=0, seconds=0.0, end=None)
     seen: set[str] = set()

@@ -26,7 +26,12 @@ class ObjectOptions(NatsOptions):
         ConfigError: A value is illegal; the message names the option, the hint what to give.
     """
 
-    object_bucket: str = field(metadata=note(str.strip, "Name of the object bucket. Required."))
+    object_bucket: str = field(
+        metadata=note(
+            str.strip,
+            "Name of the object bucket, instead of `stream`. Batch only.",
+        )
+    )
     columns: tuple[str, ...] = field(
         default=(),
         metadata=note(

@@ -86,7 +86,12 @@ class NatsOptions:
             "Default: none, even if one is selected.",
         ),
     )
-    stream: str = field(metadata=note(str.strip, "Name of the stream. Required."))
+    stream: str = field(
+        metadata=note(
+            str.strip,
+            "Name of the stream. Required, or in a read `bucket` or `objectBucket`.",
+        )
+    )
     creds: str | None = field(
         default=None,
         metadata=note(

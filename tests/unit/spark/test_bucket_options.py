@@ -119,10 +119,10 @@ def test_batches_have_the_types_of_sparks_schema() -> None:
 
 
 def test_batch_ends_when_it_is_large() -> None:
-    columns = {"key": ArrowColumn(pa.string(), str)}
+    columns: dict[str, ArrowColumn[int]] = {"key": ArrowColumn(pa.string(), str)}
 
     def rows_of(*sizes: int) -> list[int]:
-        batches = row_batches(sizes, columns, ["key"], size=int.__abs__)
+        batches = row_batches(sizes, columns, ["key"], size=int)
         return [batch.num_rows for batch in batches]
 
     assert rows_of(1, BYTES_MAX, BYTES_MAX // 2, BYTES_MAX // 2, 1) == [2, 2, 1]
