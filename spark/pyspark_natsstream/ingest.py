@@ -130,7 +130,7 @@ def follow(
         on_progress: Called about once a second while there are rows.
 
     Raises:
-        NatsStreamError: The query failed, and Spark tells of an error of natsstream.
+        NatsStreamError: The query failed with an error of natsstream.
         PySparkException: The query failed for another reason.
     """
     began_s = time.monotonic()

@@ -148,8 +148,8 @@ class _Table:
     def drop_all_but(self, live: DataFrame) -> None:
         """Make a version without the keys that have no value now.
 
-        The bucket tells of a deletion by a marker, and markers go: by `purge_deletes`, by their own
-        time, and keys may expire without one.
+        The marker of a deletion may be gone before it is read: `purge_deletes` removes it, or it
+        expires. Keys may also expire without a marker.
         """
         version = _newest(self._folder)
         if version == 0:

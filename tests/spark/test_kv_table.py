@@ -51,14 +51,14 @@ class Table:
         self.checkpoint = folder / "checkpoint"
         self.history = folder / "history"
 
-    def run(self, *, history: bool = False, **options: str) -> IngestReport:
+    def run(self, *, with_history: bool = False, **options: str) -> IngestReport:
         """Bring the table to the bucket's end."""
         return kv_table(
             self._spark,
             options=self.options | options,
             out=str(self.out),
             checkpoint=str(self.checkpoint),
-            history_out=str(self.history) if history else None,
+            history_out=str(self.history) if with_history else None,
         )
 
     def rows(self) -> Rows:
@@ -139,7 +139,7 @@ def test_crash_in_the_middle_leaves_the_table_as_it_was_and_the_next_run_mends_i
     kv = js.kv.create(stream_name)
     kv.put("a", b"1")
     kv.put("b", b"1")
-    table.run(history=True)
+    table.run(with_history=True)
     before = table.rows()
     kv.put("a", b"2")
     kv.delete("b")
@@ -150,11 +150,11 @@ def test_crash_in_the_middle_leaves_the_table_as_it_was_and_the_next_run_mends_i
     with monkeypatch.context() as patch:
         patch.setattr(Folder, "write", crash)
         with pytest.raises(Exception, match=r"no space for v2/_natsstream\.json"):
-            table.run(history=True)
+            table.run(with_history=True)
     assert (table.out / "v2").is_dir()
     assert table.rows() == before == {"a": (b"1", 1), "b": (b"1", 2)}
 
-    table.run(history=True)
+    table.run(with_history=True)
     assert table.rows() == held(kv) == {"a": (b"2", 3)}
     assert table.changes() == [(1, "PUT"), (2, "PUT"), (3, "PUT"), (4, "DEL")]
 
@@ -200,12 +200,16 @@ def test_table_of_another_bucket_or_other_keys_is_refused(
         table.run(keys="a.*")
 
 
-@pytest.mark.parametrize("options", [{"startingOffsets": "latest"}, {"failOnDataLoss": "false"}])
+@pytest.mark.parametrize(
+    ("option", "text"), [("startingOffsets", "latest"), ("failOnDataLoss", "false"), ("job", "a")]
+)
 def test_options_that_would_leave_changes_out_are_refused(
-    table: Table, options: dict[str, str]
+    spark: SparkSession, table: Table, option: str, text: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(options))} is not for kv_table"):
-        table.run(**options)
+    options = table.options | {option: text}
+
+    with pytest.raises(ConfigError, match=f"{option} is not for kv_table"):
+        kv_table(spark, options=options, out=str(table.out), checkpoint=str(table.checkpoint))
 
 
 def test_command_refuses_a_wrong_option_before_spark_starts(
