@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSource
 from natsstream.errors import ConfigError
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.object_options import ObjectOptions
+from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.rows import check_columns
 from pyspark_natsstream.schema import (
@@ -151,7 +152,20 @@ def read_options_of(options: Mapping[str, str]) -> ReadOptions | ObjectOptions:
     named = [name for name in _KINDS if name.lower() in given]
     if len(named) > 1:
         raise ConfigError(f"{' and '.join(named)} exclude each other", hint="give one of them")
-    return _KINDS[named[0] if named else "stream"].parse(options)
+    word = named[0] if named else "stream"
+    known = {each: _lower_names(kind) for each, kind in _KINDS.items()}
+    for name in options:
+        others = [each for each in _KINDS if name.lower() in known[each]]
+        if others and word not in others:
+            raise ConfigError(
+                f"{name} is no option of a read with {word}",
+                hint=f"leave it out; it goes with {' or '.join(others)}",
+            )
+    return _KINDS[word].parse(options)
+
+
+def _lower_names(kind: type[NatsOptions]) -> set[str]:
+    return {spark_name(name).lower() for name in option_notes(kind)}
 
 
 def _columns(options: ReadOptions, schema: StructType) -> tuple[str, ...]:

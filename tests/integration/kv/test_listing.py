@@ -135,6 +135,7 @@ async def test_revisions_of_a_range_are_those_that_are_left_of_it(
     assert await between(1, 4) == [4]
     assert await between(1, 3) == []
     assert await between(5, None, "a.*", "a.>") == [6]
+    assert await between(None, None, "a.*", "*.1") == [4, 6]
     assert [each.operation async for each in kv.revisions(first=6)] == ["DEL"]
 
 
