@@ -50,7 +50,10 @@ def kv_table(
     history_out: str | None = None,
     on_progress: Callable[[IngestReport], None] | None = None,
 ) -> IngestReport:
-    """Bring a table to what a bucket holds, and return a report; its rows are changes.
+    """Merge the changes of a bucket into a table, and return a report; its rows are changes.
+
+    The table is then equal to the bucket as it was when the run began. A key that was written
+    during the run may have its value from before, or be missing, until the next run.
 
     `read_kv_table` reads the table. Only one job may write it at a time.
 

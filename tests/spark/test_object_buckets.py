@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark_natsstream import object_batch
 from pyspark_natsstream.object_batch import ObjectReader
 from pyspark_natsstream.object_options import ObjectOptions
 
 from natsstream import blocking
-from natsstream.errors import StreamRecreatedError
+from natsstream.errors import ConfigError, StreamRecreatedError
 from natsstream.objects.info import write_digest
 
 if TYPE_CHECKING:
@@ -146,6 +147,21 @@ def test_objects_replaced_or_deleted_since_the_plan_are_as_they_are_now(
     js.objects.create(stream_name).put("c", b"another")
     with pytest.raises(StreamRecreatedError):
         list(reader.read(planned))
+
+
+def test_object_that_spark_cannot_hold_fails_the_read_with_the_way_out(
+    server: NatsServer, js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    js.objects.create(stream_name).put("film", b"x" * 11)
+    monkeypatch.setattr(object_batch, "CONTENT_BYTES_MAX", 10)
+    reader = ObjectReader(
+        ObjectOptions(servers=(server.url,), object_bucket=stream_name), ["path", "content"]
+    )
+    (planned,) = reader.partitions()
+
+    with pytest.raises(ConfigError, match=r"'film' .* has 11 bytes") as failed:
+        list(reader.read(planned))
+    assert "maxObjectSize" in failed.value.hint
 
 
 def test_damaged_object_fails_the_read(
