@@ -2079,6 +2079,16 @@ class KeyValue(Generic[T]):
     ) -> Iterator[Entry[T]]:
         """Yield all revisions that the bucket keeps of a key, oldest first, with markers."""
 
+    def revisions(
+        self,
+        *filters: str,
+        first: int | None = None,
+        last: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> Iterator[Entry[T]]:
+        """Yield the revisions in a range that the bucket still keeps, oldest first, with markers."""
+
     def watch(
         self,
         *filters: str,

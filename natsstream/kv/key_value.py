@@ -180,6 +180,39 @@ class KeyValue(Generic[T]):
             async for entry in entries:
                 yield entry
 
+    def revisions(
+        self,
+        *filters: str,
+        first: int | None = None,
+        last: int | None = None,
+        created_ns: int | None = None,
+        on_unreadable: Literal["raise", "hand_out"] = "raise",
+    ) -> AsyncGenerator[Entry[T]]:
+        """Yield the revisions in a range that the bucket still keeps, oldest first, with markers.
+
+        Revisions that newer ones have replaced are left out. Use it to read what was written since
+        an earlier read, or a large bucket in parts.
+
+        Args:
+            filters: As for `watch`.
+            first: First revision of the range, inclusive; None is the oldest.
+            last: Last revision, inclusive; None is the newest when the loop begins.
+            created_ns: The bucket's identity, `created_ns` of an earlier watch: refuse another
+                bucket of this name.
+            on_unreadable: As for `watch`.
+
+        Raises:
+            SequenceRangeError: The bucket has not reached a revision of the range.
+            StreamRecreatedError: The bucket was deleted and created again.
+            CodecError: An entry cannot be decoded, and `on_unreadable` is "raise".
+
+        Cost: one consumer, deleted when the loop ends or is left; memory as for `watch`.
+        """
+        raises = check_on_unreadable(on_unreadable) == "raise"
+        return self._bucket.revisions(
+            filters, self._form, first=first, last=last, created_ns=created_ns, raises=raises
+        )
+
     def watch(
         self,
         *filters: str,

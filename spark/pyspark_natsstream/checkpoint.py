@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark_natsstream.driver import StreamWatch
+from pyspark_natsstream.folder import Folder
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.plan import resume, start_of
 from pyspark_natsstream.read_options import Position, ReadOptions
@@ -37,7 +38,7 @@ def pin_start(spark: SparkSession, options: ReadOptions, checkpoint: str) -> Rea
             true.
         NatsStreamError: There is no server or no stream, or the stream cannot be read.
     """
-    folder = _Folder(spark, checkpoint)
+    folder = Folder(spark, checkpoint)
     text = folder.read(START_FILE)
     if folder.has_entries("offsets"):
         # After the first batch the query's own offsets count.
@@ -60,46 +61,3 @@ def _resolve(options: ReadOptions, text: str | None) -> Offset:
         kept = watch.past_records(parse_offset_text(text, stream=options.stream), state)
         resumed = resume(kept, state, fail_on_data_loss=options.fail_on_data_loss)
         return state.offset(resumed.next_seq)
-
-
-class _Folder:
-    """A folder on any file system that Spark knows, through the JVM's Hadoop client."""
-
-    def __init__(self, spark: SparkSession, folder: str) -> None:
-        # Spark has no public API for file systems. The JVM's objects have no types.
-        context: Any = spark.sparkContext
-        self._jvm: Any = context._jvm  # noqa: SLF001
-        hadoop: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
-        self._folder: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
-        self._files: Any = self._folder.getFileSystem(hadoop)
-
-    def read(self, name: str) -> str | None:
-        """Return the text of a file, or None."""
-        path = self._path(name)
-        if not self._files.exists(path):
-            return None
-        stream = self._files.open(path)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file as a whole: a reader finds the old file, the new one, or none."""
-        path, draft = self._path(name), self._path(f"{name}.tmp")
-        stream = self._files.create(draft, True)  # noqa: FBT003 - Java has no names: overwrite.
-        try:
-            stream.write(bytearray(text, "utf-8"))
-        finally:
-            stream.close()
-        self._files.delete(path, False)  # noqa: FBT003 - Not recursive.
-        if not self._files.rename(draft, path):
-            raise OSError(f"{draft.toString()} cannot be renamed to {path.toString()}")
-
-    def has_entries(self, name: str) -> bool:
-        """Return True if a folder exists and is not empty."""
-        path = self._path(name)
-        return bool(self._files.exists(path)) and len(self._files.listStatus(path)) > 0
-
-    def _path(self, name: str) -> Any:  # A Java object.
-        return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)

@@ -23,6 +23,7 @@ from natsstream.errors import (
     StreamRecreatedError,
     TransportError,
 )
+from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.plan import StreamState, check_retention
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def connected(
 
 def open_stream(options: NatsOptions, *, wait_s: float = 0.0) -> AbstractContextManager[Stream]:
     """Open the options' stream on its own connection; arguments and errors as for `connected`."""
-    return connected(options, lambda js: js.streams.get(options.stream), wait_s=wait_s)
+    return connected(options, lambda js: _stream_of(js, options), wait_s=wait_s)
 
 
 def is_outage(error: NatsStreamError) -> bool:
@@ -138,14 +139,16 @@ class StreamWatch:
         return None if control is None else control.area
 
     def past_records(self, start: Offset, state: StreamState) -> Offset:
-        """Return an offset behind control records that have vanished from the stream's beginning.
+        """Return an offset behind what has vanished from the stream's beginning without a loss.
 
-        Their producers have replaced them, so nothing is lost. Any other offset is returned as it
-        is.
+        That is control records, which their producers have replaced, and all revisions of a bucket.
+        Any other offset is returned as it is.
         """
         last = min(state.earliest_seq, state.stop_seq) - 1
         if start.created_ns != state.created_ns or start.next_seq > last:
             return start
+        if not self._options.eviction_is_loss:
+            return replace(start, next_seq=last + 1)
 
         def find(stream: Stream) -> Offset:
             gone = stream.read(
@@ -204,6 +207,13 @@ def _connection(options: NatsOptions) -> blocking.Connection:
         reconnect_timeout=options.reconnect_timeout,
         name=f"spark {options.stream}",
     )
+
+
+def _stream_of(js: JetStream, options: NatsOptions) -> Stream:
+    # A bucket's own look-up says what is wrong with it in its own words.
+    if isinstance(options, BucketOptions):
+        return js.kv.get(options.bucket).stream
+    return js.streams.get(options.stream)
 
 
 def _state_of(stream: Stream) -> StreamState:

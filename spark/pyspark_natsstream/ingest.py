@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 TableFormat: TypeAlias = Literal["parquet", "orc", "json", "delta", "iceberg"]
 
@@ -122,17 +123,30 @@ def ingest(
         writer = writer.foreachBatch(write_batch)
     else:
         writer = writer.format(fmt).partitionBy(*partition_by).option("path", out)
+    return follow(triggered(writer, trigger).start(), asked.stream, on_progress)
+
+
+def triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
+    """Return a writer with a job's trigger: `available-now` or an interval."""
     if trigger == AVAILABLE_NOW:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=trigger)
-    return _follow(writer.start(), asked.stream, on_progress)
+        return writer.trigger(availableNow=True)
+    return writer.trigger(processingTime=trigger)
 
 
-def _follow(
+def follow(
     query: StreamingQuery, stream: str, on_progress: Callable[[IngestReport], None] | None
 ) -> IngestReport:
-    """Wait for the end of a query and add up its progress; an interrupt stops it."""
+    """Wait for the end of a query and add up its progress; an interrupt stops it.
+
+    Args:
+        query: The query, which has one source.
+        stream: The stream that it reads.
+        on_progress: Called about once a second while there are rows.
+
+    Raises:
+        NatsStreamError: The query failed with an error of natsstream.
+        PySparkException: The query failed for another reason.
+    """
     began_s = time.monotonic()
     report = IngestReport(rows=0, batches=0, seconds=0.0, end=None)
     seen: set[str] = set()

@@ -8,7 +8,7 @@ secret is in a file, and the option is its path.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 from natsstream.credentials import is_jwt_text, is_seed_text
@@ -90,7 +90,12 @@ class NatsOptions:
             "Default: none, even if one is selected.",
         ),
     )
-    stream: str = field(metadata=note(str.strip, "Name of the stream. Required."))
+    stream: str = field(
+        metadata=note(
+            str.strip,
+            "Name of the stream. Required, or in a read `bucket` or `objectBucket`.",
+        )
+    )
     creds: str | None = field(
         default=None,
         metadata=note(
@@ -194,12 +199,12 @@ class NatsOptions:
         Raises:
             ConfigError: An option is unknown, missing, given twice, or illegal.
         """
-        known = {spark_name(each.name).lower(): each for each in fields(cls)}
+        known = {spark_name(each.name).lower(): each for each in _given_fields(cls)}
         values: dict[str, object] = {}
         for given, text in options.items():
             found = known.get(given.lower())
             if found is None:
-                raise _unknown(given, (spark_name(each.name) for each in fields(cls)))
+                raise _unknown(given, (spark_name(each.name) for each in _given_fields(cls)))
             name = spark_name(found.name)
             if found.name in values:
                 raise ConfigError(f"{name} is given twice", hint="the case of names is ignored")
@@ -207,15 +212,16 @@ class NatsOptions:
                 values[found.name] = _note_of(found).parse(text)
             except ConfigError as error:
                 raise ConfigError(f"{name}: {error.message}", hint=error.hint) from error
-        if "stream" not in values:
-            raise ConfigError(
-                'format("nats") needs the option stream', hint='add .option("stream", ...)'
-            )
+        for each in known.values():
+            if each.default is MISSING and each.name not in values:
+                name = spark_name(each.name)
+                hint = f'add .option("{name}", ...)'
+                raise ConfigError(f'format("nats") needs the option {name}', hint=hint)
         return cls(**values)  # pyright: ignore[reportArgumentType] - Each parser fits its field.
 
     def to_text(self) -> dict[str, str]:
         """Return the options that differ from their default, as Spark options."""
-        defaults = {spark_name(each.name): each.default for each in fields(self)}
+        defaults = {spark_name(each.name): each.default for each in _given_fields(type(self))}
         return {name: _show(value) for name, value in _values(self) if value != defaults[name]}
 
 
@@ -227,7 +233,7 @@ def spark_name(name: str) -> str:
 
 def option_notes(kind: type[NatsOptions]) -> dict[str, OptionNote]:
     """Return the note of each option of a class, by field name."""
-    return {each.name: _note_of(each) for each in fields(kind)}
+    return {each.name: _note_of(each) for each in _given_fields(kind)}
 
 
 def option_table(notes: Mapping[str, OptionNote]) -> str:
@@ -243,8 +249,14 @@ def _note_of(option: Field[object]) -> OptionNote:
     return found
 
 
+def _given_fields(kind: type[NatsOptions]) -> list[Field[object]]:
+    """Return the fields that are options; the others follow from them."""
+    return [each for each in fields(kind) if each.init]
+
+
 def _values(options: NatsOptions) -> list[tuple[str, object]]:
-    return [(spark_name(each.name), getattr(options, each.name)) for each in fields(options)]
+    names = [each.name for each in _given_fields(type(options))]
+    return [(spark_name(name), getattr(options, name)) for name in names]
 
 
 def _show(value: object) -> str:

@@ -208,6 +208,11 @@ class ReadOptions(NatsOptions):
         _check_position("startingOffsets", self.starting_offsets, _STARTS)
         _check_position("endingOffsets", self.ending_offsets, _ENDS)
 
+    @property
+    def eviction_is_loss(self) -> bool:
+        """True if a read has lost messages when the stream begins behind it."""
+        return True
+
     def check_batch(self) -> None:
         """Refuse options that only a streaming query has.
 

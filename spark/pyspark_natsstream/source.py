@@ -1,4 +1,7 @@
-"""The data source that Spark finds under the name `nats`."""
+"""The data source that Spark finds under the name `nats`.
+
+Law: the options say what is read: `stream`, `bucket` or `objectBucket`. The three never mix.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,24 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from natsstream.errors import ConfigError
+from pyspark_natsstream.bucket_options import BucketOptions
+from pyspark_natsstream.object_options import ObjectOptions
+from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.rows import check_columns
-from pyspark_natsstream.schema import check_schema, read_schema
+from pyspark_natsstream.schema import (
+    BUCKET_TYPES,
+    OBJECT_TYPES,
+    check_schema,
+    chosen_columns,
+    read_schema,
+    schema_of,
+)
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
@@ -24,12 +39,18 @@ if TYPE_CHECKING:
 
 FORMAT = "nats"
 
+_KINDS: Mapping[str, type[ReadOptions | ObjectOptions]] = {
+    "stream": ReadOptions,
+    "bucket": BucketOptions,
+    "objectBucket": ObjectOptions,
+}
+
 # Options of a streaming query that Spark passes on to its sink.
 _OF_SPARK = ("checkpointlocation", "queryname")
 
 
 class DefaultSource(DataSource):
-    """A JetStream stream as a table; the page of Spark options has its options."""
+    """A stream or a bucket as a table; the page of Spark options has its options."""
 
     @classmethod
     def name(cls) -> str:
@@ -42,7 +63,13 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option is unknown, missing or illegal.
         """
-        return read_schema(ReadOptions.parse(self.options))
+        match read_options_of(self.options):
+            case BucketOptions():
+                return schema_of(BUCKET_TYPES)
+            case ObjectOptions() as options:
+                return schema_of({name: OBJECT_TYPES[name] for name in options.default_columns})
+            case ReadOptions() as options:
+                return read_schema(options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch read.
@@ -51,10 +78,13 @@ class DefaultSource(DataSource):
             ConfigError: An option or a column is illegal.
         """
         from pyspark_natsstream.batch import NatsReader, PushdownReader  # noqa: PLC0415 - It imports nats.
+        from pyspark_natsstream.object_batch import ObjectReader  # noqa: PLC0415 - As above.
 
-        options = ReadOptions.parse(self.options)
+        options = read_options_of(self.options)
+        if isinstance(options, ObjectOptions):
+            return ObjectReader(options, chosen_columns(schema, OBJECT_TYPES))
         options.check_batch()
-        check_schema(schema, options)
+        _check(schema, options)
         # Spark refuses a reader that takes filters while its own setting is off.
         reader = PushdownReader if options.filter_pushdown else NatsReader
         return reader(options, schema)
@@ -67,9 +97,15 @@ class DefaultSource(DataSource):
         """
         from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
 
-        options = ReadOptions.parse(self.options)
+        options = read_options_of(self.options)
+        if isinstance(options, ObjectOptions):
+            raise ConfigError(
+                "an object bucket is read in batches only",
+                hint="its changes are messages: read them with stream=OBJ_<bucket> and "
+                "subjects=$O.<bucket>.M.>",
+            )
         options.check_streaming()
-        check_schema(schema, options)
+        _check(schema, options)
         return NatsStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
@@ -105,6 +141,39 @@ class DefaultSource(DataSource):
         options.check_streaming()
         check_columns(schema, options)
         return NatsStreamWriter(options)
+
+
+def read_options_of(options: Mapping[str, str]) -> ReadOptions | ObjectOptions:
+    """Read the options of a read, of the kind that they name.
+
+    Raises:
+        ConfigError: They name several kinds, or one is unknown, missing or illegal.
+    """
+    given = {name.lower() for name in options}
+    named = [name for name in _KINDS if name.lower() in given]
+    if len(named) > 1:
+        raise ConfigError(f"{' and '.join(named)} exclude each other", hint="give one of them")
+    word = named[0] if named else "stream"
+    known = {each: _lower_names(kind) for each, kind in _KINDS.items()}
+    for name in options:
+        others = [each for each in _KINDS if name.lower() in known[each]]
+        if others and word not in others:
+            raise ConfigError(
+                f"{name} is no option of a read with {word}",
+                hint=f"leave it out; it goes with {' or '.join(others)}",
+            )
+    return _KINDS[word].parse(options)
+
+
+def _lower_names(kind: type[NatsOptions]) -> set[str]:
+    return {spark_name(name).lower() for name in option_notes(kind)}
+
+
+def _check(schema: StructType, options: ReadOptions) -> None:
+    if isinstance(options, BucketOptions):
+        chosen_columns(schema, BUCKET_TYPES)
+    else:
+        check_schema(schema, options)
 
 
 def register(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import BucketNotFoundError
+from natsstream.errors import BucketNotFoundError, StreamRecreatedError
 from natsstream.read import session
 from tests.support.ordered import delete_consumers
 from tests.support.raw_nats import request
@@ -117,6 +117,41 @@ async def test_history_has_the_markers(js: JetStream, stream_name: str) -> None:
     assert told(history) == [("a", "PUT", b"2"), ("a", "PUT", b"3"), ("a", "DEL", b"")]
     assert [entry.delta for entry in history] == [2, 1, 0]
     assert told([entry async for entry in kv.history("a")]) == [("a", "PURGE", b"")]
+
+
+async def test_revisions_of_a_range_are_those_that_are_left_of_it(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, history=2)
+    for number in range(4):
+        await kv.put("a.1", b"%d" % number)
+    await kv.put("b", b"x")
+    await kv.delete("a.1")
+
+    async def between(first: int | None, last: int | None, *filters: str) -> list[int]:
+        return [each.revision async for each in kv.revisions(*filters, first=first, last=last)]
+
+    assert await between(None, None) == [4, 5, 6]
+    assert await between(1, 4) == [4]
+    assert await between(1, 3) == []
+    assert await between(5, None, "a.*", "a.>") == [6]
+    assert await between(None, None, "a.*", "*.1") == [4, 6]
+    assert [each.operation async for each in kv.revisions(first=6)] == ["DEL"]
+
+
+async def test_revisions_of_a_bucket_made_anew_are_refused(js: JetStream, stream_name: str) -> None:
+    kv = await js.kv.create(stream_name)
+    created_ns = (await kv.stream.info()).created_ns
+    await js.kv.delete(stream_name)
+    again = await js.kv.create(stream_name)
+    await again.put("a", b"1")
+
+    with pytest.raises(StreamRecreatedError):
+        _ = [each async for each in kv.revisions(created_ns=created_ns)]
+
+    await js.kv.delete(stream_name)
+    with pytest.raises(BucketNotFoundError):
+        _ = [each async for each in kv.revisions(first=1)]
 
 
 @pytest.mark.proves("1d", "keys / list keys streaming / filtered")

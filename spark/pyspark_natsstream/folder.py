@@ -1,0 +1,61 @@
+"""A folder on any file system that Spark can write to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Folder:
+    """A folder, through the Hadoop client of the JVM."""
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        # Spark has no public API for file systems. The JVM's objects have no types.
+        context: Any = spark.sparkContext
+        self._jvm: Any = context._jvm  # noqa: SLF001
+        hadoop: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
+        self._folder: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
+        self._files: Any = self._folder.getFileSystem(hadoop)
+
+    def read(self, name: str) -> str | None:
+        """Return the text of a file, or None."""
+        path = self._path(name)
+        if not self._files.exists(path):
+            return None
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file as a whole: a reader finds the old file, the new one, or none."""
+        path, draft = self._path(name), self._path(f"{name}.tmp")
+        stream = self._files.create(draft, True)  # noqa: FBT003 - Java has no names: overwrite.
+        try:
+            stream.write(bytearray(text, "utf-8"))
+        finally:
+            stream.close()
+        self._files.delete(path, False)  # noqa: FBT003 - Not recursive.
+        if not self._files.rename(draft, path):
+            raise OSError(f"{draft.toString()} cannot be renamed to {path.toString()}")
+
+    def has_entries(self, name: str) -> bool:
+        """Return True if a folder exists and is not empty."""
+        path = self._path(name)
+        return bool(self._files.exists(path)) and len(self._files.listStatus(path)) > 0
+
+    def names(self) -> list[str]:
+        """Return the names of what the folder holds; none if it does not exist."""
+        if not self._files.exists(self._folder):
+            return []
+        return [each.getPath().getName() for each in self._files.listStatus(self._folder)]
+
+    def delete(self, name: str) -> None:
+        """Delete a file or a folder with all that it holds, if it exists."""
+        self._files.delete(self._path(name), True)  # noqa: FBT003 - Recursive.
+
+    def _path(self, name: str) -> Any:  # A Java object.
+        return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)

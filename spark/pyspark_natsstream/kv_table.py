@@ -1,0 +1,241 @@
+"""The kv_table job: keeps a table equal to a key-value bucket.
+
+    OUT/v7/part-...parquet     the rows of a version of the table: key, value, revision, created
+    OUT/v7/_natsstream.json    {"v":1,"streams":{"KV_B":{"next":124,"created":"..."}},"keys":[]}
+
+Law: a version is the table when its _natsstream.json is there, which is written last. That file has
+the place in the bucket up to which changes are merged. A change before it is left out, so a batch
+that comes again changes nothing, whatever crashes, and brings no deleted key back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
+
+from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
+from pyspark_natsstream.bucket_options import BucketOptions
+from pyspark_natsstream.driver import connected
+from pyspark_natsstream.folder import Folder
+from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, follow, triggered
+from pyspark_natsstream.offsets import Offset, offsets_of
+from pyspark_natsstream.options import spark_name
+from pyspark_natsstream.read_options import EARLIEST
+from pyspark_natsstream.source import FORMAT, register
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = ("key", "value", "revision", "created")
+# Spark takes no file with such a name for a part of the table.
+PLACE_FILE = "_natsstream.json"
+_VERSION = re.compile(r"v([1-9]\d*)")
+# The one before stays for readers that have begun with it.
+_VERSIONS_KEPT = 2
+
+
+def kv_table(
+    spark: SparkSession,
+    *,
+    options: Mapping[str, str],
+    out: str,
+    checkpoint: str,
+    trigger: str = AVAILABLE_NOW,
+    history_out: str | None = None,
+    on_progress: Callable[[IngestReport], None] | None = None,
+) -> IngestReport:
+    """Merge the changes of a bucket into a table, and return a report; its rows are changes.
+
+    The table is then equal to the bucket as it was when the run began. A key that was written
+    during the run may have its value from before, or be missing, until the next run.
+
+    `read_kv_table` reads the table. Only one job may write it at a time.
+
+    Args:
+        spark: A session with a driver in this process (not Spark Connect).
+        options: The options of `format("nats")`, with a `bucket`.
+        out: Folder of the table, a path or URL that Spark can write to.
+        checkpoint: Folder of the checkpoint, kept as long as the table.
+        trigger: `available-now` ends at the bucket's last revision now; an interval such as
+            `10 seconds` runs until the query is stopped.
+        history_out: Folder of a second table, which gets every change that was read, also those of
+            one key in one batch; None writes none.
+        on_progress: Called about once a second while there are changes.
+
+    Raises:
+        ConfigError: An option is illegal, or the table is of another bucket or other keys.
+        StreamRecreatedError: The bucket was deleted and created again since the table was begun.
+        NatsStreamError: There is no server or no bucket, at the start or later. The next run
+            continues from the checkpoint.
+        StreamingQueryException: The query failed for another reason, such as a full disk.
+
+    Cost: each micro-batch with changes writes the whole table. Each run first lists the bucket, for
+    keys whose marker is gone.
+    """
+    asked = BucketOptions.parse(options)
+    _check_whole(asked)
+    register(spark)
+    with connected(asked, lambda js: js.kv.get(asked.bucket).stream.info()) as info:
+        begin = Offset(stream=asked.stream, next_seq=1, created_ns=info.created_ns)
+    table = _Table(spark, out, begin, asked.subjects, history_out)
+    table.drop_all_but(_keys_now(spark, asked))
+    changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
+    writer = changes.writeStream.option("checkpointLocation", checkpoint)
+    query = triggered(writer.foreachBatch(table.merge), trigger).start()
+    return follow(query, asked.stream, on_progress)
+
+
+def read_kv_table(spark: SparkSession, out: str) -> DataFrame:
+    """Return the newest version of a table of `kv_table`.
+
+    Returns:
+        `key` string, `value` binary, `revision` bigint, `created` timestamp; each key once.
+
+    Raises:
+        NotFoundError: There is no table.
+    """
+    version = _newest(Folder(spark, out))
+    if version == 0:
+        raise NotFoundError(f"{out} has no table", hint="run the job kv_table first")
+    return spark.read.parquet(f"{out}/v{version}")
+
+
+class _Table:
+    """The versions of a table, and the changes that become the next one."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        out: str,
+        begin: Offset,
+        keys: Iterable[str],
+        history_out: str | None,
+    ) -> None:
+        self._out = out
+        self._folder = Folder(spark, out)
+        self._begin = begin
+        self._keys = sorted(keys)
+        self._history_out = history_out
+        self._spark = spark
+        self._place(_newest(self._folder))
+
+    def merge(self, batch: DataFrame, _: int) -> None:
+        """Make the next version: the changes of a micro-batch that are not in the table yet."""
+        version = _newest(self._folder)
+        place = self._place(version)
+        fresh = batch.where(F.col("revision") >= place.next_seq).persist()
+        try:
+            last = fresh.agg(F.max("revision").alias("revision")).collect()[0].revision
+            if last is None:
+                return
+            if self._history_out is not None:
+                # Under the version's number: a second attempt replaces the first.
+                fresh.write.mode("overwrite").parquet(f"{self._history_out}/version={version + 1}")
+            newest = F.max_by(F.struct(*COLUMNS, "operation"), "revision")
+            changed = fresh.groupBy("key").agg(newest.alias("newest")).select("newest.*")
+            rows = changed.where(F.col("operation") == "PUT").select(*COLUMNS)
+            if version:
+                before = batch.sparkSession.read.parquet(f"{self._out}/v{version}")
+                kept = before.join(changed.select("key"), "key", "left_anti")
+                rows = kept.unionByName(rows)
+            self._write(version + 1, rows, last + 1)
+        finally:
+            fresh.unpersist()
+
+    def drop_all_but(self, live: DataFrame) -> None:
+        """Make a version without the keys that have no value now.
+
+        The marker of a deletion may be gone before it is read: `purge_deletes` removes it, or it
+        expires. Keys may also expire without a marker.
+        """
+        version = _newest(self._folder)
+        if version == 0:
+            return
+        rows = self._spark.read.parquet(f"{self._out}/v{version}")
+        gone = rows.select("key").join(live, "key", "left_anti").persist()
+        try:
+            if not gone.isEmpty():
+                kept = rows.join(gone, "key", "left_anti")
+                self._write(version + 1, kept, self._place(version).next_seq)
+        finally:
+            gone.unpersist()
+
+    def _write(self, version: int, rows: DataFrame, next_seq: int) -> None:
+        """Write a version, its place last, and delete the versions that nobody reads."""
+        rows.write.mode("overwrite").parquet(f"{self._out}/v{version}")
+        place = Offset(
+            stream=self._begin.stream, next_seq=next_seq, created_ns=self._begin.created_ns
+        )
+        text = json.dumps(place.to_json() | {"keys": self._keys}, separators=(",", ":"))
+        self._folder.write(f"v{version}/{PLACE_FILE}", text)
+        for old in _versions(self._folder):
+            if old <= version - _VERSIONS_KEPT:
+                self._folder.delete(f"v{old}")
+
+    def _place(self, version: int) -> Offset:
+        """Return the place of a version; that of a new table without one.
+
+        Raises:
+            ConfigError: It is a table of another bucket or other keys.
+            OffsetError: A newer version of the job has written it.
+            StreamRecreatedError: It is of an earlier bucket of this name.
+        """
+        if version == 0:
+            return self._begin
+        text = self._folder.read(f"v{version}/{PLACE_FILE}") or ""
+        (place,), keys = offsets_of(text), json.loads(text).get("keys")
+        new_one = "give another folder for the table, and another checkpoint"
+        if (place.stream, keys) != (self._begin.stream, self._keys):
+            raise ConfigError(
+                f"table {self._out} is of the keys {keys} of {place.stream}, "
+                f"not of {self._keys} of {self._begin.stream}",
+                hint=new_one,
+            )
+        if place.created_ns != self._begin.created_ns:
+            message = f"table {self._out} is of an earlier bucket: it was created again since"
+            raise StreamRecreatedError(message, hint=new_one)
+        return place
+
+
+def _keys_now(spark: SparkSession, options: BucketOptions) -> DataFrame:
+    """Return the keys that have a value, in a column `key`."""
+    listed = replace(
+        options,
+        max_messages_per_trigger=None,
+        max_bytes_per_trigger=None,
+        min_partitions=1,
+        max_records_per_partition=None,
+    )
+    reader = spark.read.format(FORMAT).options(**listed.to_text())
+    return reader.schema("key string").load()
+
+
+def _check_whole(options: BucketOptions) -> None:
+    """Refuse options that would leave changes out."""
+    options.check_streaming()
+    plain = {"starting_offsets": EARLIEST, "fail_on_data_loss": True, "history": False, "job": None}
+    for name, needed in plain.items():
+        if getattr(options, name) != needed:
+            raise ConfigError(
+                f"{spark_name(name)} is not for kv_table",
+                hint="leave it out: the table is equal to the bucket, or the job fails",
+            )
+
+
+def _versions(folder: Folder) -> list[int]:
+    found = map(_VERSION.fullmatch, folder.names())
+    return sorted(int(each[1]) for each in found if each)
+
+
+def _newest(folder: Folder) -> int:
+    """Return the newest whole version, 0 for none."""
+    for version in reversed(_versions(folder)):
+        if folder.read(f"v{version}/{PLACE_FILE}") is not None:
+            return version
+    return 0

@@ -1,0 +1,247 @@
+"""The kv_table job: a table that is equal to a bucket, whatever happens between and in its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark_natsstream.folder import Folder
+from pyspark_natsstream.jobs.kv_table import main
+from pyspark_natsstream.kv_table import PLACE_FILE, kv_table, read_kv_table
+
+from natsstream import blocking
+from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+    from pyspark_natsstream.ingest import IngestReport
+
+    from natsstream.blocking import JetStream, KeyValue
+    from natsstream.testing import NatsServer
+
+ROOT = Path(__file__).parents[2]
+SUBMIT_TIMEOUT_S = 300
+
+Rows = dict[str, tuple[bytes, int]]
+
+
+@pytest.fixture
+def js(server: NatsServer) -> Iterator[JetStream]:
+    """A connection to the shared server."""
+    with blocking.connect(server.url) as context:
+        yield context
+
+
+class Table:
+    """The table of one bucket, and its folders."""
+
+    def __init__(self, spark: SparkSession, server: NatsServer, bucket: str, folder: Path) -> None:
+        self._spark = spark
+        self.options = {"servers": server.url, "bucket": bucket}
+        self.out = folder / "out"
+        self.checkpoint = folder / "checkpoint"
+        self.history = folder / "history"
+
+    def run(self, *, with_history: bool = False, **options: str) -> IngestReport:
+        """Bring the table to the bucket's end."""
+        return kv_table(
+            self._spark,
+            options=self.options | options,
+            out=str(self.out),
+            checkpoint=str(self.checkpoint),
+            history_out=str(self.history) if with_history else None,
+        )
+
+    def rows(self) -> Rows:
+        """Value and revision of each key; a key that stands twice fails."""
+        rows = read_kv_table(self._spark, str(self.out)).collect()
+        found = {row.key: (bytes(row.value), row.revision) for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+    def changes(self) -> list[tuple[int, str]]:
+        """Revision and operation of each change in the history."""
+        rows = self._spark.read.parquet(str(self.history)).orderBy("revision").collect()
+        return [(row.revision, row.operation) for row in rows]
+
+    def repeat_last_batch(self) -> None:
+        """Have Spark run its last micro-batch again, as after a crash before the commit."""
+        commits = self.checkpoint / "commits"
+        last = max(commits.glob("[0-9]*"), key=lambda path: int(path.name))
+        last.unlink()
+        (commits / f".{last.name}.crc").unlink(missing_ok=True)
+
+    def versions(self) -> list[str]:
+        """The versions that the folder holds."""
+        return sorted(path.name for path in self.out.iterdir())
+
+
+@pytest.fixture
+def table(spark: SparkSession, server: NatsServer, stream_name: str, tmp_path: Path) -> Table:
+    """A table of the test's own bucket."""
+    return Table(spark, server, stream_name, tmp_path)
+
+
+def held(kv: KeyValue[bytes]) -> Rows:
+    """Value and revision of each key of a bucket."""
+    return {entry.key: (entry.value, entry.revision) for entry in kv.entries()}
+
+
+def change(kv: KeyValue[bytes], chance: random.Random, count: int) -> None:
+    """Make random changes to a dozen keys."""
+    for number in range(count):
+        key = f"k.{chance.randrange(12)}"
+        act = chance.choice(("put", "put", "put", "delete", "purge"))
+        if act == "put":
+            kv.put(key, b"%d" % number)
+        elif act == "delete":
+            kv.delete(key)
+        else:
+            kv.purge(key)
+
+
+def test_table_is_equal_to_the_bucket_after_random_changes_and_restarts(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    """Batches end anywhere, the last one comes again, and some markers go before they are read."""
+    seed = secrets.randbits(32)
+    chance = random.Random(seed)  # noqa: S311 - A seed that makes it the same again.
+    kv = js.kv.create(stream_name, history=chance.choice((1, 4)))
+    change(kv, chance, 40)
+    table.run(maxMessagesPerTrigger=str(chance.randrange(25, 50)))
+    assert table.rows() == held(kv), seed
+
+    change(kv, chance, 20)
+    kv.purge_deletes(older_than=0)
+    table.repeat_last_batch()
+    table.run()
+    assert table.rows() == held(kv), seed
+
+    for key in list(kv.keys()):
+        kv.delete(key)
+    table.run()
+    assert table.rows() == {}, seed
+    assert len(table.versions()) == 2
+
+
+def test_crash_in_the_middle_leaves_the_table_as_it_was_and_the_next_run_mends_it(
+    js: JetStream, stream_name: str, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    kv.put("b", b"1")
+    table.run(with_history=True)
+    before = table.rows()
+    kv.put("a", b"2")
+    kv.delete("b")
+
+    def crash(_: Folder, name: str, __: str) -> None:
+        raise OSError(f"no space for {name}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "write", crash)
+        with pytest.raises(Exception, match=r"no space for v2/_natsstream\.json"):
+            table.run(with_history=True)
+    assert (table.out / "v2").is_dir()
+    assert table.rows() == before == {"a": (b"1", 1), "b": (b"1", 2)}
+
+    table.run(with_history=True)
+    assert table.rows() == held(kv) == {"a": (b"2", 3)}
+    assert table.changes() == [(1, "PUT"), (2, "PUT"), (3, "PUT"), (4, "DEL")]
+
+
+def test_batch_that_comes_again_changes_nothing_and_brings_no_deleted_key_back(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    """A new checkpoint reads the bucket from its beginning, with the values of deleted keys."""
+    kv = js.kv.create(stream_name, history=3)
+    kv.put("a", b"1")
+    kv.put("b", b"1")
+    kv.delete("a")
+    table.run()
+    before = table.versions()
+
+    table.checkpoint = table.checkpoint.with_name("another")
+    report = table.run(maxMessagesPerTrigger="1")
+
+    assert report.rows == 3
+    assert table.rows() == {"b": (b"1", 2)}
+    assert table.versions() == before
+
+
+def test_table_of_another_bucket_or_other_keys_is_refused(
+    js: JetStream, stream_name: str, table: Table
+) -> None:
+    with pytest.raises(NotFoundError):
+        table.rows()
+    kv = js.kv.create(stream_name)
+    js.kv.create(f"{stream_name}_2")
+    kv.put("a.1", b"1")
+    kv.put("b.1", b"1")
+    table.run(keys="a.*")
+    assert table.rows() == {"a.1": (b"1", 1)}
+
+    with pytest.raises(ConfigError, match="another folder"):
+        table.run(keys="a.*,b.*")
+    with pytest.raises(ConfigError, match="another folder"):
+        table.run(keys="a.*", bucket=f"{stream_name}_2")
+    js.kv.delete(stream_name)
+    js.kv.create(stream_name)
+    with pytest.raises(StreamRecreatedError, match="another folder"):
+        table.run(keys="a.*")
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [("startingOffsets", "latest"), ("failOnDataLoss", "false"), ("job", "a")]
+)
+def test_options_that_would_leave_changes_out_are_refused(
+    spark: SparkSession, table: Table, option: str, text: str
+) -> None:
+    options = table.options | {option: text}
+
+    with pytest.raises(ConfigError, match=f"{option} is not for kv_table"):
+        kv_table(spark, options=options, out=str(table.out), checkpoint=str(table.checkpoint))
+
+
+def test_command_refuses_a_wrong_option_before_spark_starts(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--servers", "nats://h:1", "--out", str(table.out), "--checkpoint", "c"]
+
+    assert main([*words, "--bucket", "a.b"]) == 2
+    assert "illegal character" in capsys.readouterr().err
+
+
+def test_spark_submit_runs_the_job_from_a_file(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    words = table.options | {"out": str(table.out), "checkpoint": str(table.checkpoint)}
+    config = tmp_path / "job.toml"
+    config.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in words.items()))
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+
+    done = subprocess.run(
+        [submit, "--master", "local[1]", str(ROOT / "spark/jobs/kv_table.py"), "--config", config],
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_TIMEOUT_S,
+        check=False,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+    )
+
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert (report["rows"], report["end"]["streams"][f"KV_{stream_name}"]["next"]) == (1, 2)
+    assert (table.out / "v1" / PLACE_FILE).is_file()
+    assert table.rows() == held(kv)
