@@ -10,6 +10,7 @@ create, the same sequences are other messages.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard, cast
 
@@ -98,7 +99,30 @@ def offsets_of(text: str | None) -> list[Offset]:
         OffsetError: The text is None or not JSON, or not an offset of this version.
     """
     found = _from_text(text or "")
-    return [parse_offset(found, stream=each) for each in _fields(_fields(found).get("streams"))]
+    parts = parts_of(found, list(_fields(_fields(found).get("streams"))))
+    return [parse_offset(part, stream=name) for name, part in parts.items()]
+
+
+def merged(offsets: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    """Return the offset of several streams from those of each, in their order."""
+    streams: dict[str, object] = {}
+    for each in offsets:
+        streams |= _fields(each.get("streams"))
+    return {"v": VERSION, "streams": streams}
+
+
+def parts_of(found: object, streams: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Return the offset of each stream from that of all.
+
+    Raises:
+        OffsetError: It is of other streams.
+    """
+    places = _fields(_fields(found).get("streams"))
+    if sorted(places) != sorted(streams):
+        names, options = (", ".join(sorted(each)) or "no stream" for each in (places, streams))
+        raise _refusal(found, f"it is of {names}, but the option is streams={options}")
+    version = _fields(found).get("v")
+    return {name: {"v": version, "streams": {name: places[name]}} for name in streams}
 
 
 def _from_text(text: str) -> object:

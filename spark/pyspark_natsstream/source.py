@@ -1,10 +1,11 @@
 """The data source that Spark finds under the name `nats`.
 
-Law: the options say what is read: `stream`, `bucket` or `objectBucket`. The three never mix.
+Law: the options say what is read: `stream`, `streams`, `bucket` or `objectBucket`. They never mix.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -23,6 +24,7 @@ from pyspark_natsstream.schema import (
     read_schema,
     schema_of,
 )
+from pyspark_natsstream.streams_options import StreamsOptions
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ FORMAT = "nats"
 
 _KINDS: Mapping[str, type[ReadOptions | ObjectOptions]] = {
     "stream": ReadOptions,
+    "streams": StreamsOptions,
     "bucket": BucketOptions,
     "objectBucket": ObjectOptions,
 }
@@ -79,12 +82,15 @@ class DefaultSource(DataSource):
         """
         from pyspark_natsstream.batch import NatsReader, PushdownReader  # noqa: PLC0415 - It imports nats.
         from pyspark_natsstream.object_batch import ObjectReader  # noqa: PLC0415 - As above.
+        from pyspark_natsstream.several_streams import StreamsReader  # noqa: PLC0415 - As above.
 
         options = read_options_of(self.options)
         if isinstance(options, ObjectOptions):
             return ObjectReader(options, chosen_columns(schema, OBJECT_TYPES))
         options.check_batch()
         _check(schema, options)
+        if isinstance(options, StreamsOptions):
+            return StreamsReader(options, schema)
         # Spark refuses a reader that takes filters while its own setting is off.
         reader = PushdownReader if options.filter_pushdown else NatsReader
         return reader(options, schema)
@@ -95,6 +101,7 @@ class DefaultSource(DataSource):
         Raises:
             ConfigError: An option or a column is illegal.
         """
+        from pyspark_natsstream.several_streams import StreamsStreamReader  # noqa: PLC0415
         from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
 
         options = read_options_of(self.options)
@@ -106,6 +113,10 @@ class DefaultSource(DataSource):
             )
         options.check_streaming()
         _check(schema, options)
+        if isinstance(options, StreamsOptions):
+            return StreamsStreamReader(options, schema)
+        if isinstance(options, BucketOptions):
+            options = replace(options, history=True)  # The changes are the revisions.
         return NatsStreamReader(options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001

@@ -6,40 +6,28 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_natsstream.backfill import BackfillReport, backfill
-from pyspark_natsstream.jobs.command import (
-    add_options,
-    given_options,
-    job_parser,
-    job_session,
-    run_job,
-)
+from pyspark_natsstream.jobs.command import ROWS, JobCommand
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; arguments and exit codes as for `run_job`."""
-    parser = job_parser("backfill", "Write a table into a JetStream stream, every row once.")
-    parser.add_argument("--table", required=True, help="Folder of the table.")
-    parser.add_argument("--format", default="parquet", help="Format of its files.")
-    parser.add_argument("--where", help="SQL condition for the rows.")
-    add_options(parser, WriteOptions)
-    return run_job(parser, arguments, _work)
+def _work(
+    spark: SparkSession, options: dict[str, str], asked: argparse.Namespace
+) -> BackfillReport:
+    return backfill(spark, options=options, table=asked.table, fmt=asked.format, where=asked.where)
 
 
-def _work(asked: argparse.Namespace) -> BackfillReport:
-    options = given_options(asked, WriteOptions)
-    return backfill(
-        job_session(asked.master, "natsstream-backfill"),
-        options=options,
-        table=asked.table,
-        fmt=asked.format,
-        where=asked.where,
-    )
-
+main = JobCommand(
+    name="backfill",
+    description="Write a table into a JetStream stream, every row once.",
+    arguments=ROWS,
+    options=WriteOptions,
+    work=_work,
+)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from pyspark.sql import SparkSession
 
@@ -24,11 +25,12 @@ from natsstream.errors import (
     UsageError,
 )
 from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.ingest import AVAILABLE_NOW
 from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
 from pyspark_natsstream.session import local_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
 
 EXIT_DIFFERENT = 4
@@ -43,79 +45,120 @@ class Report(Protocol):
         ...
 
 
-def job_parser(name: str, description: str) -> argparse.ArgumentParser:
-    """Return a parser with the arguments of every job."""
-    parser = argparse.ArgumentParser(
-        prog=name, description=description, fromfile_prefix_chars=None, allow_abbrev=False
-    )
-    parser.add_argument(
-        "--config", help="TOML file with the arguments by name; those of the command line win."
-    )
-    parser.add_argument(
-        "--master", help="Spark's master. Default: local[*], or that of spark-submit."
-    )
-    return parser
+# An argument of argparse: its flag, and what `add_argument` takes.
+Argument: TypeAlias = "tuple[str, Mapping[str, Any]]"
+
+TABLE: Sequence[Argument] = (
+    ("--table", {"required": True, "help": "Folder of the table."}),
+    ("--format", {"default": "parquet", "help": "Format of its files."}),
+)
+"""The arguments of a job that reads a table."""
+
+ROWS: Sequence[Argument] = (*TABLE, ("--where", {"help": "SQL condition for the rows."}))
+"""The arguments of a job that reads rows of a table."""
+
+CHECKPOINT: Argument = ("--checkpoint", {"required": True, "help": "Folder of the checkpoint."})
+TRIGGER: Argument = (
+    "--trigger",
+    {
+        "default": AVAILABLE_NOW,
+        "help": "available-now ends at the last message now; '10 seconds' runs until stopped. "
+        "Default available-now.",
+    },
+)
 
 
-def add_options(
-    parser: argparse.ArgumentParser, kind: type[NatsOptions], *, without: Sequence[str] = ()
-) -> None:
-    """Add the options of a read or a write, but for some."""
-    group = parser.add_argument_group('options of format("nats")')
-    for name, note in option_notes(kind).items():
-        if name not in without:
-            # argparse formats help texts with %.
-            group.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCommand:
+    """The command line of one job.
 
-
-def given_options(asked: argparse.Namespace, kind: type[NatsOptions]) -> dict[str, str]:
-    """Return the options that were given, checked before the seconds that Spark takes to start.
-
-    Raises:
-        ConfigError: One is missing or illegal.
+    Attributes:
+        name: The job.
+        description: One sentence for the help text.
+        arguments: Its own arguments.
+        options: The options of `format("nats")` that it takes as arguments.
+        without: Fields of these options that it does not take.
+        work: Does the work; gets the session, the options and all arguments.
     """
-    given: dict[str, str | None] = {name: getattr(asked, name, None) for name in option_notes(kind)}
-    options = {spark_name(name): text for name, text in given.items() if text is not None}
-    kind.parse(options)
-    return options
 
+    name: str
+    description: str
+    arguments: Sequence[Argument]
+    options: type[NatsOptions]
+    without: Sequence[str] = ()
+    work: Callable[[SparkSession, dict[str, str], argparse.Namespace], Report]
 
-def run_job(
-    parser: argparse.ArgumentParser,
-    arguments: Sequence[str] | None,
-    work: Callable[[argparse.Namespace], Report],
-) -> int:
-    """Run a job's command line and return its exit code.
+    def __call__(self, arguments: Sequence[str] | None = None) -> int:
+        """Run the job and return the exit code.
 
-    Args:
-        parser: Reads the arguments.
-        arguments: The arguments after the command; None is `sys.argv`.
-        work: Does the work.
+        Args:
+            arguments: The arguments after the command; None is `sys.argv`.
 
-    Returns:
-        0 success, 1 failure, 2 wrong usage, 3 not found, 4 the data differ, 5 no answer, 130
-        interrupted.
-    """
-    try:
-        asked = parser.parse_args(_with_file(sys.argv[1:] if arguments is None else arguments))
-        before = signal.signal(signal.SIGTERM, _interrupt)
+        Returns:
+            0 success, 1 failure, 2 wrong usage, 3 not found, 4 the data differ, 5 no answer, 130
+            interrupted.
+        """
         try:
-            report = work(asked)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-    except NatsStreamError as error:
-        return _failed(error)
-    except KeyboardInterrupt:
-        say("interrupted; run the same command again to continue")
-        return EXIT_INTERRUPTED
-    except Exception as error:
-        # Spark's own exceptions show what went wrong in the library only in their text.
-        cause = typed_error(error)
-        if cause is None:
-            raise
-        return _failed(cause)
-    sys.stdout.write(report.to_json() + "\n")
-    return EXIT_DIFFERENT if getattr(report, "is_different", False) else 0
+            given = sys.argv[1:] if arguments is None else arguments
+            asked = self._parser().parse_args(_with_file(given))
+            before = signal.signal(signal.SIGTERM, _interrupt)
+            try:
+                report = self._work(asked)
+            finally:
+                signal.signal(signal.SIGTERM, before)
+        except NatsStreamError as error:
+            return _failed(error)
+        except KeyboardInterrupt:
+            say("interrupted; run the same command again to continue")
+            return EXIT_INTERRUPTED
+        except Exception as error:
+            # Spark's own exceptions show what went wrong in the library only in their text.
+            cause = typed_error(error)
+            if cause is None:
+                raise
+            return _failed(cause)
+        sys.stdout.write(report.to_json() + "\n")
+        return EXIT_DIFFERENT if getattr(report, "is_different", False) else 0
+
+    def _work(self, asked: argparse.Namespace) -> Report:
+        # The options are checked before the seconds that Spark takes to start.
+        options = self._options(asked)
+        name = f"natsstream-{self.name.replace('_', '-')}"
+        return self.work(job_session(asked.master, name), options, asked)
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(
+            prog=self.name,
+            description=self.description,
+            fromfile_prefix_chars=None,
+            allow_abbrev=False,
+        )
+        parser.add_argument(
+            "--config", help="TOML file with the arguments by name; those of the command line win."
+        )
+        parser.add_argument(
+            "--master", help="Spark's master. Default: local[*], or that of spark-submit."
+        )
+        for flag, details in self.arguments:
+            parser.add_argument(flag, **details)
+        group = parser.add_argument_group('options of format("nats")')
+        for name, note in option_notes(self.options).items():
+            if name not in self.without:
+                # argparse formats help texts with %.
+                group.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
+        return parser
+
+    def _options(self, asked: argparse.Namespace) -> dict[str, str]:
+        """Return the options that were given.
+
+        Raises:
+            ConfigError: One is missing or illegal.
+        """
+        names = option_notes(self.options)
+        given: dict[str, str | None] = {name: getattr(asked, name, None) for name in names}
+        options = {spark_name(name): text for name, text in given.items() if text is not None}
+        self.options.parse(options)
+        return options
 
 
 def job_session(master: str | None, name: str) -> SparkSession:

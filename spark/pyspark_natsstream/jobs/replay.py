@@ -5,38 +5,25 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from pyspark_natsstream.jobs.command import (
-    add_options,
-    given_options,
-    job_parser,
-    job_session,
-    run_job,
-)
+from pyspark_natsstream.jobs.command import ROWS, Argument, JobCommand
 from pyspark_natsstream.replay import ReplayReport, replay
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; arguments and exit codes as for `run_job`."""
-    parser = job_parser("replay", "Write a table into a JetStream stream at its original pace.")
-    parser.add_argument("--table", required=True, help="Folder of the table.")
-    parser.add_argument("--format", default="parquet", help="Format of its files.")
-    parser.add_argument("--where", help="SQL condition for the rows.")
-    parser.add_argument(
-        "--speed", type=float, default=1.0, help="How much faster than at first; 0 for no pace."
-    )
-    add_options(parser, WriteOptions)
-    return run_job(parser, arguments, _work)
+_SPEED: Argument = (
+    "--speed",
+    {"type": float, "default": 1.0, "help": "How much faster than at first; 0 for no pace."},
+)
 
 
-def _work(asked: argparse.Namespace) -> ReplayReport:
-    options = given_options(asked, WriteOptions)
+def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespace) -> ReplayReport:
     return replay(
-        job_session(asked.master, "natsstream-replay"),
+        spark,
         options=options,
         table=asked.table,
         fmt=asked.format,
@@ -44,6 +31,14 @@ def _work(asked: argparse.Namespace) -> ReplayReport:
         speed=asked.speed,
     )
 
+
+main = JobCommand(
+    name="replay",
+    description="Write a table into a JetStream stream at its original pace.",
+    arguments=(*ROWS, _SPEED),
+    options=WriteOptions,
+    work=_work,
+)
 
 if __name__ == "__main__":
     sys.exit(main())
