@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from natsstream.blocking import JetStream, KeyValue
     from natsstream.testing import NatsServer
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 ROOT = Path(__file__).parents[2]
 SUBMIT_TIMEOUT_S = 300
 

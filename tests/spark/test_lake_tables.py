@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 FORMATS: tuple[TableFormat, ...] = ("delta", "iceberg")
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 SETTING = "spark.sql.python.filterPushdown.enabled"
 SUBJECTS = ["eu.oslo", "eu.rome", "us", "us.reno.old", "eu.oslo.new"]
 COUNT = 20
