@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
-from scripts.benchmarks import buckets, core_streams, objects, producers, tools
+from scripts.benchmarks import buckets, core_streams, objects, producers, spark, tools
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
 from scripts.benchmarks.streams import checksum_of, fill, make_empty
@@ -178,6 +178,7 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "objects": objects.objects,
     "core-streams": core_streams.core_streams,
     "producer": producers.producer,
+    "spark": spark.spark,
 }
 
 
