@@ -25,15 +25,14 @@ _HEADERS = {"Trace-Id": "4bf92f3577b34da6a3ce929d0e0e4736", "Content-Type": "app
 _SUBJECTS = "scripts.benchmarks.subjects"
 
 READ_GOALS = (
-    Goal(subject="messages", base="socket", at_least=0.45),
-    Goal(subject="messages", base="natsrpy fetch", at_least=1.2),
+    Goal(subject="messages", base="socket", at_least=0.6),
+    Goal(subject="messages", base="natsrpy fetch", at_least=1.6),
     Goal(subject="messages", base="nats-py fetch", at_least=12),
-    Goal(subject="arrow", base="socket", at_least=0.7),
+    Goal(subject="arrow", base="socket", at_least=0.85),
 )
-# With headers: no worse than half of the figures without.
 HEADER_GOALS = (
-    Goal(subject="messages", base="socket", at_least=0.225),
-    Goal(subject="arrow", base="socket", at_least=0.35),
+    Goal(subject="messages", base="socket", at_least=0.45),
+    Goal(subject="arrow", base="socket", at_least=0.6),
 )
 ORDERED_GOALS = (
     Goal(subject="ordered", base="nats-py fetch", at_least=5),
@@ -57,6 +56,10 @@ CONSUME_GOALS = (
     Goal(subject="consume without acks", base="nats.js consume", at_least=1),
     Goal(subject="run", base="consume"),
     Goal(subject="run", base="nats-py fetch, acks"),
+)
+LATENCY_GOALS = (
+    Goal(subject="ordered", base="nats-py subscribe", of="p50_us"),
+    Goal(subject="ordered", base="nats-py subscribe", of="p99_us"),
 )
 BATCH_GOALS = (
     Goal(subject="fast send", base="raw fast batch", at_least=0.8),
@@ -148,6 +151,18 @@ def request(url: str, rounds: int, tell: Tell) -> list[Row]:
     return rows(figures, REQUEST_GOALS)
 
 
+def latency(url: str, rounds: int, tell: Tell) -> list[Row]:
+    """From a publish to the follower that waits for it, one message after the other."""
+
+    def run(name: str) -> Figure:
+        asyncio.run(make_empty(url, "LATENCY"))
+        command = python(f"{_SUBJECTS}.followers", name, url, "LATENCY", str(REQUESTS))
+        return measure(command)
+
+    figures = interleave(["ordered", "nats-py subscribe"], rounds, run, tell)
+    return rows(figures, LATENCY_GOALS)
+
+
 def memory(url: str, rounds: int, tell: Tell) -> list[Row]:
     """Largest resident size of a reader, for ten times as many messages."""
     few, many = MEMORY_MESSAGES
@@ -173,6 +188,7 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "consume": consume,
     "batches": batches,
     "request": request,
+    "latency": latency,
     "memory": memory,
     "kv": buckets.kv,
     "objects": objects.objects,
