@@ -18,14 +18,14 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import WrongLastSequenceError
+from natsstream.errors import NoRespondersError, WrongLastSequenceError
 from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.partial_batches import delete_partial_batch
 from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
 from natsstream.producer.records import Instance, StateRecord
-from natsstream.producer.shared_writer import last_before, read_state
+from natsstream.producer.shared_writer import check_captured, last_before, read_state
 from natsstream.publish.batches.run import StoredRun
 from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
@@ -137,6 +137,16 @@ class ExclusiveWriter:
 
     async def write(self, write: Write) -> Stored:
         """Store a write; return where it stands."""
+        try:
+            return await self._write(write)
+        except NoRespondersError:
+            subjects = [self._placement.state]
+            if write.batch is not None:
+                subjects += [each.subject for each in write.batch.messages()]
+            await check_captured(self._api, self._stream, subjects)
+            raise
+
+    async def _write(self, write: Write) -> Stored:
         record, last_seq = write.record, write.last_seq
         if write.batch is None:
             self._attempt = None

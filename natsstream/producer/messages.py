@@ -12,6 +12,7 @@ from typing import TypeGuard, cast
 
 from natsstream.api.control import Control
 from natsstream.api.headers import HeaderName, HeaderValues
+from natsstream.api.names import check_subject
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bytes, described
 from natsstream.errors import ConfigError, PayloadTooLargeError, WrongStreamError
@@ -180,6 +181,7 @@ class MessageMaker:
         return check_bytes(value, "data")
 
     def _check_subject(self, subject: str) -> None:
+        check_subject(subject)
         if self._control.has(subject) or not captures(self._config, subject):
             raise WrongStreamError(
                 f"stream {self._config.name} does not capture {subject} as data",

@@ -7,7 +7,7 @@ open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from natsstream.api.headers import HeaderName
@@ -15,14 +15,15 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.api.stream_requests import get_message
-from natsstream.errors import WrongLastSequenceError
+from natsstream.api.stream_requests import get_message, stream_info
+from natsstream.errors import ConfigError, NoRespondersError, WrongLastSequenceError
 from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.partial_batches import delete_partial_batch
 from natsstream.producer.records import BatchMark, StateRecord
 from natsstream.publish.batches.atomic_rules import may_stay_in_part
 from natsstream.publish.batches.whole import store_together
+from natsstream.publish.destination import captures
 from natsstream.publish.outgoing import Expect, Prepared, add_header, prepare
 from natsstream.publish.publish import publish
 from natsstream.read.ranges import StreamRange
@@ -86,6 +87,9 @@ class SharedWriter:
         except WrongLastSequenceError:
             self._is_outrun = write.batch is None
             raise
+        except NoRespondersError:
+            await check_captured(self._api, self._stream, [each.subject for each in messages])
+            raise
         if write.batch is None:
             self._is_outrun = False
         last_seq = sequence - 1
@@ -142,6 +146,23 @@ async def read_state(api: Api, stream: StreamInfo, placement: Placement) -> Foun
         end=None if end is None else EndOfStream.from_json(end.data),
         final_offset=final,
     )
+
+
+async def check_captured(api: Api, stream: StreamInfo, subjects: Iterable[str]) -> None:
+    """Look why nobody has answered a write: refuse subjects that the stream has lost.
+
+    Raises:
+        ConfigError: The stream does not capture one of them any more.
+        NatsStreamError: The stream did not answer.
+    """
+    config = (await stream_info(api, stream.name)).config
+    for subject in dict.fromkeys(subjects):
+        if not captures(config, subject):
+            raise ConfigError(
+                f"stream {config.name} does not capture {subject} any more",
+                hint=f"its subjects are {', '.join(config.subjects or ())}: an update has removed "
+                "it; a program that calls streams.ensure() must name the producer's subjects too",
+            )
 
 
 async def last_before(api: Api, stream: StreamInfo, placement: Placement, end_seq: int) -> int:
