@@ -191,7 +191,7 @@ def check_names(
     names = list(known)
     for name in sorted(set(given) - set(names)):
         here = aliases.get(name)
-        way = f"here it is {here}; " if here in names else did_you_mean(name, names)
+        way = f"in natsstream: {here}; " if here in names else did_you_mean(name, names)
         raise ConfigError(f"no {what} {name!r}", hint=f"{way}{hint}".strip())
 
 

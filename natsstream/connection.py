@@ -209,7 +209,7 @@ def _describe(arguments: dict[str, object]) -> ConnectOptions:
         here = CONNECT_OPTIONS.get(name)
         raise ConfigError(
             f"connect() has no option {name!r}",
-            hint=f"here it is {here}" if here else did_you_mean(name, arguments).strip(),
+            hint=f"in natsstream: {here}" if here else did_you_mean(name, arguments).strip(),
         )
     given = {option: value for option, value in arguments.items() if value is not None}
     options = given.get("servers")

@@ -351,7 +351,7 @@ def _unknown_context(asked: str | Path) -> ConfigError:
     close = difflib.get_close_matches(asked, names, n=1)
     ask = f"did you mean {close[0]}? " if close else ""
     where = _folder() / "context"
-    listed = f"known: {', '.join(names)}" if names else f"there is none in {where}"
+    listed = f"known: {', '.join(names)}" if names else f"no contexts were found in {where}"
     message = f"there is no context {asked!r}"
     if asked == selected_context():
         message = f"the selected context {asked!r} does not exist"

@@ -82,4 +82,4 @@ JETSTREAM: Mapping[str, str] = {
 def unknown_member(kind: str, name: str, known: Mapping[str, str]) -> str:
     """Return the text of an AttributeError, with what stands for the name here."""
     text = f"{kind!r} object has no attribute {name!r}"
-    return f"{text}; here it is {known[name]}" if name in known else text
+    return f"{text}; in natsstream: {known[name]}" if name in known else text

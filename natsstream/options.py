@@ -44,6 +44,11 @@ _BOUNDED_RECONNECT_S = 30.0
 
 # Not ws and wss: the fast lane needs the transport of a TCP connection.
 _SCHEMES = ("nats", "tls")
+# These may be shown; any other word may be a part of a password.
+_OTHER_SCHEMES = ("http", "https", "tcp", "mqtt", "amqp", "kafka")
+_LARGE_PORT = re.compile(
+    r"(nats://|tls://)?[\w.-]+:(6553[6-9]|655[4-9]\d|65[6-9]\d\d|6[6-9]\d{3}|[7-9]\d{4}|\d{6,})/?"
+)
 _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 _TOKEN = re.compile(r"[^\s.*>]+")
 _HOST = re.compile(r"[\w.-]+")
@@ -319,10 +324,15 @@ def _check_url(url: str, number: int) -> None:
     parts = _read_url(url)
     if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
         return
-    hint = f"write nats://host:port; {_ESCAPES}"
+    hint, why = f"write nats://host:port; {_ESCAPES}", ""
+    scheme, is_url, _ = url.partition("://")
     if url.startswith(("ws://", "wss://")):
         hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
-    raise ConfigError(f"servers: number {number} is not a server URL", hint=hint)
+    elif is_url and scheme in _OTHER_SCHEMES:
+        why, hint = f": it begins with {scheme}://", "write nats://host:port, or tls://host:port"
+    elif _LARGE_PORT.fullmatch(url):
+        why, hint = ": its port is too large", "ports end at 65535; the usual one is 4222"
+    raise ConfigError(f"servers: number {number} is not a server URL{why}", hint=hint)
 
 
 def _check_subjects(options: ConnectOptions) -> None:

@@ -74,6 +74,6 @@ class BucketStatus(ViewStatus):
 
     def __repr__(self) -> str:
         return (
-            f"<BucketStatus {self.name}: {self.values} values of {self.keys} keys, "
+            f"<BucketStatus {self.name}: {self.values} revisions of {self.keys} keys, "
             f"{self.bytes} bytes, history {self.history}, revision {self.revision}>"
         )

@@ -534,7 +534,7 @@ def _data_seq(record: StateRecord) -> int:
 def _closed(found: Found) -> StreamClosedError:
     by = "" if found.end is None else f", by producer {found.end.producer_id!r}"
     error = StreamClosedError(
-        f"the stream was ended behind sequence {found.final_offset}{by}",
+        f"the stream was ended after sequence {found.final_offset}{by}",
         hint="nothing can be appended any more: write to another stream",
     )
     error.final_offset = found.final_offset

@@ -161,10 +161,15 @@ class Producers:
             takes_ttl=await self._takes_ttl(info),
         )
         if lacks and not update_stream:
-            fields = ", ".join(f"{name}={value!r}" for name, value in lacks.items())
+            shown: dict[str, object] = {**lacks}
+            if metadata := lacks.get("metadata"):
+                # The server's own entries come by themselves.
+                own = {key: text for key, text in metadata.items() if not key.startswith("_")}
+                shown["metadata"] = own
+            fields = ", ".join(f"{name}={value!r}" for name, value in shown.items())
             raise ConfigError(
                 f"stream {stream} lacks what a producer needs: {', '.join(lacks)}",
-                hint=f"js.producer(..., update_stream=True), or "
+                hint="js.producer(..., update_stream=True), in Spark updateStream=true; or "
                 f"js.streams.update({stream!r}, {fields})",
             )
         if lacks:

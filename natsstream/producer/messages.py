@@ -156,7 +156,7 @@ class MessageMaker:
             size = len(to_json(position, ascii_only=True))
         except (ValueError, TypeError, RecursionError) as error:
             raise ConfigError(
-                f"checkpoint {described(position)} is no JSON value", detail=str(error)
+                f"checkpoint {described(position)} is not a JSON value", detail=str(error)
             ) from error
         if size > _CHECKPOINT_BYTES_MAX:
             raise ConfigError(
@@ -171,7 +171,7 @@ class MessageMaker:
                 return to_json(value).encode()
             except (ValueError, TypeError, RecursionError) as error:
                 raise ConfigError(
-                    f"{described(value)} is no JSON value", detail=str(error)
+                    f"{described(value)} is not a JSON value", detail=str(error)
                 ) from error
         if isinstance(value, str):
             try:

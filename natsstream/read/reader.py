@@ -226,10 +226,8 @@ class RangeReader(Generic[Item]):
             problem = "sequences begin at 1"
         elif first is not None and last is not None and first > last + 1:
             problem = "the first sequence is after the last"
-        elif first is not None and first > state.last_seq + 1:
-            problem = "the stream has not come that far"
-        elif last is not None and last > state.last_seq:
-            problem = "the stream ends earlier"
+        elif max(first or 0, 1 + (last or 0)) > state.last_seq + 1:
+            problem = f"the stream ends at {state.last_seq}"
         if problem:
             bounds = (
                 f"{state.first_seq if first is None else first} to "

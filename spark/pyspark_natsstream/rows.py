@@ -135,7 +135,7 @@ def _subjects(batch: pa.RecordBatch, options: WriteOptions) -> Sequence[str]:
 def _texts(batch: pa.RecordBatch, name: str) -> list[str]:
     values = _values(batch, name)
     if any(value is None for value in values):
-        raise ConfigError(f"a row has no {name}", hint=f"filter rows where {name} is null")
+        raise ConfigError(f"a row has no {name}", hint=f"filter out rows whose {name} is null")
     return [str(value) for value in values]
 
 

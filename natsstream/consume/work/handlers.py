@@ -44,7 +44,7 @@ def check_handler(handler: object) -> Handler:
         )
     if not inspect.iscoroutinefunction(function) and not inspect.iscoroutinefunction(looked_at):
         raise ConfigError(
-            f"handler {name} is no coroutine function",
+            f"handler {name} is not a coroutine function",
             hint=f"write it as {_EXAMPLE}; put work that blocks into "
             "await asyncio.to_thread(function, message)",
         )

@@ -60,7 +60,9 @@ def test_blocking_loop_that_fails_hints_without_async_words(
 async def test_name_of_nats_py_is_told_by_its_name_here(server: NatsNode) -> None:
     async with connect(server.url) as js:
         held: Any = js
-        with pytest.raises(AttributeError, match=r"here it is stream\.consumers\.ensure\(name\)"):
+        with pytest.raises(
+            AttributeError, match=r"in natsstream: stream\.consumers\.ensure\(name\)"
+        ):
             held.pull_subscribe("orders.>")
         with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
             held.nonsense()
@@ -81,7 +83,7 @@ async def test_field_of_the_server_is_told_by_its_name_here(
         for call, theirs, ours in wrong:
             with pytest.raises(ConfigError) as caught:
                 await call("a", **{theirs: 1})
-            assert caught.value.hint.startswith(f"here it is {ours}; ")
+            assert caught.value.hint.startswith(f"in natsstream: {ours}; ")
 
 
 @pytest.mark.asyncio

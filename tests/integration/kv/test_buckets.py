@@ -265,7 +265,7 @@ async def test_status_tells_what_the_bucket_holds(js: JetStream, stream_name: st
     assert status.metadata == {"team": "x"}
     assert status.bytes == status.stream.state.bytes > 0
     assert (status.mirror, status.sources, status.backing_store) == (None, (), "JetStream")
-    assert repr(status).startswith(f"<BucketStatus {stream_name}: 3 values of 2 keys, ")
+    assert repr(status).startswith(f"<BucketStatus {stream_name}: 3 revisions of 2 keys, ")
 
 
 @pytest.mark.proves("1d", "create/get/list/delete bucket")
