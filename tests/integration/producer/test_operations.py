@@ -63,7 +63,7 @@ async def test_should_return_400_for_empty_body(place: Place) -> None:
 async def test_should_reject_invalid_json_with_producer_headers(place: Place) -> None:
     async with await place.open(encoding="json") as producer:
         for wrong in (float("nan"), float("inf"), object(), b"bytes", {1, 2}, {"a": object()}):
-            with pytest.raises(ValueError, match="no JSON value"):
+            with pytest.raises(ValueError, match="not a JSON value"):
                 producer.append(wrong)
         assert producer.pending_count == 0
     assert await place.data() == []
