@@ -110,36 +110,3 @@ def test_zip_reads_and_writes_on_separate_executors(
         for kind in ("batch", "query"):
             found = out.read(filters=[f"{target}.{kind}"])
             assert sorted(int(message.data) for message in found) == [*range(COUNT)]
-
-
-def test_executor_without_pyarrow_is_told_plainly(
-    built: Mapping[str, Path],
-    cluster: SparkCluster,
-    server: NatsServer,
-    stream_name: str,
-    tmp_path: Path,
-) -> None:
-    """A module that cannot be imported stands before the installed pyarrow, on executors alone."""
-    (tmp_path / "without" / "pyarrow").mkdir(parents=True)
-    missing = "raise ModuleNotFoundError(\"No module named 'pyarrow'\", name='pyarrow')"
-    (tmp_path / "without" / "pyarrow" / "__init__.py").write_text(missing)
-    job = tmp_path / "job.py"
-    job.write_text(
-        "import sys\nfrom pyspark.sql import SparkSession\n"
-        "read = SparkSession.builder.getOrCreate().read.format('nats')\n"
-        "print(read.options(servers=sys.argv[1], stream=sys.argv[2]).load().count())\n"
-    )
-    with blocking.connect(server.url, request_timeout=30) as js:
-        js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
-        js.publish(f"{stream_name}.a", b"1")
-
-    done = submit(
-        cluster,
-        built[".zip"],
-        job,
-        *(server.url, stream_name),
-        spark_executorEnv_PYTHONPATH=str(tmp_path / "without"),
-    )
-
-    assert done.returncode != 0
-    assert "PyArrow >= " in done.stderr, done.stderr[-6_000:]
