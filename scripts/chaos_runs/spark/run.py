@@ -31,7 +31,8 @@ from scripts.chaos_runs.spark.schedule import QUERIES, Kill, describe_round, mak
 from scripts.chaos_runs.spark.stored import committed, copied_rows, open_batch, table_rows
 from scripts.chaos_runs.writers import WAYS, publish_pipelined
 
-WRITERS = 3
+# A hundred messages a second each: more than both queries take is a backlog at the end.
+WRITERS = 1
 _LOG_LINES = 40
 _LOOK_S = 0.02
 # A driver starts, its executors start, and a server may just have come back.
@@ -118,6 +119,7 @@ class _SparkRun:
                 await self._rounds(js, driver)
             if not self._findings.count:
                 await driver.finish()
+            if not self._findings.count:
                 await self._judge(js)
         finally:
             await driver.kill()
