@@ -20,6 +20,8 @@ from scripts.chaos_runs.producers.run import run as run_producers
 from scripts.chaos_runs.result import Result
 from scripts.chaos_runs.run import run
 from scripts.chaos_runs.schedule import make_round
+from scripts.chaos_runs.spark.run import run as run_spark
+from scripts.chaos_runs.spark.schedule import describe_round
 from scripts.chaos_runs.views.run import run as run_views
 
 _CREWS = {
@@ -27,6 +29,7 @@ _CREWS = {
     "views": run_views,
     "producers": run_producers,
     "cores": run_cores,
+    "spark": run_spark,
 }
 _STEPS_SHOWN = 20
 _SEEDS_MAX = 10_000
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if asked.steps:
         for plan in plans:
-            _print_steps(plan, asked.rounds or _STEPS_SHOWN)
+            _print_steps(plan, asked.rounds or _STEPS_SHOWN, asked.crew)
         return 0
     # asyncio unwinds what is open on SIGINT alone, and a shell's background job ignores that one.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -90,10 +93,11 @@ def _write(path: Path, results: Sequence[Result]) -> None:
     path.write_text(json.dumps([each.to_json() for each in results], indent=2) + "\n")
 
 
-def _print_steps(plan: Plan, rounds: int) -> None:
+def _print_steps(plan: Plan, rounds: int, crew: str) -> None:
     print(f"seed {plan.seed}, {plan.replicas} replicas")  # noqa: T201 - As above.
     for number in range(1, rounds + 1):
-        print(make_round(plan.seed, number, plan.replicas))  # noqa: T201 - As above.
+        describe = describe_round if crew == "spark" else make_round
+        print(describe(plan.seed, number, plan.replicas))  # noqa: T201 - As above.
 
 
 def _parser() -> argparse.ArgumentParser:

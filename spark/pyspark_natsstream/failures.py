@@ -10,6 +10,7 @@ import re
 from natsstream import errors
 from natsstream.errors import (
     MessagesLostError,
+    MissingExtraError,
     NatsStreamError,
     PermissionDeniedError,
     SequenceGapError,
@@ -31,6 +32,12 @@ _ERROR = re.compile(
 _DENIED = re.compile(r"may not (publish|subscribe) to (\S+)")
 _OWN = {each.__name__: each for each in (InputChangedError, MalformedPayloadError, OffsetError)}
 _PAYLOAD = re.compile(r"sequence (\d+) of stream (\S+), subject (.*): the payload is not ")
+# Spark's worker needs pyarrow before any code of this package runs, so it tells no more than this.
+_MISSING = re.compile(
+    r"^ModuleNotFoundError: No module named '"
+    r"(?P<module>pyarrow|numpy|nats|natsstream|pyspark_natsstream)\b[\w.]*'",
+    re.MULTILINE,
+)
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
@@ -44,7 +51,7 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return error
     found = list(_ERROR.finditer(str(error)))
     if not found:
-        return None
+        return _missing_module(str(error))
     name, message, detail, hint = found[-1].group("name", "message", "detail", "hint")
     kind: object = _OWN.get(name) or getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, NatsStreamError)):
@@ -76,3 +83,16 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return kind(message, detail=detail or "", hint=hint or "")
     except TypeError:
         return None  # As above.
+
+
+def _missing_module(text: str) -> MissingExtraError | None:
+    """Return the error of a Spark Python process that lacks a module, or None."""
+    found = _MISSING.search(text)
+    if found is None:
+        return None
+    module = found["module"]
+    if module in ("pyarrow", "numpy"):
+        hint = f"install {module} where they run, or ship it with --archives; a zip cannot hold it"
+    else:
+        hint = "install natsstream where they run, or pass its Spark zip to --py-files"
+    return MissingExtraError(f"Spark's Python processes find no module {module}", hint=hint)

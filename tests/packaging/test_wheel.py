@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import subprocess
 import sys
 import sysconfig
@@ -36,14 +35,6 @@ with natsstream.blocking.connect(os.environ["NATS_URL"]) as js:
 print(natsstream.__file__)
 print(sorted({"numpy", "pandas", "pyarrow", "pyspark"} & sys.modules.keys()))
 """
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """What scripts/build makes, by suffix: `.whl`, `.gz` and `.zip`."""
-    folder = tmp_path_factory.mktemp("dist")
-    run(["scripts/build", str(folder)], timeout_s=BUILD_TIMEOUT_S, env=dict(os.environ))
-    return {path.suffix: path for path in folder.iterdir() if path.name != ".gitignore"}
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pyspark_natsstream.payloads import MalformedPayloadError
 from natsstream.errors import (
     ConnectError,
     MessagesLostError,
+    MissingExtraError,
     NatsStreamError,
     StreamNotFoundError,
     StreamRecreatedError,
@@ -86,3 +87,24 @@ def test_error_of_ours_is_returned_as_it_is() -> None:
     error = ConnectError("no server")
 
     assert typed_error(error) is error
+
+
+@pytest.mark.parametrize(
+    ("module", "way_out"),
+    [("pyarrow", "--archives"), ("numpy.core", "--archives"), ("nats", "--py-files")],
+)
+def test_executor_that_lacks_a_module_is_told_with_the_way_out(module: str, way_out: str) -> None:
+    text = (
+        "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent "
+        f"call last):\nModuleNotFoundError: No module named '{module}'\n SQLSTATE: 38000"
+    )
+
+    error = typed_error(RuntimeError(text))
+
+    assert isinstance(error, MissingExtraError)
+    assert module.partition(".")[0] in error.message
+    assert way_out in error.hint
+
+
+def test_module_of_the_user_that_is_missing_stays_spark_s_error() -> None:
+    assert typed_error(RuntimeError("ModuleNotFoundError: No module named 'natsy'")) is None

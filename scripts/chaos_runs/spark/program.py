@@ -1,0 +1,99 @@
+"""A driver with two queries, to be killed at any moment.
+
+`python -m scripts.chaos_runs.spark.program MASTER URLS FOLDER`: ingests the stream SOURCE into the
+table `FOLDER/table`, and copies it into the stream TARGET. Both go on from their checkpoints. When
+its standard input ends, it waits until both have all messages, and tells "end".
+"""
+
+from __future__ import annotations
+
+import select
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
+from pyspark_natsstream.ingest import ingest
+from pyspark_natsstream.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+SOURCE = "SOURCE"
+TARGET = "TARGET"
+SEQUENCE_HEADER = "Chaos-Sequence"
+PARTITION_HEADER = "Chaos-Partition"
+EXECUTORS = 2
+
+_LOOK_S = 0.2
+_WAIT_S = "90"
+_TRIGGER = "0 seconds"
+_BATCH_MAX = "1000"
+_CONFIG = {
+    "spark.executor.memory": "512m",
+    "spark.driver.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.cores.max": str(EXECUTORS),
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def main(master: str, urls: str, folder: str) -> None:
+    """Run both queries."""
+    spark = local_session(master=master, app_name="natsstream-chaos", config=_CONFIG)
+    source = {
+        "servers": urls,
+        "stream": SOURCE,
+        "startingOffsets": "earliest",
+        "reconnectTimeout": _WAIT_S,
+        "minPartitions": str(EXECUTORS),
+        "maxMessagesPerTrigger": _BATCH_MAX,
+    }
+    target = copy(spark, source, f"{folder}/checkpoints/copy")
+    with ThreadPoolExecutor(1) as pool:
+        table = pool.submit(
+            ingest,
+            spark,
+            options=source,
+            out=f"{folder}/table",
+            checkpoint=f"{folder}/checkpoints/table",
+            partition_by=(),
+            trigger=_TRIGGER,
+        )
+        try:
+            while target.isActive and not table.done():
+                if select.select([sys.stdin], [], [], _LOOK_S)[0]:
+                    for query in spark.streams.active:
+                        query.processAllAvailable()
+                    break
+        finally:
+            # One that has failed ends the other one too.
+            for query in spark.streams.active:
+                query.stop()
+        table.result()
+        target.awaitTermination()  # Raises what has made it fail.
+    spark.stop()
+    print("end", flush=True)  # noqa: T201 - The run reads it.
+
+
+def copy(spark: SparkSession, source: dict[str, str], checkpoint: str) -> StreamingQuery:
+    """Copy every message, with its sequence and its partition in headers."""
+    rows = spark.readStream.format("nats").options(**source).load()
+    headers = {
+        SEQUENCE_HEADER: F.col("sequence").cast("string"),
+        PARTITION_HEADER: F.spark_partition_id().cast("string"),
+    }
+    pairs = [F.struct(F.lit(k).alias("key"), v.alias("value")) for k, v in headers.items()]
+    writer = rows.select("data", F.array(*pairs).alias("headers")).writeStream.format("nats")
+    return (
+        writer.options(servers=source["servers"], stream=TARGET, subject="copy")
+        .options(updateStream="true", reconnectTimeout=_WAIT_S, checkpointLocation=checkpoint)
+        .trigger(processingTime=_TRIGGER)
+        .start()
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,112 @@
+"""The zip on a standalone cluster of separate processes: `spark-submit --py-files`, client mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from natsstream import blocking
+from scripts.chaos_runs.spark.cluster import SparkCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from natsstream.testing import NatsServer
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+COUNT = 3_000
+SUBMIT_TIMEOUT_S = 240.0
+
+# Copies a batch into a stream, then a query that ends; tells where executors found natsstream.
+JOB = """
+import json, sys
+from pyspark.sql import SparkSession, functions as F
+
+def home():
+    import natsstream
+    return natsstream.__file__
+
+url, source, target, checkpoint = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+given = {"servers": url, "stream": source}
+sink = {"servers": url, "stream": target, "updateStream": "true"}
+rows = spark.read.format("nats").options(**given, minPartitions="2").load()
+homes = rows.select(F.udf(home, "string")().alias("home"), F.spark_partition_id().alias("p"))
+found = homes.distinct().collect()
+batch = rows.select("data").write.format("nats").options(**sink, subject=f"{target}.batch")
+batch.mode("append").save()
+query = (
+    spark.readStream.format("nats").options(**given, startingOffsets="earliest").load()
+    .select("data").writeStream.format("nats").options(**sink, subject=f"{target}.query")
+    .option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+)
+query.awaitTermination()
+homes = sorted({row["home"] for row in found})
+print(json.dumps({"homes": homes, "partitions": len(found)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    cluster = SparkCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        assert cluster.stop() == []
+
+
+def submit(
+    cluster: SparkCluster, zipped: Path, job: Path, *arguments: str, **config: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a job on the cluster, in client mode."""
+    settings = {
+        "spark.executor.memory": "512m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+    } | {name.replace("_", "."): text for name, text in config.items()}
+    flags = [word for name, text in settings.items() for word in ("--conf", f"{name}={text}")]
+    words = ["--master", cluster.url, "--driver-memory", "512m", "--py-files", str(zipped)]
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("spark-submit")), *words, *flags, str(job), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_TIMEOUT_S,
+        check=False,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+
+
+def test_zip_reads_and_writes_on_separate_executors(
+    built: Mapping[str, Path],
+    cluster: SparkCluster,
+    server: NatsServer,
+    stream_name: str,
+    tmp_path: Path,
+) -> None:
+    """A batch and a query, source and sink; the executors import natsstream from the zip."""
+    job, target = tmp_path / "job.py", f"{stream_name}-out"
+    job.write_text(JOB)
+    with blocking.connect(server.url, request_timeout=30) as js:
+        js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+        out = js.streams.create(target, subjects=[f"{target}.>"])
+        with js.publisher() as publisher:
+            publisher.send_many((f"{stream_name}.a", b"%d" % n) for n in range(COUNT))
+
+        arguments = (server.url, stream_name, target, str(tmp_path / "checkpoint"))
+        done = submit(cluster, built[".zip"], job, *arguments)
+
+        assert done.returncode == 0, done.stderr[-4_000:]
+        told = json.loads(done.stdout.splitlines()[-1])
+        assert told["partitions"] == 2
+        assert [".zip/natsstream/" in home for home in told["homes"]] == [True]
+        for kind in ("batch", "query"):
+            found = out.read(filters=[f"{target}.{kind}"])
+            assert sorted(int(message.data) for message in found) == [*range(COUNT)]
