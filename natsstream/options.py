@@ -46,9 +46,8 @@ _BOUNDED_RECONNECT_S = 30.0
 _SCHEMES = ("nats", "tls")
 # These may be shown; any other word may be a part of a password.
 _OTHER_SCHEMES = ("http", "https", "tcp", "mqtt", "amqp", "kafka")
-_LARGE_PORT = re.compile(
-    r"(nats://|tls://)?[\w.-]+:(6553[6-9]|655[4-9]\d|65[6-9]\d\d|6[6-9]\d{3}|[7-9]\d{4}|\d{6,})/?"
-)
+_PORT = re.compile(r"(?:nats://|tls://)?[\w.-]+:([0-9]{5,9})/?")
+_PORT_MAX = 65_535
 _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 _TOKEN = re.compile(r"[^\s.*>]+")
 _HOST = re.compile(r"[\w.-]+")
@@ -325,12 +324,12 @@ def _check_url(url: str, number: int) -> None:
     if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
         return
     hint, why = f"write nats://host:port; {_ESCAPES}", ""
-    scheme, is_url, _ = url.partition("://")
+    port = _PORT.fullmatch(url)
     if url.startswith(("ws://", "wss://")):
         hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
-    elif is_url and scheme in _OTHER_SCHEMES:
+    elif (scheme := url.partition("://")[0]) in _OTHER_SCHEMES:
         why, hint = f": it begins with {scheme}://", "write nats://host:port, or tls://host:port"
-    elif _LARGE_PORT.fullmatch(url):
+    elif port is not None and int(port[1]) > _PORT_MAX:
         why, hint = ": its port is too large", "ports end at 65535; the usual one is 4222"
     raise ConfigError(f"servers: number {number} is not a server URL{why}", hint=hint)
 

@@ -52,10 +52,10 @@ async def delete_partial_batch(
     if found is None:
         return ()
     mark = BatchMark.from_json(found.data)
-    marks = (*mark.before, found.sequence)
-    if not await _has_record(api, stream, placement.state, found.sequence):
-        await _delete_part(api, stream, found, mark.count)
-    return marks
+    if await _has_record(api, stream, placement.state, found.sequence):
+        return (found.sequence,)
+    await _delete_part(api, stream, found, mark.count)
+    return (*mark.before, found.sequence)
 
 
 async def _has_record(api: Api, stream: StreamInfo, subject: str, mark_seq: int) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 from pyspark.sql.streaming.datasource import (
     ReadLimit,
-    ReadMaxBytes,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
@@ -58,7 +57,7 @@ class StreamsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return merged(each.initialOffset() for each in self._readers.values())
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the options' limit, which is for all streams together."""
+        """Return the options' limit: rows of all streams together, or bytes of each."""
         return next(iter(self._readers.values())).getDefaultReadLimit()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -105,9 +104,10 @@ class StreamsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _limits(
         self, parts: dict[str, dict[str, object]], limit: ReadLimit
     ) -> dict[str, ReadLimit]:
-        """Return the limit of each stream that takes part in a micro-batch."""
-        if isinstance(limit, ReadMaxBytes):
-            limit = ReadMaxBytes(max(limit.max_bytes // len(parts), 1))
+        """Return the limit of each stream that takes part in a micro-batch.
+
+        Rows are divided by what waits. Bytes, which are estimates, are divided in the options.
+        """
         if not isinstance(limit, ReadMaxRows):
             return dict.fromkeys(parts, limit)
         backlogs = {name: self._backlog(name, part) for name, part in parts.items()}

@@ -91,6 +91,8 @@ class StreamsOptions(ReadOptions):
         """Return the options of one stream, which check all values."""
         own = {each.name: getattr(self, each.name) for each in fields(ReadOptions) if each.init}
         own["stream"] = stream
+        if self.max_bytes_per_trigger is not None:
+            own["max_bytes_per_trigger"] = max(self.max_bytes_per_trigger // len(self.streams), 1)
         for name in ("starting_offsets", "ending_offsets"):
             own[name] = self._position(name, own[name], stream)
         return ReadOptions(**own)
@@ -119,8 +121,7 @@ class StreamsOptions(ReadOptions):
 
 
 def shares(rows: int, backlogs: Mapping[str, int]) -> dict[str, int]:
-    """Divide the rows of a micro-batch among streams: as many for each, and what one does not need
-    for the others.
+    """Divide the rows of a micro-batch equally; what a stream does not need is for the others.
 
     Args:
         rows: Rows of the micro-batch at most.

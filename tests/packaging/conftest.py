@@ -1,4 +1,4 @@
-"""What scripts/build makes, once for all tests of this folder."""
+"""Builds the packages once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD_TIMEOUT_S = 300.0
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """What scripts/build makes, by suffix: `.whl`, `.gz` and `.zip`."""
+    """Return the files that scripts/build makes, by suffix: `.whl`, `.gz` and `.zip`."""
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         [str(ROOT / "scripts/build"), str(folder)],

@@ -1,4 +1,4 @@
-"""What the table and the copy have of the source's messages; pure rules.
+"""Compares the table and the copy with the messages of the source; pure rules.
 
 Law: the source stream is what counts. The table has each of its messages once; the copy too, and
 those of one partition in the order of their sequences.

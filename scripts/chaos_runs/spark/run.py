@@ -46,7 +46,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> Result:
     """Run a plan.
 
     Args:
-        plan: What is run.
+        plan: The faults and the servers.
         tell: Gets lines about what happens.
     """
 

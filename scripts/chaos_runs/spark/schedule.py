@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 Kind: TypeAlias = Literal["server", "executor", "driver"]
-"""What is killed: the server, or the leader of the source in a cluster; an executor while a
+"""A process to kill: the server, or the leader of the source in a cluster; an executor while a
 partition is read; the driver in the middle of a micro-batch."""
 
 Query: TypeAlias = Literal["table", "copy"]
@@ -29,7 +29,7 @@ class Kill:
     """One kill.
 
     Attributes:
-        kind: What is killed.
+        kind: The process that is killed.
         calm_s: Seconds of work before it.
         query: The query in whose micro-batch it happens.
         into_batch_s: Seconds after that micro-batch was seen.

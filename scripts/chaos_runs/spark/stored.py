@@ -1,4 +1,4 @@
-"""What a query has stored: its checkpoint's batches, its table's rows, its copies."""
+"""Reads the batches in a checkpoint, the rows of a table, and the copies in a stream."""
 
 from __future__ import annotations
 

@@ -64,6 +64,28 @@ async def test_websocket_is_answered_with_how_to_attach_one(url: str) -> None:
     assert "natsstream.attach()" in raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("url", "told", "hint"),
+    [
+        ("http://127.0.0.1:4222", "begins with http://", "nats://host:port"),
+        ("nats://127.0.0.1:99999", "port is too large", "65535"),
+        ("127.0.0.1:65536", "port is too large", "65535"),
+    ],
+)
+async def test_address_is_answered_with_what_is_wrong(url: str, told: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=told) as raised:
+        connect(url)
+
+    assert hint in raised.value.hint
+
+
+async def test_unknown_scheme_is_not_shown_since_it_may_be_a_secret() -> None:
+    with pytest.raises(ConfigError, match="is not a server URL") as raised:
+        connect("s3cret://127.0.0.1:4222")
+
+    assert "s3cret" not in str(raised.value)
+
+
 async def test_awaiting_a_connection_is_answered_with_how_to_open_it() -> None:
     with pytest.raises(UsageError, match="cannot be awaited") as raised:
         await ANY.connect("nats://127.0.0.1:1")

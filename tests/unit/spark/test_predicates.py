@@ -93,7 +93,7 @@ class Stream:
         raise AssertionError((count, last_seq))
 
     def read(self, predicates: Sequence[Filter]) -> list[Row]:
-        """What a read with these bounds gets from the server."""
+        """Return the messages that a read with these bounds gets from the server."""
         bounds = Bounds.of(predicates)
         offset = Offset(stream="S", next_seq=1, created_ns=CREATED_NS)
         stop = Offset(stream="S", next_seq=self.state.stop_seq, created_ns=CREATED_NS)

@@ -32,6 +32,11 @@ def test_positions_are_given_for_all_or_for_each() -> None:
     assert StreamsOptions.parse(options.to_text()) == options
 
 
+def test_bytes_of_a_micro_batch_are_divided_among_the_streams() -> None:
+    options = StreamsOptions.parse({**GIVEN, "maxBytesPerTrigger": "1001"})
+    assert [each.max_bytes_per_trigger for each in options.each] == [500, 500]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
