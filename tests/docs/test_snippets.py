@@ -1,10 +1,10 @@
 """Runs what the pages show: every Python snippet, in order, against a real server.
 
-A snippet is a whole program. Where a block of the language `text` follows, the program must print
-exactly that. The snippets of one page share one server, which is empty when the page begins.
-One that bears a file name (`title="test_orders.py"`) is written to that file, which pytest runs
-when it is one of tests. Those that start containers run apart from the rest of their page, so that
-the rest runs where there is no Docker.
+A snippet is a whole program, run in a process with others. Where a block of the language `text`
+follows, the program must print exactly that. The snippets of one page share one server, which is
+empty when the page begins. One that bears a file name (`title="test_orders.py"`) is written to that
+file, which pytest runs when it is one of tests. Those that start containers run apart from the rest
+of their page, so that the rest runs where there is no Docker.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.programs import Ended, ProgramHost
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.mark.structures import ParameterSet
 
     from natsstream.testing import NatsServer
@@ -62,16 +66,25 @@ class Snippet:
     file: str = ""
 
     @property
+    def needs_spark(self) -> bool:
+        """Whether it starts Spark."""
+        return "pyspark" in self.program
+
+    @property
+    def is_test(self) -> bool:
+        """Whether pytest runs it."""
+        return self.file.startswith("test_")
+
+    @property
     def needs_docker(self) -> bool:
         """Whether it starts containers."""
         return re.search(r"\bNats(Cluster)?Container\b", self.program) is not None
 
-    def arguments(self, folder: Path) -> list[str]:
-        """Write the program into the folder; return the arguments with which Python runs it."""
+    def write(self, folder: Path, url: str) -> Path:
+        """Write the program, with the address of a server, into the folder; return its file."""
         file = folder / (self.file or f"line_{self.line}.py")
-        file.write_text(self.program)
-        is_test = self.file.startswith("test_")
-        return ["-m", "pytest", *PYTEST_OPTIONS, str(file)] if is_test else [str(file)]
+        file.write_text(self.program.replace(URL_ON_PAGES, url))
+        return file
 
 
 def find_snippets(page: str) -> list[Snippet]:
@@ -112,7 +125,7 @@ def pages_with_snippets() -> list[ParameterSet]:
         plain = [snippet for snippet in snippets if not snippet.needs_docker]
         in_docker = [snippet for snippet in snippets if snippet.needs_docker]
         if plain:
-            needs_spark = any("pyspark" in snippet.program for snippet in plain)
+            needs_spark = any(snippet.needs_spark for snippet in plain)
             marks = [pytest.mark.spark] if needs_spark else []
             found.append(pytest.param(page, plain, id=name, marks=marks))
         if in_docker:
@@ -121,33 +134,69 @@ def pages_with_snippets() -> list[ParameterSet]:
     return found
 
 
+@pytest.fixture(scope="module")
+def programs() -> Iterator[ProgramHost]:
+    """Where programs without Spark run."""
+    with ProgramHost(environment()) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def spark_programs() -> Iterator[ProgramHost]:
+    """Where programs with Spark run: they share a Java, which takes ten seconds to start."""
+    with ProgramHost(environment()) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Their folder: a relative path means the one that Java was started in."""
+    return tmp_path_factory.mktemp("spark_programs")
+
+
+def environment() -> dict[str, str]:
+    """Return the environment variables of the programs."""
+    spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**os.environ, "PYTHONWARNINGS": "error", **spark}
+
+
 @pytest.mark.timeout(PAGE_TIMEOUT_S)
 @pytest.mark.parametrize(("page", "snippets"), pages_with_snippets())
 def test_snippets_of_page_run_and_print_what_is_shown(
-    page: Path, snippets: list[Snippet], fresh_server: NatsServer, tmp_path: Path
+    page: Path,
+    snippets: list[Snippet],
+    fresh_server: NatsServer,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
-    environment = {
-        **os.environ,
-        "NATS_URL": fresh_server.url,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONWARNINGS": "error",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    needs_spark = any(snippet.needs_spark for snippet in snippets)
+    folder = request.getfixturevalue("spark_folder") if needs_spark else tmp_path
     for snippet in snippets:
-        program = snippet.program.replace(URL_ON_PAGES, fresh_server.url)
-        done = subprocess.run(
-            [sys.executable, *replace(snippet, program=program).arguments(tmp_path)],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment,
-            timeout=SNIPPET_TIMEOUT_S,
-            check=False,
-        )
+        file = snippet.write(folder, fresh_server.url)
+        if snippet.is_test:
+            done = run_tests(file, fresh_server.url)
+        else:
+            name = "spark_programs" if snippet.needs_spark else "programs"
+            host: ProgramHost = request.getfixturevalue(name)
+            done = host.run(file, folder=folder, url=fresh_server.url, timeout_s=SNIPPET_TIMEOUT_S)
         where = f"{page.relative_to(ROOT)}, line {snippet.line}"
-        assert done.returncode == 0, f"{where} failed:\n{done.stdout}{done.stderr}"
+        assert done.code == 0, f"{where} failed:\n{done.stdout}{done.stderr}"
         if snippet.printed is not None:
             assert done.stdout == snippet.printed, f"{where} printed something else"
+
+
+def run_tests(file: Path, url: str) -> Ended:
+    """Run a file of tests as its reader does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, str(file)],
+        capture_output=True,
+        text=True,
+        cwd=file.parent,
+        env={**environment(), "NATS_URL": url},
+        timeout=SNIPPET_TIMEOUT_S,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def test_readme_and_quickstart_have_snippets() -> None:

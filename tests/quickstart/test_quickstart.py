@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Event: TypeAlias = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
-ROWS = 20_000
+ROWS = 40_000
 # 80 batches, each of which takes Spark some tenths of a second: a kill that comes seconds late,
 # because this process got no CPU, hits one all the same.
-BATCH_ROWS = 250
+BATCH_ROWS = 500
 MANY_ROWS = 80_000
 END_WAIT_S = 150.0
-# Three starts of Spark, each 10 s on a quiet machine; only a hang may reach it.
+# Four starts of Spark, each 10 s on a quiet machine; only a hang may reach it.
 RUNS_TIMEOUT_S = 600
 
 
@@ -155,10 +155,8 @@ def server_pid(folder: Folder) -> int:
 
 @pytest.mark.spark
 @pytest.mark.timeout(RUNS_TIMEOUT_S)
-def test_killed_while_publishing_it_completes_and_a_third_run_does_nothing(
-    folder: Folder,
-) -> None:
-    with Run(folder, MANY_ROWS, waits=True) as killed:
+def test_killed_in_each_step_it_completes_and_the_next_run_does_nothing(folder: Folder) -> None:
+    with Run(folder, ROWS, batch_rows=BATCH_ROWS, waits=True) as killed:
         killed.until(is_publishing)
         killed.process.kill()
         killed.process.wait(END_WAIT_S)
@@ -166,31 +164,18 @@ def test_killed_while_publishing_it_completes_and_a_third_run_does_nothing(
         orphan = server_pid(folder)
         assert not has_exited(orphan)
 
-    with Run(folder, MANY_ROWS) as second:
-        done = second.complete()
-        assert has_exited(orphan)
-    resumed_at = done["publish"]["first"]
-    assert 1 < resumed_at < MANY_ROWS
-    assert done["publish"]["rows"] == MANY_ROWS - resumed_at + 1
-    assert (done["ingest"]["first"], done["ingest"]["rows"]) == (1, MANY_ROWS)
-    assert_proved(done["result"], folder, MANY_ROWS)
-    assert has_exited(server_pid(folder))
-
-    with Run(folder, MANY_ROWS) as third:
-        done = third.complete()
-    assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
-    assert (done["ingest"]["first"], done["ingest"]["rows"]) == (None, 0)
-    assert_proved(done["result"], folder, MANY_ROWS)
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(RUNS_TIMEOUT_S)
-def test_killed_twice_while_ingesting_it_completes(folder: Folder) -> None:
     with Run(folder, ROWS, batch_rows=BATCH_ROWS) as killed:
+        published = killed.until(lambda event: event["event"] == "end")
+        assert has_exited(orphan)
         killed.until(is_batch_done)
         # Python alone: its Java process lives on for a moment, in the middle of the next batch.
         killed.process.kill()
         killed.process.wait(END_WAIT_S)
+    resumed_at = published["first"]
+    assert published["step"] == "publish"
+    assert 1 < resumed_at < ROWS
+    assert published["rows"] == ROWS - resumed_at + 1
+
     with Run(folder, ROWS, batch_rows=BATCH_ROWS) as killed:
         killed.until(is_batch_done)
         # Java alone, as a system does that is short of memory.
@@ -203,13 +188,19 @@ def test_killed_twice_while_ingesting_it_completes(folder: Folder) -> None:
     # What is left is one batch.
     with Run(folder, ROWS) as last:
         done = last.complete()
-
     assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
     # Each run got one batch further at least, and batches are committed as a whole.
     resumed_at = done["ingest"]["first"]
     assert 2 * BATCH_ROWS < resumed_at < ROWS
     assert resumed_at % BATCH_ROWS == 1
     assert done["ingest"]["rows"] == ROWS - resumed_at + 1
+    assert_proved(done["result"], folder, ROWS)
+    assert has_exited(server_pid(folder))
+
+    with Run(folder, ROWS) as again:
+        done = again.complete()
+    assert (done["publish"]["first"], done["publish"]["rows"]) == (None, 0)
+    assert (done["ingest"]["first"], done["ingest"]["rows"]) == (None, 0)
     assert_proved(done["result"], folder, ROWS)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from scripts.benchmarks.rounds import Figure
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
@@ -80,11 +81,37 @@ async def natsrpy(url: str, stream: str, count: int) -> Figure:
     return watch.stop(sent)
 
 
+async def raw_writer(url: str, stream: str, count: int) -> Figure:
+    """The same bytes over a plain socket, which counts acks and does nothing else."""
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=1 << 20)
+    await reader.readline()  # INFO
+    writer.write(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB in.> 1\r\n')
+    size = len(PAYLOAD)
+    command = b"PUB %b.x in.0123456789.1234 %d\r\n%b\r\n" % (stream.encode(), size, PAYLOAD)
+    watch = Stopwatch()
+    watch.start()
+    sent = acked = 0
+    while acked < count:
+        room = min(count, acked + _WINDOW) - sent
+        writer.write(command * room)
+        sent += room
+        answers = await reader.read(1 << 20)
+        if not answers or b'"error"' in answers:
+            raise RuntimeError(f"the server answered {answers[:200]!r}")
+        # Each ack ends in the only brace of its kind; a split between two reads does not matter.
+        acked += answers.count(b"}")
+    figure = watch.stop(acked)
+    writer.close()
+    return figure
+
+
 PUBLISHERS: Subjects = {
     "publisher": publisher,
     "blocking send_many": blocking,
     "nats-py publish_async": nats_py,
     "natsrpy publish": natsrpy,
+    "raw writer": raw_writer,
 }
 
 if __name__ == "__main__":
