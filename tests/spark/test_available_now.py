@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 QUERY_WITHIN_S = 240
 
 SEQUENCES = StructType([StructField("sequence", LongType())])

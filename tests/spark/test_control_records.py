@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from natsstream.testing import NatsServer
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 QUERY_WITHIN_S = 240
 
 SEQUENCES = StructType([StructField("sequence", LongType())])

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
+# Each run takes a third of them; --sampled=all takes all.
+pytestmark = pytest.mark.sampled
+
 COUNT = 20
 GOOD = VerifyReport(
     messages=COUNT, rows=COUNT, missing=0, repeated=0, differing=0, gone=0, first_seq=None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SIZES = Sizes(loaded=2_000, dicts=200, written=300, changes=20, streams=5)
 
 
+@pytest.mark.sampled
 @pytest.mark.asyncio
 async def test_bench_of_core_streams_measures_every_figure(fresh_server: NatsServer) -> None:
     said: list[str] = []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SIZES = Sizes(stored=2_000, few=300, slow=50, waits=5)
 
 
+@pytest.mark.sampled
 @pytest.mark.asyncio
 async def test_bench_of_producers_measures_every_figure(fresh_server: NatsServer) -> None:
     said: list[str] = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from natsstream import JetStream
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.sampled]
 
 # 24 MB are three blocks of 8 MiB.
 COUNT = 6_000

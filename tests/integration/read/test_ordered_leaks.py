@@ -23,7 +23,7 @@ from tests.support.streams import connection_of, consumer_count, fill
 if TYPE_CHECKING:
     from natsstream import JetStream, Stream
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.sampled]
 
 MIB = 1 << 20
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from natsstream import JetStream, StreamRange
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.sampled]
 
 COUNT = 40_000
 SIZE = 1_024

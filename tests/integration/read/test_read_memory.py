@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from natsstream import JetStream, Stream
     from natsstream.testing import NatsServer
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.sampled]
 
 MIB = 1 << 20
 

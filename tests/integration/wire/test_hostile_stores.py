@@ -108,6 +108,7 @@ def calls_of(box: ns.ObjectStore, name: str) -> dict[str, Callable[[], Any]]:
     }
 
 
+@pytest.mark.sampled
 async def test_no_object_that_another_has_stored_writes_a_command(
     fresh_server: NatsServer,
 ) -> None:

@@ -376,6 +376,7 @@ async def use(result: Any, *, goes_on: bool = True) -> None:
                         await use(act(), goes_on=False)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", public_classes(), ids=lambda kind: kind.__name__)
 async def test_no_argument_writes_a_command_of_its_own(
     kind: type, fresh_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -481,6 +482,7 @@ def lie_in_reply(text: str) -> Callable[[Message], Message]:
     return tell
 
 
+@pytest.mark.sampled
 @pytest.mark.sampled
 @pytest.mark.parametrize("make_lie", [lie_in_json, lie_in_headers, lie_in_reply])
 @pytest.mark.parametrize("text", LYING_TEXTS, ids=range(len(LYING_TEXTS)))

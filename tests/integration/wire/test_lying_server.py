@@ -86,6 +86,7 @@ async def hear(
     return wrong
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(36_000 if os.environ.get("NATSSTREAM_LIES") else 300)
 @pytest.mark.parametrize("name", ASKED)
 async def test_whatever_a_server_answers_a_call_ends_typed_and_in_time(
