@@ -11,21 +11,25 @@ from collections.abc import Generator
 from typing import Any
 
 from natsstream.errors import NatsStreamError
-from natsstream.publish.pub_ack import PubAck
+from natsstream.publish.pub_ack import PubAck, QuickAck
 
 
 class AckFuture(asyncio.Future[PubAck]):
-    """The future of an ack; knows whether its error was read."""
+    """The future of an ack, which it makes when asked; knows whether its error was read."""
 
     is_seen: bool = False
 
     def result(self) -> PubAck:
         self.is_seen = self.done()
-        return super().result()
+        return _ack_of(super().result())
 
     def exception(self) -> BaseException | None:
         self.is_seen = self.done()
         return super().exception()
+
+    def settle(self, ack: PubAck | QuickAck) -> None:
+        """Set the ack, whole or still to be made."""
+        self.set_result(ack)  # pyright: ignore[reportArgumentType] - No reader sees a `QuickAck`.
 
     def fail(self, error: NatsStreamError) -> None:
         """Set an error without asyncio's warning: the publisher raises it."""
@@ -39,10 +43,14 @@ class AckFuture(asyncio.Future[PubAck]):
 
     def __await__(self) -> Generator[Any, None, PubAck]:
         try:
-            return (yield from super().__await__())
+            return _ack_of((yield from super().__await__()))
         except NatsStreamError:
             self.is_seen = True
             raise
+
+
+def _ack_of(ack: PubAck | QuickAck) -> PubAck:
+    return ack if isinstance(ack, PubAck) else PubAck(*ack)
 
 
 class PendingMessage:
@@ -121,13 +129,13 @@ class AckWindow:
         self.count += 1
         self.size += entry.size
 
-    def settle(self, entry: PendingMessage, ack: PubAck) -> None:
+    def settle(self, entry: PendingMessage, ack: PubAck | QuickAck) -> None:
         """Complete a message with its ack; call `wake` after the last one."""
         self.count -= 1
         self.size -= entry.size
         entry.is_over = True
         if not entry.future.done():
-            entry.future.set_result(ack)
+            entry.future.settle(ack)
 
     def fail(self, entry: PendingMessage, error: NatsStreamError) -> None:
         """Complete a message with an error, which is raised once."""

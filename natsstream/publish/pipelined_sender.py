@@ -18,7 +18,7 @@ from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
 from natsstream.publish.destination import Destination, check_teller, taken_over
-from natsstream.publish.pub_ack import read_ack
+from natsstream.publish.pub_ack import read_ack, read_quick_ack
 from natsstream.publish.publish import RETRY_WAIT_S, overdue_error
 from natsstream.publish.publisher_options import PublisherOptions
 
@@ -205,20 +205,28 @@ class PipelinedSender:
     def on_acks(self, frames: list[Frame]) -> None:
         """Complete messages with their acks."""
         self._writer.heard()
-        take, read, settle, wanted = self._pending.pop, read_ack, self._window.settle, self._wanted
+        take, read, settle = self._pending.pop, read_quick_ack, self._window.settle
         for frame in frames:
             entry = take(frame[0], None)
             if entry is None:
                 continue
-            try:
-                ack = read(frame, entry.subject)
-                if wanted and ack.stream != wanted:
-                    check_teller(entry.subject, ack.stream, ack.sequence, wanted)
-            except NatsStreamError as error:
-                self._refuse(frame[0], entry, error)
+            quick = read(frame[3])
+            if quick is not None and self._wanted in ("", quick[0]):
+                settle(entry, quick)
             else:
-                settle(entry, ack)
+                self._on_other(frame, entry)
         self._window.wake()
+
+    def _on_other(self, frame: Frame, entry: PendingMessage) -> None:
+        """Complete a message with an answer of another form, or of another stream."""
+        try:
+            ack = read_ack(frame, entry.subject)
+            if self._wanted and ack.stream != self._wanted:
+                check_teller(entry.subject, ack.stream, ack.sequence, self._wanted)
+        except NatsStreamError as error:
+            self._refuse(frame[0], entry, error)
+        else:
+            self._window.settle(entry, ack)
 
     def on_connection(self) -> None:
         """Send again after a reconnect; fail the messages that may not be sent again."""

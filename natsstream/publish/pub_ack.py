@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
@@ -42,6 +43,10 @@ class PubAck:
     value: int | None = None
 
 
+QuickAck: TypeAlias = tuple[str, int, bool, str | None]
+"""The first fields of a `PubAck`, which takes longer to make than all else that reads one."""
+
+
 def read_ack(frame: Frame, subject: str) -> PubAck:
     """Return the ack in an answer, or raise what it says instead.
 
@@ -50,7 +55,12 @@ def read_ack(frame: Frame, subject: str) -> PubAck:
         ServerError: The stream refused the message.
         ProtocolError: It is not the answer of a stream.
     """
-    payload = frame[3]
+    ack = read_quick_ack(frame[3])
+    return read_json_ack(frame, subject) if ack is None else PubAck(*ack)
+
+
+def read_quick_ack(payload: bytes) -> QuickAck | None:
+    """Return the ack in an answer that has the usual form; None for any other."""
     size = payload.rfind(b":") + 1
     digits = payload[size:-1]
     if (
@@ -62,8 +72,8 @@ def read_ack(frame: Frame, subject: str) -> PubAck:
     ):
         teller = _teller(payload[:size])
         if teller is not None:
-            return PubAck(teller[0], int(digits), domain=teller[1])
-    return read_json_ack(frame, subject)
+            return teller[0], int(digits), False, teller[1]
+    return None
 
 
 @lru_cache(maxsize=256)

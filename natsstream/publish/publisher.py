@@ -151,7 +151,11 @@ class Publisher:
         if self._sender is None:
             await self._prepare(subject)
         given = None
-        if not headers is msg_id is expect is ttl is rollup is schedule is None:
+        if headers is msg_id is expect is ttl is rollup is schedule is None:
+            self._window.raise_failure()
+            if (future := self._send_at_once(subject, data)) is not None:
+                return future
+        else:
             given = PublishMessage(subject, data, headers, msg_id, expect, ttl, rollup, schedule)
         return await self._send(self._window.raise_failure, subject, data, given)
 
@@ -215,7 +219,27 @@ class Publisher:
         subject, data = pair_of(message) if given is None else (given.subject, given.data)
         if self._sender is None:
             await self._prepare(subject)
+        if given is None and (future := self._send_at_once(subject, data)) is not None:
+            return future
         return await self._send(_pass, subject, data, given)
+
+    def _send_at_once(self, subject: str, data: Payload) -> AckFuture | None:
+        """Send a message that needs no headers and no wait; None for any other.
+
+        A coroutine less is a tenth of the cost of a message.
+        """
+        if self._sender is None or self._is_retried or not isinstance(data, bytes):
+            return None
+        try:
+            start = self._starts.get(subject)
+        except TypeError:  # No text, and nothing that a dict could look for.
+            return None
+        size = len(data)
+        if start is None or size > self._api.client.max_payload_bytes:
+            return None
+        if not self._window.has_room(size + len(start)):
+            return None
+        return self._sender.add(subject, start, b"", data)
 
     async def _send(
         self,
