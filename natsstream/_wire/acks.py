@@ -133,8 +133,8 @@ def ack_deliveries(reply: bytes) -> int:
     tokens = reply.split(b".")
     is_v1 = len(tokens) == _V1_TOKENS
     is_whole = is_ack_subject(reply) and (is_v1 or len(tokens) >= _V2_TOKENS_MIN)
-    number = tokens[4 if is_v1 else 6].decode("latin-1") if is_whole else ""
-    if not _is_number(number):
+    number = tokens[4 if is_v1 else 6] if is_whole else b""
+    if not number.isdigit() or len(number) > _DIGITS_MAX:
         raise no_ack_subject(reply)
     return int(number)
 
