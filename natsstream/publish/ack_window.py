@@ -15,9 +15,28 @@ from natsstream.publish.pub_ack import PubAck, QuickAck
 
 
 class AckFuture(asyncio.Future[PubAck]):
-    """The future of an ack, which it makes when asked; knows whether its error was read."""
+    """A message that waits for its ack, and the future of that ack, which it makes when asked.
 
-    is_seen: bool = False
+    Attributes:
+        subject: The message's subject.
+        size: Its bytes.
+        deadline: Deadline of this attempt's ack, on the loop's clock.
+        give_up: Time from which it is not sent again.
+        command: The bytes that publish it; empty once it is over.
+        is_over: True once it has its ack or error, also if the future was cancelled.
+        is_seen: True once the ack or error was read.
+    """
+
+    __slots__ = ("command", "deadline", "give_up", "is_over", "is_seen", "size", "subject")
+
+    # `PipelinedSender.add` sets them: a call for each message would cost more than they do.
+    subject: str
+    size: int
+    deadline: float
+    give_up: float
+    command: bytes
+    is_over: bool
+    is_seen: bool
 
     def result(self) -> PubAck:
         self.is_seen = self.done()
@@ -53,39 +72,6 @@ def _ack_of(ack: PubAck | QuickAck) -> PubAck:
     return ack if isinstance(ack, PubAck) else PubAck(*ack)
 
 
-class PendingMessage:
-    """A message that waits for its ack.
-
-    Attributes:
-        subject: Its subject.
-        future: The future of its ack.
-        size: Its bytes.
-        deadline: Deadline of this attempt's ack, on the loop's clock.
-        give_up: Time from which it is not sent again.
-        command: The bytes that publish it; empty where they are made for each attempt.
-        is_over: True once it has its ack or error, also if its future was cancelled.
-    """
-
-    __slots__ = ("command", "deadline", "future", "give_up", "is_over", "size", "subject")
-
-    def __init__(
-        self,
-        subject: str,
-        future: AckFuture,
-        size: int,
-        deadline: float,
-        give_up: float,
-        command: bytes = b"",
-    ) -> None:
-        self.subject: str = subject
-        self.future: AckFuture = future
-        self.size: int = size
-        self.deadline: float = deadline
-        self.give_up: float = give_up
-        self.command: bytes = command
-        self.is_over: bool = False
-
-
 class AckWindow:
     """Counts the messages that wait for acks, and completes them.
 
@@ -118,33 +104,35 @@ class AckWindow:
         self._room.clear()
         await self._room.wait()
 
-    async def wait_for(self, entries: list[PendingMessage]) -> None:
+    async def wait_for(self, entries: list[AckFuture]) -> None:
         """Wait until all of these have left."""
         for entry in entries:
             while not entry.is_over:
                 await self.wait_for_room()
 
-    def enter(self, entry: PendingMessage) -> None:
+    def enter(self, entry: AckFuture) -> None:
         """Add a message."""
         self.count += 1
         self.size += entry.size
 
-    def settle(self, entry: PendingMessage, ack: PubAck | QuickAck) -> None:
+    def settle(self, entry: AckFuture, ack: PubAck | QuickAck) -> None:
         """Complete a message with its ack; call `wake` after the last one."""
         self.count -= 1
         self.size -= entry.size
         entry.is_over = True
-        if not entry.future.done():
-            entry.future.settle(ack)
+        entry.command = b""  # Its reader may keep it for long.
+        if not entry.done():
+            entry.settle(ack)
 
-    def fail(self, entry: PendingMessage, error: NatsStreamError) -> None:
+    def fail(self, entry: AckFuture, error: NatsStreamError) -> None:
         """Complete a message with an error, which is raised once."""
         self.count -= 1
         self.size -= entry.size
         entry.is_over = True
-        if not entry.future.done():
-            entry.future.fail(error)
-            self._failed.append(entry.future)
+        entry.command = b""
+        if not entry.done():
+            entry.fail(error)
+            self._failed.append(entry)
 
     def wake(self) -> None:
         """Wake all that wait for room."""

@@ -16,7 +16,7 @@ from natsstream._wire.permission_violations import denied_error
 from natsstream.api.requests import Api
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.events import PermissionDenied
-from natsstream.publish.ack_window import AckFuture, AckWindow, PendingMessage
+from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.destination import Destination, check_teller, taken_over
 from natsstream.publish.pub_ack import read_ack, read_quick_ack
 from natsstream.publish.publish import RETRY_WAIT_S, overdue_error
@@ -87,7 +87,7 @@ class PipelinedSender:
         self._destination = destination
         self._wanted = "" if destination is None else destination.name
         self._sent = 0
-        self._pending: dict[bytes, PendingMessage] = {}
+        self._pending: dict[bytes, AckFuture] = {}
         # Commands by reply: not written yet.
         self._waiting: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
@@ -108,17 +108,18 @@ class PipelinedSender:
         self._sent += 1
         token = b"%x" % self._sent
         command = publish_command(start, token, block, data)
-        future = AckFuture(loop=loop)
-        deadline = now + self._ack_timeout
-        size = len(start) + len(block) + len(data)  # As the window was asked for it.
-        entry = PendingMessage(subject, future, size, deadline, now + self._retry_for, command)
+        entry = AckFuture(loop=loop)
+        entry.subject, entry.command = subject, command
+        entry.size = len(start) + len(block) + len(data)  # As the window was asked for it.
+        entry.deadline, entry.give_up = now + self._ack_timeout, now + self._retry_for
+        entry.is_over = entry.is_seen = False
         self._window.enter(entry)
         reply = self._reply_prefix + token
         self._pending[reply] = entry
         self._queue(reply, command)
         if self._timer is None:
-            self._timer = loop.call_at(deadline + TICK_S, self._tick)
-        return future
+            self._timer = loop.call_at(entry.deadline + TICK_S, self._tick)
+        return entry
 
     def _queue(self, reply: bytes, command: bytes) -> None:
         self._waiting[reply] = command
@@ -217,7 +218,7 @@ class PipelinedSender:
                 self._on_other(frame, entry)
         self._window.wake()
 
-    def _on_other(self, frame: Frame, entry: PendingMessage) -> None:
+    def _on_other(self, frame: Frame, entry: AckFuture) -> None:
         """Complete a message with an answer of another form, or of another stream."""
         try:
             ack = read_ack(frame, entry.subject)
@@ -265,14 +266,14 @@ class PipelinedSender:
                 self._window.wake()
                 return
 
-    def entries(self) -> list[PendingMessage]:
+    def entries(self) -> list[AckFuture]:
         """Return all messages that have not ended."""
         return list(self._pending.values())
 
-    def _may_go_again(self, entry: PendingMessage, error: NatsStreamError) -> bool:
+    def _may_go_again(self, entry: AckFuture, error: NatsStreamError) -> bool:
         return error.retryable and self._loop.time() + RETRY_WAIT_S < entry.give_up
 
-    def _refuse(self, reply: bytes, entry: PendingMessage, error: NatsStreamError) -> None:
+    def _refuse(self, reply: bytes, entry: AckFuture, error: NatsStreamError) -> None:
         """End a message that failed, or send it again after a moment."""
         if not self._may_go_again(entry, error):
             self._window.fail(entry, error)
@@ -331,7 +332,7 @@ class PipelinedSender:
             self._window.fail(entry, error)
         self._window.wake()
 
-    def _drop(self, entry: PendingMessage, now: float) -> None:
+    def _drop(self, entry: AckFuture, now: float) -> None:
         """Fail a message that has waited for too long."""
         self._window.fail(
             entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
