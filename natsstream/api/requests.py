@@ -1,7 +1,8 @@
 """Requests to JetStream's API: one request, one JSON answer, one deadline.
 
 Law: a read is retried within its deadline while the server is away or does not answer. A change is
-sent once, and again only after "no responders". Every request carries the connection's domain or
+sent once, and again only after "no responders", or if a server has no leader and the look-up does
+not show the change. Every request carries the connection's domain or
 prefix. A change that can be looked up is done once it is seen, with or without an answer.
 """
 
@@ -35,6 +36,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     ServerError,
     TransportError,
+    UnavailableError,
 )
 from natsstream.fields import Fields
 
@@ -142,7 +144,8 @@ class Api:
         """Send a request that changes something, once.
 
         After "no responders" nothing was done, so the request is retried twice, 250 ms apart
-        (ADR-22): an election may be in progress.
+        (ADR-22): an election may be in progress. A server that knows no leader says so, though the
+        leader may make the change: with `look` it is looked up, and sent again if it is not seen.
 
         Args:
             subject: The API subject.
@@ -163,8 +166,40 @@ class Api:
         Cost: one round trip; with `look` one more for each second of silence.
         """
         timeout = self.client.options.request_timeout if timeout is None else timeout
-        asking = self._ask(subject, body, what, timeout, retries=_CHANGE_RETRIES)
-        return await (asking if look is None else self._watching(asking, look, what))
+
+        def ask(left: float) -> Coroutine[Any, Any, Fields]:
+            return self._ask(subject, body, what, left, retries=_CHANGE_RETRIES)
+
+        return await (ask(timeout) if look is None else self._insisting(ask, look, what, timeout))
+
+    async def _insisting(
+        self,
+        ask: Callable[[float], Coroutine[Any, Any, Fields]],
+        look: ChangeProbe,
+        what: str,
+        timeout: float,
+    ) -> Fields:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        is_repeated = False
+        while True:
+            try:
+                left = max(deadline - loop.time(), 0.001)
+                return await self._watching(ask(left), look, what)
+            except NotFoundError:
+                if is_repeated and look.is_done(None):
+                    return Fields({}, what)  # The first request has deleted it.
+                raise
+            except UnavailableError as error:
+                is_leaderless = find_error_code(error.err_code) is ErrorCode.CLUSTER_NOT_AVAIL
+                if not is_leaderless or loop.time() + _RETRY_WAIT_S >= deadline:
+                    raise
+            is_repeated = True
+            await asyncio.sleep(_RETRY_WAIT_S)
+            with suppress(NatsStreamError):
+                found = await self._find(look, what)
+                if look.is_done(found):
+                    return found or Fields({}, what)
 
     async def _watching(
         self, asking: Coroutine[Any, Any, Fields], look: ChangeProbe, what: str

@@ -12,16 +12,29 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import NotFoundError, RequestTimeoutError, StreamNotFoundError
+from natsstream.errors import (
+    NotFoundError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+    UnavailableError,
+)
 from tests.support.patience import set_patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
 
     from natsstream import CoreMessage, JetStream
     from natsstream.testing import NatsServer
 
 pytestmark = pytest.mark.asyncio
+
+
+# What a server says that knows no leader; the leader may make the change all the same.
+LEADERLESS = (
+    b'{"type":"io.nats.jetstream.api.v1.error","error":{"code":503,"err_code":10008,'
+    b'"description":"JetStream system temporarily unavailable"}}'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -31,22 +44,33 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def silent(url: str, prefix: str, *, changes: bool) -> AsyncGenerator[JetStream]:
-    """Connect through a relay of the API that answers no change, and may not pass it on."""
+async def silent(
+    url: str, prefix: str, *, changes: bool, told: bytes = b""
+) -> AsyncGenerator[JetStream]:
+    """Connect through a relay of the API that answers no change, and may not pass it on.
+
+    With `told` it answers the first change with that, and passes the others on.
+    """
     async with (
         connect(url) as direct,
         direct.core.subscribe(f"{prefix}.>") as requests,
         asyncio.TaskGroup() as group,
         connect(url, api_prefix=prefix, request_timeout=30) as js,
     ):
+        told_to: list[str] = []
 
         async def relay(request: CoreMessage) -> None:
             subject = f"$JS.API{request.subject.removeprefix(prefix)}"
             is_change = any(verb in subject for verb in (".CREATE.", ".UPDATE.", ".DELETE."))
+            if is_change and told:
+                is_change = not told_to
+                told_to.append(subject)
             if changes or not is_change:
                 answer = await direct.core.request(subject, request.data, timeout=30)
                 if not is_change:
                     await request.respond(answer.data)
+            if is_change and told:
+                await request.respond(told)
 
         async def relay_all() -> None:
             async for request in requests:
@@ -165,3 +189,48 @@ async def test_cancelled_deletion_waits_for_nothing(
         assert deleting.cancelled()
         waiting = there._client.requests._waiting  # pyright: ignore[reportPrivateUsage]
         assert waiting == {}
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+async def test_change_that_a_server_without_a_leader_refuses_is_made(
+    server: NatsServer, js: JetStream, stream_name: str, *, is_made: bool
+) -> None:
+    def leaderless() -> AbstractAsyncContextManager[JetStream]:
+        prefix = f"{stream_name}_api"
+        return silent(server.url, prefix, changes=is_made, told=LEADERLESS)
+
+    subjects = [f"{stream_name}_a.>"]
+    async with leaderless() as there:
+        await there.streams.create(stream_name, subjects=subjects, max_msgs=5)
+    async with leaderless() as there:
+        await there.streams.update(stream_name, max_age=3600)
+    stream = await js.streams.get(stream_name)
+    assert (stream.cached.config.max_msgs, stream.cached.config.max_age) == (5, 3600)
+    await stream.consumers.create("c")
+    async with leaderless() as there:
+        await (await there.streams.get(stream_name)).consumers.delete("c")
+    assert [name async for name in stream.consumers.names()] == []
+    async with leaderless() as there:
+        await there.streams.delete(stream_name)
+    with pytest.raises(StreamNotFoundError):
+        await js.streams.get(stream_name)
+
+
+async def test_cluster_that_stays_without_a_leader_is_told(
+    server: NatsServer, js: JetStream, stream_name: str
+) -> None:
+    prefix = f"{stream_name}_api"
+    async with (
+        js.core.subscribe(f"{prefix}.>") as requests,
+        asyncio.TaskGroup() as group,
+        connect(server.url, api_prefix=prefix, request_timeout=1) as there,
+    ):
+
+        async def refuse_all() -> None:
+            async for request in requests:
+                await request.respond(LEADERLESS)
+
+        refusing = group.create_task(refuse_all())
+        with pytest.raises(UnavailableError, match="10008"):
+            await there.streams.create(stream_name, subjects=[stream_name])
+        refusing.cancel()
