@@ -24,6 +24,7 @@ from natsstream.api.stream_requests import (
 )
 from natsstream.arguments import check_bool, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
+from natsstream.foreign_names import answers_names
 from natsstream.streams.copying import copy_stream
 from natsstream.streams.snapshots.progress import RestoreProgress
 from natsstream.streams.snapshots.restore import restore_backup
@@ -34,6 +35,7 @@ from natsstream.streams.templates.templates import MAX_STREAMS, StreamTemplate, 
 COPY_TIMEOUT_S = 60.0
 
 
+@answers_names("js.streams")
 class StreamManager:
     """The streams of the account.
 

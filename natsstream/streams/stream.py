@@ -16,6 +16,7 @@ from natsstream.api.requests import Api
 from natsstream.api.step_down import StepDownTarget, step_down
 from natsstream.api.stream_info import DeletedRange, StreamInfo
 from natsstream.arguments import check_bool
+from natsstream.foreign_names import answers_names
 from natsstream.publish.batches.atomic import AtomicBatch
 from natsstream.publish.batches.atomic_rules import IDLE_TIMEOUT_S, MAX_MESSAGES
 from natsstream.publish.batches.fast import ACK_TIMEOUT_S, FLOW_MAX, OUTSTANDING, FastIngest
@@ -45,6 +46,7 @@ from natsstream.streams.subject_counts import SubjectCount, each_subject, larges
 from natsstream.units import moment_ns
 
 
+@answers_names("stream")
 class Stream:
     """A stream on the server; made by `js.streams`.
 

@@ -33,10 +33,12 @@ from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.settings.setting import json_names
 from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
+from natsstream.foreign_names import answers_names
 from natsstream.streams.consumers.consumer import Consumer
 from natsstream.units import duration_ns, time_to_ns
 
 
+@answers_names("stream.consumers")
 class ConsumerManager:
     """The consumers of a stream.
 
