@@ -175,9 +175,13 @@ async def test_requests_after_close_fail(server: NatsServer, stream_name: str) -
     stream = await fill(js, stream_name, 1)
     await connection.close()
 
-    with pytest.raises(ConnectionClosedError):
+    with pytest.raises(ConnectionClosedError, match=f"^publish to {stream_name}.0: the connection"):
         await js.publish(f"{stream_name}.0", b"x")
-    with pytest.raises(ConnectionClosedError):
+    with pytest.raises(ConnectionClosedError, match=r"^publish to plain: the connection is closed"):
+        await js.core.publish("plain")
+    with pytest.raises(ConnectionClosedError, match=r"^request on plain: the connection is closed"):
+        await js.core.request("plain")
+    with pytest.raises(ConnectionClosedError, match=f"^stream {stream_name}: the connection is"):
         await js.streams.get(stream_name)
     with pytest.raises(ConnectionClosedError):
         await anext(aiter(stream.read()))

@@ -227,7 +227,7 @@ async def test_damage_is_told_as_damage(box: ObjectStore, stream: Stream) -> Non
     await box.put("a", DATA)
     first = (await stream.info()).state.first_seq
     await stream.delete_message(first + 1)
-    with pytest.raises(ChunksDamagedError):
+    with pytest.raises(ChunksDamagedError, match=f"^object 'a' of store {box.name}: "):
         await box.get("a")
 
 
