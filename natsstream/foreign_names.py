@@ -195,16 +195,18 @@ _PUBLISH: Mapping[str, str] = {
     "value": "data=",
 }
 
+_FILTER_NAMES: Mapping[str, str] = dict.fromkeys(
+    ("filter", "filter_subject", "filter_subjects", "subject", "subjects"), "filters=[...]"
+)
+
+_ONE_SUBJECT: Mapping[str, str] = dict.fromkeys(("filter", "filters", "subjects"), "subject=")
+
 _FILTERS: Mapping[str, str] = {
-    "filter": "filters=[...]",
-    "filter_subject": "filters=[...]",
-    "filter_subjects": "filters=[...]",
+    **_FILTER_NAMES,
     "opt_start_seq": "first_seq=",
     "opt_start_time": "start_time=",
     "start": "first_seq= or start_time=",
     "start_seq": "first_seq=",
-    "subject": "filters=[...]",
-    "subjects": "filters=[...]",
 }
 
 _VALID_KEYS: Mapping[str, str] = {"validate_keys": "keys are always checked"}
@@ -220,13 +222,18 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "pending_msgs_limit": "max_pending=",
     },
     "js.publish": _PUBLISH,
+    "js.streams.find": _ONE_SUBJECT,
+    "js.streams.list": _ONE_SUBJECT,
     "kv.create": {**_VALID_KEYS, "msg_ttl": "ttl="},
     "kv.delete": {**_VALID_KEYS, "last": "revision=", "msg_ttl": "kv.purge(key, ttl=...)"},
+    "kv.entries": {"filters": 'by place: kv.entries("a.*", "b.>")'},
     "kv.get": _VALID_KEYS,
     "kv.keys": {"filters": 'by place: kv.keys("a.*", "b.>")'},
     "kv.purge": {"msg_ttl": "ttl="},
     "kv.purge_deletes": {"olderthan": "older_than="},
+    "kv.purge_matching": {"filters": 'by place: kv.purge_matching("a.*", "b.>")'},
     "kv.put": {**_VALID_KEYS, "last": "kv.update(key, value, revision=...)", "msg_ttl": "ttl="},
+    "kv.revisions": {"filters": 'by place: kv.revisions("a.*", "b.>")'},
     "kv.update": {**_VALID_KEYS, "last": "revision=", "msg_ttl": "ttl="},
     "kv.watch": {
         "filters": 'by place: kv.watch("a.*", "b.>")',
@@ -239,15 +246,19 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
     "box.info": {"show_deleted": "include_deleted="},
     "box.put": {"data": "source=", "meta": "description=, headers= and metadata="},
+    "stream.direct.batch": {"batch": "count=", "n": "count=", "seq": "first_seq="},
+    "stream.direct.latest": _FILTER_NAMES,
     "stream.get": {
         "direct": "stream.direct.get(sequence)",
         "next": "next_by_subject=",
         "seq": "sequence=",
         "subject": "last_by_subject= or next_by_subject=",
     },
+    "stream.info": dict.fromkeys(("filter", "filters", "subjects_filter"), "subjects="),
+    "stream.latest": _FILTER_NAMES,
     "stream.ordered": _FILTERS,
     "stream.publish": _PUBLISH,
-    "stream.purge": {"seq": "last_seq=, inclusive"},
+    "stream.purge": {**_ONE_SUBJECT, "seq": "last_seq=, inclusive"},
     "stream.read": {**_FILTERS, "end": "last_seq= or end_time=", "last": "newest="},
 }
 """Keywords of the calls of other clients, by the call here."""
