@@ -128,10 +128,15 @@ class NatsStreamError(Exception):
         self, message: str, *, detail: str = "", hint: str = "", retryable: bool = False
     ) -> None:
         super().__init__(message)
-        self.message = message
+        self.message: str = message
         self.detail = detail
         self.hint = hint
         self.retryable = retryable
+
+    def name_call(self, what: str) -> None:
+        """Put the operation before the message, of an error that no other call holds."""
+        self.message = f"{what}: {self.message}"
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         lines = [self.message]

@@ -25,6 +25,9 @@ from natsstream._wire.writer import SocketWriter
 from natsstream.errors import (
     AuthenticationError,
     ConnectError,
+    ConnectionClosedError,
+    ConnectionLostError,
+    EventLoopError,
     NatsStreamError,
     NoRespondersError,
     PayloadTooLargeError,
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 # The last commands, such as the deletion of a consumer, have this long to reach the server.
 _LAST_FLUSH_S = 1.0
+# Made anew for each call, so that each can name its call.
+_OF_CONNECTION = (ConnectionClosedError, ConnectionLostError, EventLoopError)
 
 
 class Client:
@@ -243,8 +248,12 @@ class Client:
 
         return self._state.listen(pass_on)
 
-    async def wait_connected(self, timeout: float) -> None:
+    async def wait_connected(self, timeout: float, *, what: str = "") -> None:
         """Wait until a server is connected.
+
+        Args:
+            timeout: Seconds to wait.
+            what: The operation that waits, for errors; empty for none.
 
         Raises:
             ConnectionLostError: No server was connected within `timeout` seconds.
@@ -252,8 +261,13 @@ class Client:
             AuthenticationError: It was closed because the servers refuse the credentials.
             EventLoopError: The connection belongs to another event loop.
         """
-        self._own_loop.check()
-        await self._state.wait_connected(timeout)
+        try:
+            self._own_loop.check()
+            await self._state.wait_connected(timeout)
+        except _OF_CONNECTION as error:
+            if what:
+                error.name_call(what)
+            raise
 
     # Writing.
 
@@ -341,6 +355,7 @@ class Client:
         timeout: float,
         retries: int = 0,
         repeats: bool = False,
+        what: str = "",
     ) -> Frame:
         """Send a request and return its answer.
 
@@ -352,6 +367,7 @@ class Client:
             retries: Retries if there are no responders, 250 ms apart (ADR-22).
             repeats: Repeat it without an answer, after 1 s, then 2 s, then every 4 s; the first
                 answer counts. For requests that change nothing.
+            what: The operation, for errors of the connection; empty for the subject.
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
@@ -364,7 +380,13 @@ class Client:
         now = asyncio.get_running_loop().time
         deadline = now() + timeout
         while True:
-            frame = await self._ask(subject, payload, headers, deadline, timeout, repeats=repeats)
+            try:
+                frame = await self._ask(
+                    subject, payload, headers, deadline, timeout, repeats=repeats
+                )
+            except _OF_CONNECTION as error:
+                error.name_call(what or f"request on {subject}")
+                raise
             try:
                 check_responders(frame, subject)
             except NoRespondersError:
@@ -442,8 +464,12 @@ class Client:
             ConnectionLostError: There is no connection and 8 MiB wait for one already.
             EventLoopError: The connection belongs to another event loop.
         """
-        self._own_loop.check()
-        self._state.check_open()
+        try:
+            self._own_loop.check()
+            self._state.check_open()
+        except _OF_CONNECTION as error:
+            error.name_call(f"subscription to {subject}")
+            raise
         if self._link is None:
             raise self._state.broken()
         return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, cast
@@ -443,7 +444,13 @@ def _failure(url: str, cause: Exception, options: ConnectOptions, info: object) 
             hint="check user, token or creds, and that the account may connect",
         )
     no_tls = tls_failure(url, cause, options, info)
-    return no_tls or ConnectError(f"no NATS server at {public_url(url)}", detail=text)
+    hint = ""
+    if isinstance(cause, socket.gaierror):
+        hint = (
+            f"no address is known for the host {urlsplit(url).hostname}: is it misspelt, or known "
+            "only in another network, such as a container's?"
+        )
+    return no_tls or ConnectError(f"no NATS server at {public_url(url)}", detail=text, hint=hint)
 
 
 async def _discard(nats: LanedClient) -> None:

@@ -16,6 +16,7 @@ from natsstream._wire.deliveries import Deliveries
 from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream.fields import Fields
+from natsstream.foreign_names import answers_names
 from natsstream.units import parse_life_time, time_from_ns
 
 _NO_HEADERS = Headers()
@@ -74,6 +75,7 @@ class _Slots(Protocol):
     _pending: int | bytes
 
 
+@answers_names("message", calls=False)
 class Message:
     """One message of a stream."""
 

@@ -253,7 +253,7 @@ class Api:
         while True:
             left = deadline - loop.time()
             try:
-                await self.client.wait_connected(max(left, 0.001))
+                await self.client.wait_connected(max(left, 0.001), what=what)
                 return await self._ask(subject, body, what, max(left, 0.001), repeats=True)
             except (TransportError, ServerError) as error:
                 # A timeout has used up the deadline; other failures may pass in a moment.
@@ -280,7 +280,12 @@ class Api:
         payload = json.dumps(body).encode() if body else b""
         try:
             frame = await self.client.request(
-                self.subject(subject), payload, timeout=timeout, retries=retries, repeats=repeats
+                self.subject(subject),
+                payload,
+                timeout=timeout,
+                retries=retries,
+                repeats=repeats,
+                what=what,
             )
         except NoRespondersError as error:
             raise self._no_jetstream(what) from error

@@ -85,7 +85,7 @@ def as_awaited(
 
 @functools.cache
 def _handlers_of(function: Callable[..., Any], *, is_bound: bool) -> frozenset[int | str]:
-    names = getattr(function, "__globals__", {})
+    names = getattr(inspect.unwrap(function), "__globals__", {})
     try:
         parameters = [*inspect.signature(function).parameters.values()][is_bound:]
     except ValueError:  # Of a builtin.

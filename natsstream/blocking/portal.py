@@ -104,12 +104,12 @@ class Portal:
                 hint="call it from another thread, or use natsstream.connect()",
             )
         with self._lock:
-            loop = self._open_loop()
+            loop = self._open_loop(function)
             future = asyncio.run_coroutine_threadsafe(_run(function, args, options), loop)
         try:
             return future.result()
         except CancelledError:
-            raise closed_error() from None
+            raise closed_error(function) from None
         except BaseException as error:
             future.cancel()
             say_it_blocking(error)
@@ -152,11 +152,11 @@ class Portal:
                 hint="connect in the new process",
             )
 
-    def _open_loop(self) -> asyncio.AbstractEventLoop:
+    def _open_loop(self, call: object = None) -> asyncio.AbstractEventLoop:
         # Tasks put on the loop under the lock come before the end of `_live`, so `asyncio.run`
         # cancels them at the latest: no caller waits for ever.
         if self._is_stopped or self._main is None:
-            raise closed_error()
+            raise closed_error(call)
         return self._main.get_loop()
 
     def _run(self) -> None:
@@ -203,10 +203,13 @@ async def _run(
     return await result if inspect.iscoroutine(result) else result
 
 
-def closed_error() -> ConnectionClosedError:
-    """Return what a call after `close` raises."""
+def closed_error(call: object = None) -> ConnectionClosedError:
+    """Return what a call after `close` raises, with the name of a public method."""
+    name = getattr(call, "__name__", "_")
+    what = "" if name.startswith("_") else f"{name}(): "
     return ConnectionClosedError(
-        "the connection is closed", hint="open a new one with natsstream.blocking.connect()"
+        f"{what}the connection is closed",
+        hint="open a new one with natsstream.blocking.connect()",
     )
 
 

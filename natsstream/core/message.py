@@ -7,7 +7,13 @@ from natsstream._wire.headers import Headers, HeaderValues, encode_headers
 from natsstream._wire.parser import Frame
 from natsstream.api.names import check_subject
 from natsstream.arguments import check_bytes, check_text
-from natsstream.errors import ConfigError, SubjectError
+from natsstream.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    ConnectionLostError,
+    EventLoopError,
+    SubjectError,
+)
 
 _NO_HEADERS = Headers(b"")
 
@@ -57,12 +63,16 @@ async def send(
     Raises:
         NatsStreamError: As for `Core.publish`.
     """
-    client.check_loop()
     check_subject(subject)
     if check_text(reply, "reply", error=SubjectError):
         check_subject(reply)
     block = encode_headers(headers) if headers else b""
     command = client.publish_command(subject, reply, block, check_bytes(data, "data"))
-    client.write(command)
-    if client.is_congested:
-        await client.drain()
+    try:
+        client.check_loop()
+        client.write(command)
+        if client.is_congested:
+            await client.drain()
+    except (ConnectionClosedError, ConnectionLostError, EventLoopError) as error:
+        error.name_call(f"publish to {subject}")
+        raise

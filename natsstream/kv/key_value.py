@@ -13,6 +13,7 @@ from typing import Generic, Literal
 from natsstream.api.diff import ConfigChange
 from natsstream.arguments import check_choice, check_seconds
 from natsstream.errors import ConfigError
+from natsstream.foreign_names import answers_names
 from natsstream.kv import removals
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.cached import CachedKeyValue
@@ -41,6 +42,7 @@ _LOCK_TIMEOUT_S = 30.0
 _CACHE_TIMEOUT_S = 30.0
 
 
+@answers_names("kv")
 class KeyValue(Generic[T]):
     """A key-value bucket; `js.kv` returns it with values of bytes, `typed` with values of any type.
 

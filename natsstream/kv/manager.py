@@ -19,6 +19,7 @@ from natsstream.errors import (
     PermissionDeniedError,
     StreamNotFoundError,
 )
+from natsstream.foreign_names import answers_names
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.bucket_subjects import BucketSubjects, subjects_of
 from natsstream.kv.config import BucketConfig
@@ -37,6 +38,7 @@ from natsstream.streams.views.manager import ViewManager
 _MIRRORS_MAX = 8
 
 
+@answers_names("js.kv")
 class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
     """The key-value buckets of an account; `js.kv`.
 

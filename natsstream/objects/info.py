@@ -83,8 +83,8 @@ class ObjectInfo(NotebookTable):
         metadata: Free text by key.
         options: Link and chunk size.
         deleted: True for the marker of a deleted object.
-        mtime_ns: When the info was stored, in Unix nanoseconds by the server's clock; 0 in the
-            result of a write, because acks have no time.
+        mtime_ns: When the info was stored, in Unix nanoseconds by the server's clock; in the
+            result of a write by this client's, because acks have no time. 0 if it is not stored.
         revision: The sequence of the info's message; 0 if it is not stored yet.
         renamed_from: The old name if natsstream renamed the object with this message, so a follower
             of the store drops that name. Else empty.
@@ -109,7 +109,7 @@ class ObjectInfo(NotebookTable):
 
     @property
     def mtime(self) -> datetime | None:
-        """When the info was stored, in UTC and microseconds; None in the result of a write."""
+        """When the info was stored, in UTC and microseconds; None if it is not stored yet."""
         return time_from_ns(self.mtime_ns) if self.mtime_ns else None
 
     @property

@@ -9,6 +9,7 @@ from natsstream.api.config_fields import ObjectBucketFields
 from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.settings.keywords import shows_fields
+from natsstream.foreign_names import answers_names
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore
@@ -25,6 +26,7 @@ from natsstream.streams.views.manager import ViewManager
 _EVERY_STORE = StoreSubjects("*").chunk_filter
 
 
+@answers_names("js.objects")
 class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
     """The object stores of an account; `js.objects`.
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -217,7 +218,7 @@ class MetaStore:
             sequence = await self._find_write(subject, data, revision)
             if not sequence:
                 raise
-            return replace(info, revision=sequence, mtime_ns=0, renamed_from=renamed_from)
+            return _stored(info, sequence, renamed_from)
         home = self.stream.cached.domain or domain_of(self._js.api_prefix)
         if ack.stream != self.subjects.stream or (ack.domain and home and ack.domain != home):
             raise WrongStreamError(
@@ -225,7 +226,7 @@ class MetaStore:
                 f"{ack.stream}{f' of domain {ack.domain}' if ack.domain else ''}",
                 hint="stores of one name in two connected domains capture the same subjects",
             )
-        return replace(info, revision=ack.sequence, mtime_ns=0, renamed_from=renamed_from)
+        return _stored(info, ack.sequence, renamed_from)
 
     async def _find_write(self, subject: str, data: bytes, revision: int | None) -> int:
         """Return the sequence of a meta whose ack was lost; 0 if it is not stored."""
@@ -377,3 +378,8 @@ def _decoded(text: str | None, subjects: StoreSubjects, own: str) -> str:
         return "" if other == own else subjects.check_object_name(other)
     except (binascii.Error, ValueError):
         return ""
+
+
+def _stored(info: ObjectInfo, revision: int, renamed_from: str) -> ObjectInfo:
+    """Return the info that was just stored; an ack has no time, so this client's clock gives it."""
+    return replace(info, revision=revision, mtime_ns=time.time_ns(), renamed_from=renamed_from)

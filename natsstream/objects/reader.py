@@ -144,7 +144,8 @@ class ObjectReader:
             try:
                 return await reading
             except ChunksDamagedError as error:
-                raise await self._why(error) from error
+                why = await self._why(error)
+                raise why from (None if why is error else error)
 
     async def _why(self, error: ChunksDamagedError) -> NatsStreamError:
         """Return why chunks are missing: of another version, expired, or damaged."""
@@ -159,7 +160,10 @@ class ObjectReader:
                         hint="open it again and read from the beginning",
                     )
                 if error.kind == "missing":
-                    return await _expired(resolved) or error
+                    expired = await _expired(resolved)
+                    if expired is not None:
+                        return expired
+            error.name_call(f"object {resolved.info.name!r} of store {resolved.info.bucket}")
         return error
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from natsstream.api.diff import ConfigChange
 from natsstream.arguments import check_bool
 from natsstream.errors import ObjectNameError
+from natsstream.foreign_names import answers_names
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.describing import Description, ObjectHeaders
 from natsstream.objects.downloading import check_path, download_object
@@ -28,6 +29,7 @@ from natsstream.streams.chunks.value import Progress
 from natsstream.streams.stream import Stream
 
 
+@answers_names("box")
 class ObjectStore:
     """An object store: values of any size under names, as chunks in one stream.
 

@@ -161,8 +161,10 @@ class Batches:
         options: The options.
         owner: A random text that no other instance has.
         rng: Spreads the waits between attempts.
+        stream: The stream's name, for errors.
 
     Attributes:
+        stream: The stream's name.
         queue: The groups that are not stored yet.
         epoch: The epoch; None before the first claim.
         failure: The error that stopped the producer.
@@ -171,7 +173,10 @@ class Batches:
         final_offset: The sequence of the last message, once this producer has ended the stream.
     """
 
-    def __init__(self, options: ProducerOptions, owner: str, rng: random.Random) -> None:
+    def __init__(
+        self, options: ProducerOptions, owner: str, rng: random.Random, stream: str
+    ) -> None:
+        self.stream: str = stream
         self.queue: Queue = Queue(options)
         self.epoch: int | None = options.epoch
         self.failure: NatsStreamError | None = None
@@ -286,7 +291,7 @@ class Batches:
             self._phase = "over"
             self._settle(self.queue.pop(), self.final_offset, is_duplicate=True)
         else:
-            self.fail(_closed(end))
+            self.fail(_closed(self.stream, end))
         return True
 
     @property
@@ -412,7 +417,7 @@ class Batches:
         """Claim the epoch after the stored one, unless the stream has ended."""
         stored_epoch = -1 if found.record is None else found.record.epoch
         if found.end is not None:
-            self.fail(_closed(found))
+            self.fail(_closed(self.stream, found))
         elif stored_epoch != self._claimed_over and not self._may_claim(now):
             self.fail(_stale(stored_epoch, self.epoch or 0))
         else:
@@ -431,7 +436,7 @@ class Batches:
         """Go on where the stream knows nothing of the epoch yet, or lost what it knew."""
         first = self.queue.batches[0].seq if self.queue.batches else 0
         if found.end is not None:
-            self.fail(_closed(found))
+            self.fail(_closed(self.stream, found))
         elif self._has_written or first > 0:
             self.fail(_lost(0, first))  # Every epoch begins with batch 0.
         else:
@@ -448,7 +453,7 @@ class Batches:
         batches = self.queue.batches
         is_ours = found.end is not None and found.end.producer_id == self._options.producer_id
         if found.end is not None and not (is_ours and found.end.epoch == self.epoch):
-            self.fail(_closed(found))
+            self.fail(_closed(self.stream, found))
         elif batches and batches[0].seq > record.seq + 1:
             self.fail(_lost(record.seq + 1, batches[0].seq))
         else:
@@ -462,7 +467,7 @@ class Batches:
         if mine is not None:
             self._settle_to(mine.seq, None)
         if found.end is not None:
-            self.fail(_closed(found))
+            self.fail(_closed(self.stream, found))
         elif self._options.auto_claim and self._may_claim(now):
             self._claim(found, now)
         elif record.epoch == epoch:
@@ -531,10 +536,10 @@ def _data_seq(record: StateRecord) -> int:
     return record.seq - record.is_closed
 
 
-def _closed(found: Found) -> StreamClosedError:
+def _closed(stream: str, found: Found) -> StreamClosedError:
     by = "" if found.end is None else f", by producer {found.end.producer_id!r}"
     error = StreamClosedError(
-        f"the stream was ended after sequence {found.final_offset}{by}",
+        f"stream {stream} was ended after sequence {found.final_offset}{by}",
         hint="nothing can be appended any more: write to another stream",
     )
     error.final_offset = found.final_offset

@@ -205,7 +205,7 @@ class Producers:
             in_flight = options.max_batch_messages * options.max_in_flight if has_fast else None
             writer = ExclusiveWriter(self._api, info, placement, token, in_flight=in_flight)
         rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
-        rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng)
+        rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng, info.name)
         return await IdempotentProducer(rules, writer, maker, options).open()
 
     def __repr__(self) -> str:

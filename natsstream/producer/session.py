@@ -131,7 +131,7 @@ class Session:
                 rules.stored(action, await self._writer.write(action))
         except NatsStreamError as error:
             is_final = _is_final(error)
-            failure = _failure(error, action) if is_final else error
+            failure = _failure(error, action, rules.stream) if is_final else error
             rules.refused(failure, self.now(), is_final=is_final)
 
     def _tell(self) -> None:
@@ -149,10 +149,12 @@ def _is_final(error: NatsStreamError) -> bool:
     return not error.retryable
 
 
-def _failure(error: NatsStreamError, action: Action) -> NatsStreamError:
+def _failure(error: NatsStreamError, action: Action, stream: str) -> NatsStreamError:
     """Return the error that a caller is told for one that is final."""
     if isinstance(error, StreamSealedError):
-        failure = StreamClosedError(error.message, hint="write to another stream")
+        failure = StreamClosedError(
+            f"stream {stream} is sealed", detail=error.message, hint="write to another stream"
+        )
     elif isinstance(action, Read) or isinstance(error, StreamNotFoundError):
         return error
     elif isinstance(error, ServerError):

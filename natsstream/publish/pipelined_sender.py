@@ -19,7 +19,7 @@ from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.destination import Destination, check_teller, taken_over
 from natsstream.publish.pub_ack import read_ack, read_quick_ack
-from natsstream.publish.publish import RETRY_WAIT_S, overdue_error
+from natsstream.publish.publish import RETRY_WAIT_S, lost_error, overdue_error
 from natsstream.publish.publisher_options import PublisherOptions
 
 # Commands gathered within one turn of the loop go out as one write, of about this size at most.
@@ -247,10 +247,10 @@ class PipelinedSender:
             if reply in self._waiting:  # Looked at before the break, and not written.
                 self._waiting_bytes -= len(self._waiting.pop(reply))
         self._repeated.clear()
-        error = lost_error()
         for reply, entry in list(self._pending.items()):
             if reply in self._waiting:
                 continue  # Not written yet.
+            error = lost_error(f"publish to {entry.subject}")
             if self._may_go_again(entry, error):
                 self._repeat(reply)
             else:
@@ -338,12 +338,3 @@ class PipelinedSender:
             entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
         )
         self._window.wake()
-
-
-def lost_error() -> ConnectionLostError:
-    """Return the error of a message whose connection broke."""
-    return ConnectionLostError(
-        "connection lost before the ack came; the message may be stored or not",
-        hint="send it again with the same msg_id or expectation, or publish with retry_for=",
-        retryable=True,
-    )

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_int, check_seconds
-from natsstream.errors import NoRespondersError, RequestTimeoutError
+from natsstream.errors import ConnectionLostError, NoRespondersError, RequestTimeoutError
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.destination import Destination, captures, check_acks, check_teller
 from natsstream.publish.outgoing import Prepared
@@ -72,6 +72,7 @@ async def publish(
                 message.data,
                 headers=message.block,
                 timeout=max(deadline - loop.time(), 0.001),
+                what=f"publish to {subject}",
             )
             ack = read_ack(frame, subject)
             if stream is not None:
@@ -91,6 +92,10 @@ async def publish(
             await asyncio.sleep(retry_wait)
             if loop.time() >= deadline:  # A busy loop woke up late: the deadline has passed.
                 raise no_stream(subject) from error
+        except ConnectionLostError as error:
+            if error.hint:  # It was not sent.
+                raise
+            raise lost_error(f"publish to {subject}", error.detail) from error
         except RequestTimeoutError as error:
             raise overdue_error(subject, wait_s) from error
 
@@ -103,6 +108,17 @@ async def _within(deadline: float, subject: str, what: str) -> AsyncGenerator[No
             yield
     except TimeoutError:
         raise RequestTimeoutError(f"publish to {subject}: {what}", retryable=True) from None
+
+
+def lost_error(what: str, cause: str = "") -> ConnectionLostError:
+    """Return the error of a message whose connection broke; `cause` is its detail."""
+    return ConnectionLostError(
+        f"{what}: connection lost before the ack came; the message may be stored or not",
+        detail=cause,
+        hint="send it again with the same msg_id or expectation; js.publisher(retry_for=...) does "
+        "so by itself",
+        retryable=True,
+    )
 
 
 def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:

@@ -14,6 +14,7 @@ from natsstream.api.message import Message, messages_below
 from natsstream.api.names import collide, drop_covered
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
+from natsstream.api.unmatched import warn_unmatched
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
@@ -111,6 +112,8 @@ class Follower:
     async def open(self) -> None:
         """Find the start and make the first consumer."""
         self.info = await self._leader.info()
+        what = f"ordered read of stream {self._spec.stream}"
+        await warn_unmatched(self._api, self.info, self._spec.filters, what)
         self._note_control(self.info)
         end = await self._leader.end_of(self.info) if self._spec.until_closed else None
         start = await self._find_start(end)

@@ -17,6 +17,7 @@ from natsstream.api.message import Message
 from natsstream.api.names import check_filters
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, StreamState
+from natsstream.api.unmatched import warn_unmatched
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import (
     ConfigError,
@@ -194,6 +195,7 @@ class RangeReader(Generic[Item]):
         if spec.end_time_ns is not None:
             last = min(last, await self._sequence_at(spec.end_time_ns, state) - 1)
         self._check_range(info, spec)
+        await warn_unmatched(self._api, info, spec.filters, f"read of stream {spec.stream}")
         if spec.until_closed:
             last = await self._end_of_stream(info)
         self._hidden = hidden_start(info, spec.filters, control=spec.control)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from natsstream._wire.client import Client
 from natsstream._wire.headers import HeaderValues
@@ -17,7 +17,7 @@ from natsstream.core.advisories.wanted import MAX_PENDING as ADVISORIES_PENDING_
 from natsstream.core.advisories.wanted import AdvisoryFilter
 from natsstream.core.connection_events import ConnectionEvents
 from natsstream.core.core import Core
-from natsstream.foreign_names import JETSTREAM, unknown_member
+from natsstream.foreign_names import answers_names
 from natsstream.publish.outgoing import (
     Expect,
     Payload,
@@ -38,6 +38,7 @@ from natsstream.streams.counters.counters import Counters
 from natsstream.streams.manager import StreamManager
 
 
+@answers_names("js")
 class JetStreamContext:
     """Streams over one connection; users hold it as `JetStream`, which adds the views.
 
@@ -266,12 +267,6 @@ class JetStreamContext:
     async def close(self) -> None:
         """Close the connection; closing twice is fine."""
         await self._client.close()
-
-    if not TYPE_CHECKING:  # Type checkers report these mistakes by themselves.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            told = unknown_member("JetStream", name, JETSTREAM)
-            raise AttributeError(told, name=name, obj=self)
 
     def __repr__(self) -> str:
         return f"<JetStream {self.url}>"

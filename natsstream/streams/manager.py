@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, Unpack
 
@@ -24,7 +25,9 @@ from natsstream.api.stream_requests import (
 )
 from natsstream.arguments import check_bool, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
+from natsstream.foreign_names import answers_names
 from natsstream.streams.copying import copy_stream
+from natsstream.streams.nearest import VIEWS, hint_at_nearest
 from natsstream.streams.snapshots.progress import RestoreProgress
 from natsstream.streams.snapshots.restore import restore_backup
 from natsstream.streams.stream import Stream
@@ -34,6 +37,7 @@ from natsstream.streams.templates.templates import MAX_STREAMS, StreamTemplate, 
 COPY_TIMEOUT_S = 60.0
 
 
+@answers_names("js.streams")
 class StreamManager:
     """The streams of the account.
 
@@ -74,9 +78,9 @@ class StreamManager:
             InvalidConfigError: The server refuses a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
-        return Stream(
-            self._api, *await update_stream(self._api, StreamConfig.from_call(config, fields))
-        )
+        wanted = StreamConfig.from_call(config, fields)
+        async with self._hint(wanted.name):
+            return Stream(self._api, *await update_stream(self._api, wanted))
 
     @shows_fields(StreamFields)
     async def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
@@ -112,9 +116,12 @@ class StreamManager:
 
         Raises:
             StreamNameError: The name is illegal.
-            StreamNotFoundError: The stream does not exist.
+            StreamNotFoundError: The stream does not exist; the hint has the nearest name.
+
+        Cost: one round trip; one more for the hint.
         """
-        return Stream(self._api, await stream_info(self._api, name))
+        async with self._hint(name):
+            return Stream(self._api, await stream_info(self._api, name))
 
     async def find(self, subject: str) -> str | None:
         """Return the name of the stream that captures a subject, or None."""
@@ -132,7 +139,8 @@ class StreamManager:
         Cost: one round trip. During an election a cluster may delete without an answer; this is
         noticed after a second.
         """
-        await delete_stream(self._api, name)
+        async with self._hint(name):
+            await delete_stream(self._api, name)
 
     @shows_fields(StreamFields)
     async def restore(
@@ -307,6 +315,11 @@ class StreamManager:
         if self._templates is None:
             self._templates = Templates(self._api)
         return self._templates.add(naming, config, max_streams)
+
+    def _hint(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Let an error hint at the nearest name; for streams of views, `js.kv` and the like do."""
+        is_of_view = str(name).startswith(tuple(VIEWS))
+        return nullcontext() if is_of_view else hint_at_nearest(name, self.names)
 
     def __repr__(self) -> str:
         return f"<StreamManager {self._api.client.url}>"

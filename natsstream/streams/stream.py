@@ -16,6 +16,7 @@ from natsstream.api.requests import Api
 from natsstream.api.step_down import StepDownTarget, step_down
 from natsstream.api.stream_info import DeletedRange, StreamInfo
 from natsstream.arguments import check_bool
+from natsstream.foreign_names import answers_names
 from natsstream.publish.batches.atomic import AtomicBatch
 from natsstream.publish.batches.atomic_rules import IDLE_TIMEOUT_S, MAX_MESSAGES
 from natsstream.publish.batches.fast import ACK_TIMEOUT_S, FLOW_MAX, OUTSTANDING, FastIngest
@@ -45,6 +46,7 @@ from natsstream.streams.subject_counts import SubjectCount, each_subject, larges
 from natsstream.units import moment_ns
 
 
+@answers_names("stream")
 class Stream:
     """A stream on the server; made by `js.streams`.
 
@@ -193,8 +195,11 @@ class Stream:
         """Describe a bounded read; iterate the result for messages, or call it for columns.
 
         Args:
-            first_seq: First sequence, inclusive; None is the first in the stream.
-            last_seq: Last sequence, inclusive; None is the last one when the read begins.
+            first_seq: First sequence, inclusive; None is the first in the stream. The stream's last
+                sequence plus one reads nothing, as a reader does that resumes and finds nothing
+                new; a higher one raises SequenceRangeError from the loop.
+            last_seq: Last sequence, inclusive; None is the last one when the read begins. A higher
+                one than that raises SequenceRangeError from the loop.
             filters: Subjects to read, filtered by the server; they must not overlap.
             start_time: Leave out messages stored before this moment.
             end_time: Leave out messages stored at or after this moment.
@@ -612,7 +617,7 @@ class Stream:
     @property
     def consumers(self) -> ConsumerManager:
         """The stream's consumers: created, found, changed and deleted."""
-        return ConsumerManager(self._api, self.name)
+        return ConsumerManager(self._api, self.cached)
 
     # Operations.
 

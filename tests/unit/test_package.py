@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import traceback
 from typing import Any
 
 import pytest
@@ -20,6 +21,10 @@ from natsstream.streams.consumers.manager import ConsumerManager
 from natsstream.streams.manager import StreamManager
 
 HOLDERS: dict[str, type[object]] = {
+    "message": ns.DeliveredMessage,
+    "kv": ns.KeyValue,
+    "box": ns.ObjectStore,
+    "stream.direct": ns.DirectReads,
     "consumer": ns.Consumer,
     "js": ns.JetStream,
     "js.core": ns.Core,
@@ -31,7 +36,10 @@ HOLDERS: dict[str, type[object]] = {
     "stream.consumers": ConsumerManager,
 }
 # Set in the constructor.
-ATTRIBUTES = {"js.core", "js.streams"}
+ATTRIBUTES = {"js.core", "js.streams", "stream.cached", "consumer.cached"}
+KNOWN = ("consumer", "js", "kv", "message", "publisher", "box", "stream")
+# What a message that was read has none of, and a consumer's message has.
+OF_DELIVERED = {"ack", "nak"}
 
 
 def blocked(module: str, program: str) -> str:
@@ -54,15 +62,102 @@ def test_version_is_that_of_the_installed_package() -> None:
     assert ns.__version__ == blocking.__version__ == version
 
 
-@pytest.mark.parametrize("name", sorted(foreign_names.JETSTREAM))
-def test_name_of_another_client_is_answered_with_names_that_exist(name: str) -> None:
-    here = foreign_names.JETSTREAM[name]
+def held(holder: str) -> Any:
+    """Return an object of a holder that is not connected: its names are all that is asked for."""
+    return object.__new__(ns.Message if holder == "message" else HOLDERS[holder])
 
-    assert not hasattr(ns.JetStream, name)
-    pairs = re.findall(r"\b((?:js|stream|consumer|publisher)(?:\.\w+)?)\.(\w+)", here)
-    for holder, member in pairs:
-        is_known = f"{holder}.{member}" in ATTRIBUTES
-        assert is_known or hasattr(HOLDERS[holder], member), here
+
+@pytest.mark.parametrize(
+    ("holder", "name"),
+    [(holder, name) for holder, names in foreign_names.MEMBERS.items() for name in sorted(names)],
+)
+def test_name_of_another_client_is_answered_with_names_that_exist(holder: str, name: str) -> None:
+    here = foreign_names.MEMBERS[holder][name]
+
+    assert name in OF_DELIVERED or not hasattr(HOLDERS[holder], name)
+    with pytest.raises(AttributeError) as caught:
+        getattr(held(holder), name)
+    assert str(caught.value).endswith(f"has no attribute {name!r}; in natsstream: {here}")
+    rooms = r"(?:\.(?:consumers|core|direct|kv|objects|streams))?"
+    pairs = re.findall(rf"\b((?:{'|'.join(KNOWN)}){rooms})\.(\w+)", here)
+    for found, member in pairs:
+        is_known = f"{found}.{member}" in ATTRIBUTES
+        assert is_known or hasattr(HOLDERS[found], member), here
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [(call, name) for call, names in foreign_names.KEYWORDS.items() for name in sorted(names)],
+)
+@pytest.mark.asyncio
+async def test_keyword_of_another_client_is_answered_with_keywords_that_exist(
+    call: str, name: str
+) -> None:
+    here = foreign_names.KEYWORDS[call][name]
+    holder, _, method = call.rpartition(".")
+    known = inspect.signature(getattr(HOLDERS[holder], method)).parameters
+    arguments: dict[str, Any] = {name: 1}
+
+    assert name not in known or known[name].kind is inspect.Parameter.VAR_POSITIONAL
+    for option in re.findall(r"(?<!\w)(\w+)=", re.sub(r"\w+(\.\w+)*\(.*?\)", "", here)):
+        assert option in known, here
+    with pytest.raises(TypeError) as caught:
+        await getattr(held(holder), method)(**arguments)
+    assert str(caught.value) == f"{call}() has no argument {name!r}; in natsstream: {here}"
+
+
+@pytest.mark.asyncio
+async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
+    arguments: dict[str, Any] = {"msg_idd": "1"}
+    with pytest.raises(TypeError) as caught:
+        await held("js").publish("orders.new", b"", **arguments)
+
+    assert str(caught.value) == "js.publish() has no argument 'msg_idd'; did you mean msg_id?"
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "told"),
+    [
+        ("js.streams.ensure", ("Z", ["z.>"]), "js.streams.ensure(config) was given 2 .*subjects="),
+        ("kv.update", ("k", b"", 3), r"kv.update\(key, value\) was given 3 .* such as revision="),
+        ("js.publish", (), r"^js.publish\(\) missing 1 required positional argument: 'subject'"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_arguments_by_place_that_do_not_fit_are_named(
+    call: str, arguments: tuple[object, ...], told: str
+) -> None:
+    holder, _, method = call.rpartition(".")
+    with pytest.raises(TypeError, match=told.replace("(config)", r"\(config\)")):
+        await getattr(held(holder), method)(*arguments)
+
+
+def test_type_error_within_a_call_is_raised_as_it_is() -> None:
+    @foreign_names.answers_names("js")
+    class Holder:
+        def publish(self, subject: object) -> int:
+            return len(subject)  # pyright: ignore[reportArgumentType] - the promise.
+
+    with pytest.raises(TypeError, match="has no len"):
+        Holder().publish(3)
+
+
+def test_dir_of_a_context_lists_the_public_names_alone() -> None:
+    names = dir(held("js"))
+
+    assert "publish" in names
+    assert [name for name in names if name.startswith("_")] == []
+
+
+def test_misspelt_attribute_lets_python_suggest_the_nearest() -> None:
+    """Python 3.11 has no public way to its suggestion but the printed traceback."""
+    with pytest.raises(AttributeError) as caught:
+        held("js").publsh  # noqa: B018 - the mistake.
+
+    printed = "".join(traceback.format_exception(caught.value))
+    assert (caught.value.name, type(caught.value.obj)) == ("publsh", ns.JetStream)
+    if sys.version_info >= (3, 12):
+        assert "Did you mean: 'publish'?" in printed
 
 
 @pytest.mark.parametrize("name", sorted(foreign_names.CONNECT_OPTIONS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,12 +15,15 @@ from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
+    ServerError,
+    StreamNotFoundError,
     TransportError,
     UsageError,
 )
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 _ACK_WAIT_S = 30.0
+_WHY_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +123,26 @@ class ConsumerSource:
                 raise
         return None
 
+    async def why_deleted(self) -> ConsumerDeletedError:
+        """Return the error of a consumer that a server calls deleted: it, or the whole stream.
+
+        Cost: one round trip; at most a second while the server does not answer.
+        """
+        with suppress(TransportError):
+            try:
+                await self.info(_WHY_TIMEOUT_S)
+            except ServerError as error:
+                return self.deleted_error(error)
+        return self.deleted_error()
+
     def deleted_error(self, cause: NatsStreamError | None = None) -> ConsumerDeletedError:
         """Return the error for the readers of a consumer that was deleted."""
+        if isinstance(cause, StreamNotFoundError):
+            return ConsumerDeletedError(
+                f"stream {self.stream} was deleted, and consumer {self.consumer} with it",
+                detail=cause.message,
+                hint="create both: js.streams.ensure(), then stream.consumers.ensure()",
+            )
         return ConsumerDeletedError(
             f"{self.what} was deleted",
             detail=cause.message if cause is not None else "",

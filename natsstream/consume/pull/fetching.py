@@ -313,7 +313,7 @@ class _Call:
             await self._wait_for_leader(said)
             return False
         if end is PullOutcome.CONSUMER_DELETED:
-            raise self._source.deleted_error()
+            raise await self._source.why_deleted()
         if end in (PullOutcome.LIMIT, PullOutcome.TOO_MANY_PULLS):
             raise limit_error(said, self._source)
         raise refusal(said, self._source)

@@ -40,6 +40,7 @@ from natsstream.consume.pull.subscription import PullSubscription
 from natsstream.consume.pull.window import PullWindow
 from natsstream.errors import (
     ConnectionLostError,
+    ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
     RequestTimeoutError,
@@ -230,6 +231,8 @@ class ConsumeSession:
                 self._take()
                 break
             if self._failure is not None:
+                if isinstance(self._failure, ConsumerDeletedError) and not self._failure.detail:
+                    self._failure = await self._source.why_deleted()
                 raise self._failure.with_traceback(None)
             if self._closed.is_set():
                 return False

@@ -38,7 +38,7 @@ from natsstream.publish.batches.fast_answers import (
 from natsstream.publish.batches.fast_state import IngestState
 from natsstream.publish.destination import wrong_stream
 from natsstream.publish.outgoing import Prepared
-from natsstream.publish.pipelined_sender import lost_error
+from natsstream.publish.publish import lost_error
 
 # Commands gathered go out as one write of about this size, so that the server begins early.
 WRITE_BYTES = 64 << 10
@@ -462,7 +462,7 @@ class FastSender:
         if batch.written and not batch.has_started and not batch.has_ended:
             # By another way a ping could come before the message itself, which would then begin a
             # batch of this id for a second time.
-            self._fail(lost_error())
+            self._fail(lost_error(f"ingest into {self._stream}"))
             batch.on_vanished()
         if self._client.is_connected:
             self.largest = self._client.max_payload_bytes

@@ -38,6 +38,7 @@ from natsstream.errors import (
     SubjectError,
 )
 from natsstream.events import PermissionDenied
+from natsstream.foreign_names import answers_names
 from natsstream.read.direct.answers import (
     DirectBatch,
     Run,
@@ -56,6 +57,7 @@ _SUBJECTS_MAX = 1_000
 _NOBODY_RETRIES = 2
 
 
+@answers_names("stream.direct")
 class DirectReads:
     """Reads a stream through any of its replicas; made by `Stream.direct`."""
 

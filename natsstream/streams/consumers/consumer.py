@@ -31,8 +31,10 @@ from natsstream.consume.push.subscription import MAX_PENDING, MAX_PENDING_BYTES,
 from natsstream.consume.work.handlers import ErrorSink, Handler, check_handler
 from natsstream.consume.work.options import CONCURRENCY, STOP_TIMEOUT_S, WorkOptions
 from natsstream.consume.work.worker import Worker
+from natsstream.foreign_names import answers_names
 
 
+@answers_names("consumer")
 class Consumer:
     """A consumer of a stream; made by `stream.consumers`.
 

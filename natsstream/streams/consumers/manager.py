@@ -31,12 +31,16 @@ from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
 from natsstream.api.settings.keywords import shows_fields
 from natsstream.api.settings.setting import json_names
+from natsstream.api.stream_info import StreamInfo
+from natsstream.api.unmatched import warn_unmatched
 from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
+from natsstream.foreign_names import answers_names
 from natsstream.streams.consumers.consumer import Consumer
 from natsstream.units import duration_ns, time_to_ns
 
 
+@answers_names("stream.consumers")
 class ConsumerManager:
     """The consumers of a stream.
 
@@ -48,9 +52,10 @@ class ConsumerManager:
         stream: Name of the stream.
     """
 
-    def __init__(self, api: Api, stream: str) -> None:
+    def __init__(self, api: Api, cached: StreamInfo) -> None:
         self._api = api
-        self.stream: str = stream
+        self._cached = cached
+        self.stream: str = cached.name
 
     @shows_fields(ConsumerFields)
     async def create(
@@ -81,7 +86,9 @@ class ConsumerManager:
         Cost: one round trip; in a cluster also an election.
         Source: ADR-10; nats.go jetstream/consumer.go.
         """
-        return self._handle(await create_consumer(self._api, self.stream, _config(config, fields)))
+        return await self._made(
+            await create_consumer(self._api, self.stream, _config(config, fields))
+        )
 
     @shows_fields(ConsumerFields)
     async def update(
@@ -100,7 +107,9 @@ class ConsumerManager:
 
         Cost: two round trips, or one if nothing differs.
         """
-        return self._handle(await update_consumer(self._api, self.stream, _config(config, fields)))
+        return await self._made(
+            await update_consumer(self._api, self.stream, _config(config, fields))
+        )
 
     @shows_fields(ConsumerFields)
     async def ensure(
@@ -116,7 +125,9 @@ class ConsumerManager:
 
         Cost: one round trip if nothing differs, else two.
         """
-        return self._handle(await ensure_consumer(self._api, self.stream, _config(config, fields)))
+        return await self._made(
+            await ensure_consumer(self._api, self.stream, _config(config, fields))
+        )
 
     @shows_fields(ConsumerFields)
     async def diff(
@@ -278,8 +289,12 @@ class ConsumerManager:
         """
         await unpin_consumer(self._api, self.stream, name, group)
 
-    def _handle(self, made: tuple[ConsumerInfo, ConfigChange]) -> Consumer:
-        return Consumer(self._api, *made)
+    async def _made(self, made: tuple[ConsumerInfo, ConfigChange]) -> Consumer:
+        consumer = Consumer(self._api, *made)
+        filters = consumer.cached.config.filters or ()
+        what = f"consumer {consumer.name} of stream {self.stream}"
+        await warn_unmatched(self._api, self._cached, filters, what)
+        return consumer
 
     def __repr__(self) -> str:
         return f"<ConsumerManager {self.stream}>"
@@ -289,5 +304,5 @@ def _config(config: ConsumerConfig | str | None, fields: Mapping[str, object]) -
     others = {name: value for name, value in fields.items() if config is not None or name != "name"}
     # A config that is no text is refused by the class.
     named = cast("str | None", fields.get("name")) if config is None else config
-    aliases = json_names(ConsumerConfig)
+    aliases = {**json_names(ConsumerConfig), "subject": "filters", "subjects": "filters"}
     return given_config(ConsumerConfig, named, others, "consumer", aliases=aliases)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar, cast
 
 from natsstream.api.change_plan import changed, created
@@ -16,6 +17,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import BucketNotFoundError, StreamExistsError
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.nearest import hint_at_nearest
 from natsstream.streams.stream import Stream
 from natsstream.streams.views.config import ViewConfig
 from natsstream.streams.views.kind import Kind
@@ -48,7 +50,8 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
 
     async def _update(self, config: ConfigT | str, fields: Mapping[str, object]) -> ViewT:
         wanted = self._configs.from_call(config, fields)
-        return await self._changed(await self._stream(wanted.name), wanted)
+        async with self._hint(wanted.name):
+            return await self._changed(await self._stream(wanted.name), wanted)
 
     async def _ensure(self, config: ConfigT | str, fields: Mapping[str, object]) -> ViewT:
         wanted = self._configs.from_call(config, fields)
@@ -71,11 +74,16 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         return wanted.renamed(_changes(wanted, held))
 
     async def _get(self, name: str) -> ViewT:
-        return await self._open(await self._stream(name))
+        async with self._hint(name):
+            return await self._open(await self._stream(name))
 
     async def _delete(self, name: str) -> None:
-        with self._kind.translate_errors(name):
-            await (await self._stream(name)).delete()
+        async with self._hint(name):
+            with self._kind.translate_errors(name):
+                await (await self._stream(name)).delete()
+
+    def _hint(self, name: str) -> AbstractAsyncContextManager[None]:
+        return hint_at_nearest(name, self._js.streams.names, self._kind.prefix)
 
     async def _names(self, subject: str | None = None) -> AsyncIterator[str]:
         async for name in self._js.streams.names(subject=subject):

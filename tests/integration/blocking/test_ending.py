@@ -138,6 +138,8 @@ def test_use_after_close_raises(server: NatsServer, stream: blocking.Stream) -> 
     for use in uses:
         with pytest.raises(ConnectionClosedError):
             use()
+    with pytest.raises(ConnectionClosedError, match=r"^info\(\): the connection is closed"):
+        own.info()
     js.close()
 
 

@@ -84,8 +84,10 @@ async def test_program_that_is_no_nats_server_is_refused_in_time(greeting: bytes
 
 async def test_unknown_host_fails() -> None:
     async with asyncio.timeout(20):
-        with pytest.raises(ConnectError, match=r"nowhere\.invalid"):
-            await connect("nats://nowhere.invalid:4222", connect_timeout=1).open()
+        with pytest.raises(ConnectError, match=r"nowhere\.invalid") as caught:
+            await connect("nats://nowhere.invalid", connect_timeout=1).open()
+
+    assert "no address is known for the host nowhere.invalid" in caught.value.hint
 
 
 async def test_failed_connection_leaves_no_task() -> None:
@@ -175,9 +177,13 @@ async def test_requests_after_close_fail(server: NatsServer, stream_name: str) -
     stream = await fill(js, stream_name, 1)
     await connection.close()
 
-    with pytest.raises(ConnectionClosedError):
+    with pytest.raises(ConnectionClosedError, match=f"^publish to {stream_name}.0: the connection"):
         await js.publish(f"{stream_name}.0", b"x")
-    with pytest.raises(ConnectionClosedError):
+    with pytest.raises(ConnectionClosedError, match=r"^publish to plain: the connection is closed"):
+        await js.core.publish("plain")
+    with pytest.raises(ConnectionClosedError, match=r"^request on plain: the connection is closed"):
+        await js.core.request("plain")
+    with pytest.raises(ConnectionClosedError, match=f"^stream {stream_name}: the connection is"):
         await js.streams.get(stream_name)
     with pytest.raises(ConnectionClosedError):
         await anext(aiter(stream.read()))

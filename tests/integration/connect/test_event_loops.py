@@ -131,7 +131,7 @@ def test_call_on_another_event_loop_raises_at_once(
     with ThreadPoolExecutor(1) as threads, pytest.raises(EventLoopError) as caught:
         threads.submit(run).result() if place == "another thread" else run()
 
-    assert caught.value.message == "the connection belongs to another event loop"
+    assert caught.value.message.endswith("the connection belongs to another event loop")
     assert "natsstream.blocking" in caught.value.hint
 
 
@@ -143,7 +143,8 @@ def test_connection_that_outlived_its_event_loop_says_so(server: NatsNode) -> No
         return js
 
     js = asyncio.run(opened())
-    with pytest.raises(EventLoopError, match="an event loop that has ended"):
+    told = "publish to a: the connection belongs to an event loop that has ended"
+    with pytest.raises(EventLoopError, match=told):
         asyncio.run(js.publish("a"))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark_natsstream.driver import open_stream
+from pyspark_natsstream.driver import StreamWatch, open_stream
 from pyspark_natsstream.read_options import ReadOptions
 
 from natsstream import blocking
@@ -80,3 +82,21 @@ def test_environment_is_not_looked_at(
 
     with pytest.raises(AuthenticationError), open_stream(ReadOptions.parse(options)):
         pass
+
+
+@pytest.mark.parametrize(("subject", "count"), [("ORDER", 1), ("ORDERS", 0)])
+def test_driver_logs_subjects_that_can_match_nothing_once(
+    caplog: pytest.LogCaptureFixture, subject: str, count: int
+) -> None:
+    with NatsServer() as server:
+        with blocking.connect(server.url) as js:
+            js.streams.ensure("ORDERS")
+        given = {"servers": server.url, "stream": "ORDERS", "subjects": subject}
+        with closing(StreamWatch(ReadOptions.parse(given))) as watch:
+            watch.state()
+            watch.state()
+
+    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
+    told = [each.getMessage() for each in warnings if each.name == "natsstream.consumer"]
+    assert len(told) == count
+    assert all(f"filter {subject} matches none of the subjects of stream ORDERS" in t for t in told)

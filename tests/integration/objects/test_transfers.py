@@ -65,7 +65,9 @@ async def test_an_object_comes_back_with_all_that_was_said_of_it(box: ObjectStor
         headers={"Kind": "x", "Many": ["1", "2"]},
         metadata={"owner": "us"},
     )
-    assert (stored.size, stored.chunks) == (len(DATA), 3)
+    assert (stored.name, stored.size, stored.chunks) == ("a/ü b.bin", len(DATA), 3)
+    assert stored.digest.startswith("SHA-256=")
+    assert stored.mtime is not None  # By this client's clock.
     assert await box.get("a/ü b.bin") == DATA
 
     async with box.open("a/ü b.bin") as reader:
@@ -227,7 +229,7 @@ async def test_damage_is_told_as_damage(box: ObjectStore, stream: Stream) -> Non
     await box.put("a", DATA)
     first = (await stream.info()).state.first_seq
     await stream.delete_message(first + 1)
-    with pytest.raises(ChunksDamagedError):
+    with pytest.raises(ChunksDamagedError, match=f"^object 'a' of store {box.name}: "):
         await box.get("a")
 
 

@@ -45,7 +45,7 @@ async def test_close_racing_appends_of_another_producer(place: Place) -> None:
     while busy.last_offset is None:
         await asyncio.sleep(0)
     closed = await closer.close(b"end")
-    with pytest.raises(StreamClosedError):
+    with pytest.raises(StreamClosedError, match=f"^stream {place.name} was ended after"):
         await busy.flush()
     await busy.detach(ignore_errors=True)
     messages = await place.messages()
@@ -148,7 +148,7 @@ async def test_sealed(place: Place, mode: str) -> None:
     producer = await place.open(mode=mode)
     await producer.append_wait(b"0")
     await (await place.js.streams.get(place.name)).seal()
-    with pytest.raises(StreamClosedError):
+    with pytest.raises(StreamClosedError, match=f"^stream {place.name} is sealed"):
         await producer.append_wait(b"never")
     await producer.detach(ignore_errors=True)
     with pytest.raises(StreamClosedError, match="sealed"):

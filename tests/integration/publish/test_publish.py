@@ -290,7 +290,27 @@ async def test_lost_connection_settles_every_future(fresh_server: NatsServer) ->
         with pytest.raises(ConnectionLostError):
             await publish_all()
 
-        assert all(isinstance(future.exception(), ConnectionLostError) for future in futures)
+        for future in futures:
+            error = future.exception()
+            assert isinstance(error, ConnectionLostError)
+            assert error.message.startswith("publish to S.a: connection lost")
+
+
+async def test_lost_connection_names_the_subject_and_the_way_on(fresh_server: NatsServer) -> None:
+    async with connect(fresh_server.url) as js:
+        await make(js, "S")
+        fresh_server.pause()
+        publishing = asyncio.ensure_future(js.publish("S.a", b"x", timeout=60))
+        await asyncio.sleep(0)  # It is written.
+        await asyncio.to_thread(fresh_server.kill)
+        with pytest.raises(ConnectionLostError) as caught:
+            await publishing
+
+    assert caught.value.message == (
+        "publish to S.a: connection lost before the ack came; the message may be stored or not"
+    )
+    assert "same msg_id" in caught.value.hint
+    assert caught.value.retryable
 
 
 async def test_acknowledged_messages_outlive_a_crash(fresh_server: NatsServer) -> None:

@@ -159,6 +159,14 @@ async def test_purged_stream_reads_nothing(js: JetStream, stream_name: str) -> N
     assert await sequences(stream) == []
 
 
+async def test_read_from_behind_the_last_message_reads_nothing(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await fill(js, stream_name, 10)
+
+    assert await sequences(stream, first_seq=11) == []
+
+
 @pytest.mark.parametrize(("first", "last"), [(0, None), (12, None), (1, 11), (7, 5)])
 async def test_range_that_the_stream_does_not_hold_is_refused(
     js: JetStream, stream_name: str, first: int, last: int | None

@@ -83,7 +83,7 @@ class Writer:
     def __init__(self, name: str, rng: random.Random, **options: object) -> None:
         given = ProducerOptions(producer_id="p", linger=0.0, **options)  # pyright: ignore[reportArgumentType]
         self.name = name
-        self.rules = Batches(given, name, rng)
+        self.rules = Batches(given, name, rng, "S")
         self.appended: list[bytes] = []
         self.outcomes: dict[bytes, Outcome] = {}
         self.ended: list[bytes] = []

@@ -181,8 +181,10 @@ async def test_deletion_ends_a_fetch_with_a_typed_error(
         await delete
 
     async with asyncio.timeout(30):
-        with pytest.raises(ConsumerDeletedError):
+        with pytest.raises(ConsumerDeletedError) as caught:
             await fetching
+    which = f"stream {stream_name}" if "stream" in what else "consumer work"
+    assert caught.value.message.startswith(which)
 
 
 @pytest.mark.proves("1c", "fetch(n)")

@@ -323,11 +323,12 @@ async def test_name_may_be_a_keyword_in_every_call(stream: Stream) -> None:
 
 
 async def test_misspelt_field_names_the_right_one(stream: Stream) -> None:
-    misspelt: dict[str, Any] = {"filter": ["a"]}
-    with pytest.raises(ConfigError) as caught:
-        await stream.consumers.create("x", **misspelt)
+    for name in ("filter", "subjects", "filter_subject"):
+        misspelt: dict[str, Any] = {name: ["a"]}
+        with pytest.raises(ConfigError) as caught:
+            await stream.consumers.create("x", **misspelt)
 
-    assert "did you mean filters?" in caught.value.hint
+        assert caught.value.hint.startswith(("did you mean filters?", "in natsstream: filters;"))
 
 
 async def test_filter_too_long_for_the_subject_of_the_request_goes_into_its_body(

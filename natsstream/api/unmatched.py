@@ -1,0 +1,55 @@
+"""Filters that can match no message of a stream, reported in the log.
+
+Law: only what is certain is reported. A stream that copies or renames messages may have any
+subject, and one whose subjects were changed may still have messages of the old ones.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+
+from natsstream.api.names import collide
+from natsstream.api.requests import Api
+from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
+from natsstream.api.stream_requests import stream_info
+from natsstream.errors import NatsStreamError
+
+_log = logging.getLogger("natsstream.consumer")
+# Filters that are looked for among the stored messages, with one request each.
+_LOOKS_MAX = 4
+
+
+def unmatched(config: StreamConfig, filters: Sequence[str]) -> tuple[str, ...]:
+    """Return the filters that match none of a stream's subjects; none where that is uncertain."""
+    if config.mirror is not None or config.sources or config.subject_transform is not None:
+        return ()
+    subjects = config.subjects or (config.name,)
+    return tuple(each for each in filters if not any(collide(each, one) for one in subjects))
+
+
+async def warn_unmatched(api: Api, stream: StreamInfo, filters: Sequence[str], what: str) -> None:
+    """Log a warning for filters that match no message now, and none to come.
+
+    Args:
+        api: The connection.
+        stream: The stream, as of any time.
+        filters: The filters.
+        what: Name of the reader, for the text.
+
+    Cost: none, if each filter matches a subject; else one round trip for each that matches none, of
+    at most four.
+    """
+    for each in unmatched(stream.config, filters)[:_LOOKS_MAX]:
+        with suppress(NatsStreamError):
+            now = await stream_info(api, stream.name, subjects=each)
+            if unmatched(now.config, (each,)) and not now.state.subjects:
+                _log.warning(
+                    "%s: filter %s matches none of the subjects of stream %s, which are %s",
+                    what,
+                    each,
+                    stream.name,
+                    ", ".join(now.config.subjects or (stream.name,)),
+                )

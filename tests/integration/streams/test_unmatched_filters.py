@@ -1,0 +1,85 @@
+"""Filters outside of the stream's subjects: reported in the log where nothing can ever match."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from natsstream import JetStream, Stream
+
+pytestmark = pytest.mark.asyncio
+
+
+async def enter(stream: Stream, filters: list[str]) -> None:
+    """Open an ordered consumer."""
+    async with stream.ordered(filters=filters):
+        pass
+
+
+async def read(stream: Stream, filters: list[str]) -> None:
+    """Read to the end."""
+    async for _ in stream.read(filters=filters):
+        pass
+
+
+CALLS: dict[str, Callable[[Stream, list[str]], Awaitable[object]]] = {
+    "read": read,
+    "ordered": enter,
+    "create": lambda stream, filters: stream.consumers.create("c", filters=filters),
+    "ensure": lambda stream, filters: stream.consumers.ensure("c", filters=filters),
+}
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the warnings that readers have logged."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "natsstream.consumer" and record.levelno == logging.WARNING
+    ]
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+async def test_filter_that_can_match_nothing_is_reported(
+    js: JetStream,
+    stream_name: str,
+    caplog: pytest.LogCaptureFixture,
+    call: Callable[[Stream, list[str]], Awaitable[object]],
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    await stream.publish(f"{stream_name}.a", b"")
+    await call(stream, [f"{stream_name}.a", "order.>"])
+
+    (told,) = warnings_of(caplog)
+    assert f"stream {stream_name}" in told
+    assert f"filter order.> matches none of the subjects of stream {stream_name}, which" in told
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+async def test_filter_of_messages_from_earlier_subjects_is_not_reported(
+    js: JetStream,
+    stream_name: str,
+    caplog: pytest.LogCaptureFixture,
+    call: Callable[[Stream, list[str]], Awaitable[object]],
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.old"])
+    await stream.publish(f"{stream_name}.old", b"")
+    stream = await js.streams.update(stream_name, subjects=[f"{stream_name}.new"])
+    await call(stream, [f"{stream_name}.old"])
+
+    assert warnings_of(caplog) == []
+
+
+async def test_subjects_that_were_added_since_are_not_reported(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.a"])
+    await js.streams.update(stream_name, subjects=[f"{stream_name}.a", f"{stream_name}.b"])
+    await stream.consumers.ensure("c", filters=[f"{stream_name}.b"])
+
+    assert warnings_of(caplog) == []
