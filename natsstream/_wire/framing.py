@@ -166,7 +166,10 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
         return cut_in_order(data, start, sid)
     frames = frames.head(whole)
     time_ns = _gather(array, numbers.time_stop - _TIME_DIGITS, _TIME_DIGITS)
-    if (time_ns - _ZERO > 9).any():  # Unsigned: below "0" is far above 9.
+    pending = bytes(array[int(numbers.time_stop[-1]) + 1 : int(frames.reply_stop[-1])]) or b"0"
+    is_number = pending.isdigit() and len(pending) <= _TIME_DIGITS
+    # Unsigned: below "0" is far above 9.
+    if (time_ns - _ZERO > 9).any() or not is_number:
         return cut_in_order(data, start, sid)
     return FrameBlock(
         data,
@@ -179,7 +182,7 @@ def cut_block(data: bytes, start: int, sid: bytes) -> FrameBlock | None:
         numbers.sequence,
         numbers.consumer_sequence,
         (time_ns.astype(np.int64) - _ZERO) @ _TIME_POWERS,
-        int(bytes(array[int(numbers.time_stop[-1]) + 1 : int(frames.reply_stop[-1])]) or b"0"),
+        int(pending),
     )
 
 

@@ -134,6 +134,7 @@ def test_message_whose_sizes_are_not_true_ends_a_run(bad: bytes) -> None:
 
     assert cut is not None
     assert cut.sequence.tolist() == [1]
+    assert cut_block(bad, 0, SID) is None
     assert check(bad + after) is None
 
 
@@ -209,6 +210,18 @@ def test_damaged_bytes_never_make_it_go_back_or_beyond(
     cut = cut_block(bytes(data), 0, SID)
 
     assert cut is None or 0 < cut.stop <= len(data)
+
+
+@pytest.mark.parametrize("pending", [b"1 2", b"x", b"9" * 5_000])
+def test_count_of_pending_messages_that_is_none_ends_the_block(pending: bytes) -> None:
+    bare = ack(2, 2, pending=0).removesuffix(b"0")
+    good, bad = (msg(b"a", SID, b"x", reply=reply) for reply in (ack(1, 1), bare + pending))
+
+    cut = cut_block(good + bad, 0, SID)
+
+    assert cut is not None
+    assert cut.sequence.tolist() == [1]
+    assert cut_block(bad, 0, SID) is None
 
 
 def values(block: FrameBlock) -> list[tuple[object, ...]]:
