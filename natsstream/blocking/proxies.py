@@ -225,7 +225,10 @@ def _at_once(method: Callable[..., Any], *args: Any) -> Any:
 
 
 # Special methods that a proxy has if its object has them.
-_SPECIAL = ("__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__")
+_SPECIAL = (
+    "__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__",
+    "_repr_html_",
+)  # fmt: skip
 _SPECIAL_OF_VIEWS = (*_SPECIAL, "__eq__", "__reversed__")
 
 
@@ -374,7 +377,7 @@ def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
 
 
 class Answer:
-    """A result that is on its way: a call waits for it and returns it, or raises what went wrong.
+    """A result to come: a call waits for it and returns it, or raises its error.
 
     It may be called again.
     """
@@ -392,7 +395,7 @@ class Answer:
         return wrap(result, self._portal)
 
     def __repr__(self) -> str:
-        return f"<blocking answer, {'here' if self._future.done() else 'on its way'}>"
+        return f"<blocking answer, {'done' if self._future.done() else 'pending'}>"
 
 
 async def _wait(future: asyncio.Future[Any]) -> Any:

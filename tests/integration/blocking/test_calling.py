@@ -187,4 +187,12 @@ def test_answers_on_their_way_have_short_reprs(js: blocking.JetStream, stream_na
         wait = publisher.send(stream_name, b"1")
         wait()
 
-    assert repr(wait) == "<blocking answer, here>"
+    assert repr(wait) == "<blocking answer, done>"
+
+
+def test_notebooks_show_a_range_as_a_table_of_its_bounds(stream: blocking.Stream) -> None:
+    rows: object = stream.read(first_seq=3, filters=[stream.name])
+    shown: str = getattr(rows, "_repr_html_")()  # noqa: B009 - as notebooks call it.
+
+    assert "<td>first_seq</td><td>3</td>" in shown
+    assert f"<td>filters</td><td>{stream.name}</td>" in shown
