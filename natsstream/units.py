@@ -90,6 +90,30 @@ def parse_duration(text: str) -> int | None:
     return nanoseconds if nanoseconds <= DURATION_NS_MAX else None
 
 
+def format_duration(nanoseconds: int) -> str:
+    """Return a duration in Go's form: `2m0s`, `1.5s`, `200ms`; 0 is `0s`.
+
+    Source: Go's time.Duration.String.
+    """
+    if nanoseconds < NS_PER_SECOND:
+        for unit in ("ms", "us", "ns"):
+            if nanoseconds >= _UNITS_NS[unit]:
+                return f"{_decimal(nanoseconds, _UNITS_NS[unit])}{unit}"
+        return "0s"
+    minutes, rest = divmod(nanoseconds, _UNITS_NS["m"])
+    seconds = f"{_decimal(rest, NS_PER_SECOND)}s"
+    if not minutes:
+        return seconds
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{seconds}" if hours else f"{minutes}m{seconds}"
+
+
+def _decimal(count: int, scale: int) -> str:
+    whole, fraction = divmod(count, scale)
+    digits = len(str(scale)) - 1
+    return f"{whole}.{fraction:0{digits}d}".rstrip("0").rstrip(".")
+
+
 def parse_life_time(text: str) -> int | None:
     """Return the whole seconds of a TTL header, as the server reads it; -1 is never.
 

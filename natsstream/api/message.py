@@ -17,6 +17,7 @@ from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream.fields import Fields
 from natsstream.foreign_names import answers_names
+from natsstream.notebook import format_size, shown, table
 from natsstream.units import parse_life_time, time_from_ns
 
 _NO_HEADERS = Headers()
@@ -177,6 +178,20 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.sequence} {self.subject!r} {len(self.data)} bytes>"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, without the payload."""
+        headers = ", ".join(f"{name}: {value}" for name, value in self.headers.items())
+        return table(
+            type(self).__name__,
+            (
+                ("subject", self.subject),
+                ("sequence", str(self.sequence)),
+                ("time", shown("time_ns", self.time_ns)),
+                *([("headers", headers)] if headers else []),
+                ("data", format_size(len(self.data))),
+            ),
+        )
 
 
 def messages_below(messages: Sequence[Message], start: bytes) -> list[Message]:

@@ -11,7 +11,6 @@ import atexit
 import inspect
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -19,6 +18,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from natsstream import connection
+from natsstream.blocking.words import without_async
 from natsstream.errors import ConnectionClosedError, NatsStreamError, UsageError
 
 # Readers have this long to end, then closing the connection takes 2 s at most; the rest of the
@@ -193,9 +193,6 @@ class Portal:
         )
 
 
-_ASYNC_WORDS = re.compile(r"\b(async (?=with\b|for\b)|await )")
-
-
 async def _run(
     function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> object:
@@ -216,4 +213,4 @@ def closed_error(call: object = None) -> ConnectionClosedError:
 def say_it_blocking(error: BaseException | None) -> None:
     """Let an error's hint show calls as they are written without async."""
     if isinstance(error, NatsStreamError):
-        error.hint = _ASYNC_WORDS.sub("", error.hint)
+        error.hint = without_async(error.hint)

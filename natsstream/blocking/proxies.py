@@ -32,6 +32,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 from natsstream.blocking.handlers import as_awaited, find_handlers
 from natsstream.blocking.portal import Portal, say_it_blocking
 from natsstream.blocking.reader import Reader
+from natsstream.blocking.words import Method, without_async
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 
@@ -94,6 +95,7 @@ class SyncProxy:
             }
             return self._wrap(self._portal.call(method, *places, **options))
 
+        call.__doc__ = without_async(method.__doc__ or "")
         # A signature of its own still has `self`; that of the bound method has not.
         vars(call).pop("__signature__", None)
         return call
@@ -223,7 +225,10 @@ def _at_once(method: Callable[..., Any], *args: Any) -> Any:
 
 
 # Special methods that a proxy has if its object has them.
-_SPECIAL = ("__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__")
+_SPECIAL = (
+    "__call__", "__contains__", "__delitem__", "__getitem__", "__len__", "__setitem__",
+    "_repr_html_",
+)  # fmt: skip
 _SPECIAL_OF_VIEWS = (*_SPECIAL, "__eq__", "__reversed__")
 
 
@@ -261,7 +266,7 @@ def _rule(kind: type[Any]) -> _Rule | None:
 
 def _make_rule(kind: type[Any]) -> _Rule | None:
     if issubclass(kind, asyncio.Future):
-        return _waiter
+        return Answer
     if issubclass(kind, AsyncGenerator):
         return _items
     if kind in (list, tuple, dict):
@@ -308,15 +313,36 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
     special = _SPECIAL_OF_VIEWS if _LiveView in bases else _SPECIAL
     members: dict[str, Any] = {
         "__slots__": (),
-        "__doc__": kind.__doc__,
+        "__doc__": without_async(kind.__doc__ or ""),
         "__module__": "natsstream.blocking",
         **{name: _forwarded(name) for name in special if hasattr(kind, name)},
+        **_public_members(kind),
     }
     proxy = type(kind.__name__, tuple(bases) or (SyncProxy,), members)
     for base in (Mapping, Sequence):
         if issubclass(kind, base):
             cast("ABCMeta", base).register(proxy)  # Its methods would read item by item.
     return proxy
+
+
+def _public_members(kind: type[Any]) -> dict[str, Any]:
+    """Return methods and properties for `help()`; `__getattr__` finds all that is not here."""
+    members: dict[str, Any] = {}
+    for name, member in inspect.getmembers_static(kind):
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(member) and member.__name__ == name:
+            members[name] = Method(member)
+        elif isinstance(member, property | functools.cached_property):
+            members[name] = _property(name, member.__doc__ or "")
+    return members
+
+
+def _property(name: str, doc: str) -> property:
+    def read(self: SyncProxy) -> Any:
+        return type(self).__getattr__(self, name)
+
+    return property(read, doc=without_async(doc))
 
 
 def _forwarded(name: str) -> Callable[..., Any]:
@@ -350,13 +376,26 @@ def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
             portal.call(items.aclose)
 
 
-def _waiter(future: asyncio.Future[Any], portal: Portal) -> Callable[[], Any]:
-    def wait() -> Any:
-        """Wait for the result and return it, or raise what went wrong; may be called again."""
-        # One that is done changes no more, so any thread may look at it.
-        return wrap(future.result() if future.done() else portal.call(_wait, future), portal)
+class Answer:
+    """A result to come: a call waits for it and returns it, or raises its error.
 
-    return wait
+    It may be called again.
+    """
+
+    __slots__ = ("_future", "_portal")
+
+    def __init__(self, future: asyncio.Future[Any], portal: Portal) -> None:
+        self._future = future
+        self._portal = portal
+
+    def __call__(self) -> Any:
+        # One that is done changes no more, so any thread may look at it.
+        future = self._future
+        result = future.result() if future.done() else self._portal.call(_wait, future)
+        return wrap(result, self._portal)
+
+    def __repr__(self) -> str:
+        return f"<blocking answer, {'done' if self._future.done() else 'pending'}>"
 
 
 async def _wait(future: asyncio.Future[Any]) -> Any:

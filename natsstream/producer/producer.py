@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from natsstream.api.headers import HeaderValues
 from natsstream.errors import (
@@ -67,7 +67,7 @@ class Recovered:
         epoch: The epoch of the last of them.
     """
 
-    checkpoint: object
+    checkpoint: Any  # JSON, which only the caller knows the shape of.
     count: int
     epoch: int
 

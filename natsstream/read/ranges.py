@@ -19,6 +19,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
+from natsstream.notebook import shown, table
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.progress import ReadReport
 from natsstream.read.read_events import OrderedReport
@@ -213,6 +214,23 @@ class StreamRange:
         first = spec.first_seq or "first" if spec.newest is None else f"newest {spec.newest}"
         bounds = f"{first} to {spec.last_seq or 'last'}"
         return f"<StreamRange {' '.join((spec.stream, bounds, *spec.filters))}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of its bounds for notebooks; no message is read."""
+        spec = self._spec
+        rows = [
+            ("stream", spec.stream),
+            ("first_seq", str(spec.first_seq or "first")),
+            ("last_seq", str(spec.last_seq or "last")),
+            ("filters", ", ".join(spec.filters) or "all subjects"),
+        ]
+        if spec.newest is not None:
+            rows[1] = ("newest", str(spec.newest))
+        if spec.start_time_ns is not None:
+            rows.append(("start_time", shown("start_time_ns", spec.start_time_ns)))
+        if spec.end_time_ns is not None:
+            rows.append(("end_time", shown("end_time_ns", spec.end_time_ns)))
+        return table("StreamRange", rows)
 
 
 class _Converter:

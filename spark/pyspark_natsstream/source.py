@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, NatsStreamError
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.object_options import ObjectOptions
 from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
@@ -28,15 +29,17 @@ from pyspark_natsstream.streams_options import StreamsOptions
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
-        DataSourceStreamReader,
         DataSourceStreamWriter,
         DataSourceWriter,
+        InputPartition,
     )
+    from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
 FORMAT = "nats"
@@ -98,26 +101,13 @@ class DefaultSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's.
         """Return the reader of a streaming query.
 
-        Raises:
-            ConfigError: An option or a column is illegal.
+        Where an option or a column is illegal, its calls raise ConfigError.
         """
-        from pyspark_natsstream.several_streams import StreamsStreamReader  # noqa: PLC0415
-        from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
-
-        options = read_options_of(self.options)
-        if isinstance(options, ObjectOptions):
-            raise ConfigError(
-                "an object bucket is read in batches only",
-                hint="its changes are messages: read them with stream=OBJ_<bucket> and "
-                "subjects=$O.<bucket>.M.>",
-            )
-        options.check_streaming()
-        _check(schema, options)
-        if isinstance(options, StreamsOptions):
-            return StreamsStreamReader(options, schema)
-        if isinstance(options, BucketOptions):
-            options = replace(options, history=True)  # The changes are the revisions.
-        return NatsStreamReader(options, schema)
+        try:
+            return _stream_reader(self.options, schema)
+        except NatsStreamError as error:
+            # Spark's worker stops a reader that it has not got, and shows an UnboundLocalError.
+            return _RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
         """Return the writer of a batch write.
@@ -152,6 +142,62 @@ class DefaultSource(DataSource):
         options.check_streaming()
         check_columns(schema, options)
         return NatsStreamWriter(options)
+
+
+class _RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of a query that cannot start: each call raises why."""
+
+    def __init__(self, error: NatsStreamError) -> None:
+        self._error = error
+
+    def initialOffset(self) -> dict[str, object]:  # noqa: N802 - Spark's names.
+        raise self._error
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        raise self._error
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        raise self._error
+
+    def latestOffset(  # noqa: N802
+        self,
+        start: dict[str, object],  # noqa: ARG002
+        limit: ReadLimit,  # noqa: ARG002
+    ) -> dict[str, object]:
+        raise self._error
+
+    def partitions(
+        self,
+        start: dict[str, object],  # noqa: ARG002
+        end: dict[str, object],  # noqa: ARG002
+    ) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        raise self._error
+
+    def reportLatestOffset(self) -> dict[str, object]:  # noqa: N802
+        raise self._error
+
+
+def _stream_reader(given: Mapping[str, str], schema: StructType) -> DataSourceStreamReader:
+    from pyspark_natsstream.several_streams import StreamsStreamReader  # noqa: PLC0415
+    from pyspark_natsstream.streaming import NatsStreamReader  # noqa: PLC0415 - As above.
+
+    options = read_options_of(given)
+    if isinstance(options, ObjectOptions):
+        raise ConfigError(
+            "an object bucket is read in batches only",
+            hint="its changes are messages: read them with stream=OBJ_<bucket> and "
+            "subjects=$O.<bucket>.M.>",
+        )
+    options.check_streaming()
+    _check(schema, options)
+    if isinstance(options, StreamsOptions):
+        return StreamsStreamReader(options, schema)
+    if isinstance(options, BucketOptions):
+        options = replace(options, history=True)  # The changes are the revisions.
+    return NatsStreamReader(options, schema)
 
 
 def read_options_of(options: Mapping[str, str]) -> ReadOptions | ObjectOptions:

@@ -14,6 +14,7 @@ from pyspark_natsstream.failures import typed_error
 from natsstream import blocking
 from natsstream.errors import (
     BucketNotFoundError,
+    ConfigError,
     NotABucketError,
     StreamRecreatedError,
 )
@@ -253,3 +254,15 @@ def test_query_fails_when_its_bucket_is_made_anew(
 
     assert isinstance(failure_of(query.run), StreamRecreatedError)
     assert len(query.rows()) == 1
+
+
+def test_refused_query_says_why_and_shows_no_error_of_the_worker(
+    spark: SparkSession, server: NatsServer, tmp_path: Path
+) -> None:
+    query = Query(spark, server, tmp_path, objectBucket="o")
+
+    with pytest.raises(PySparkException) as failed:
+        query.run()
+
+    assert isinstance(typed_error(failed.value), ConfigError)
+    assert "UnboundLocalError" not in str(failed.value)

@@ -1,4 +1,7 @@
-"""Type checkers accept what users write, and refuse each line that is marked `# wrong`."""
+"""Type checkers accept what users write, and refuse each line that is marked `# wrong`.
+
+mypy checks the programs of the pages in the same run.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.docs.test_snippets import ROOT, find_snippets, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,12 +54,27 @@ def run(command: list[str], folder: Path) -> str:
 
 def refused_by_mypy(tmp_path: Path) -> Lines:
     """Return the lines that mypy refuses."""
-    options = ["--strict", f"--cache-dir={tmp_path}", "--no-error-summary", "--no-color-output"]
-    files = sorted(map(str, PROGRAMS.glob("*.py")))
+    # The cache is kept: without it mypy reads pyspark, pandas and polars for half a minute.
+    cache = ROOT / ".mypy_cache" / "programs"
+    options = ["--strict", f"--cache-dir={cache}", "--no-error-summary", "--no-color-output"]
+    files = [*sorted(map(str, PROGRAMS.glob("*.py"))), *write_snippets(tmp_path)]
     # In a folder without a configuration, as at a user's.
     printed = run(["mypy", *options, f"--python-executable={sys.executable}", *files], tmp_path)
     found = re.findall(r"^(.+?):(\d+): error:", printed, re.MULTILINE)
     return {(Path(file).name, int(number)) for file, number in found}
+
+
+def write_snippets(folder: Path) -> list[str]:
+    """Write the programs of the pages, each line where it stands on its page; return the files."""
+    files: list[str] = []
+    for page in pages():
+        name = re.sub(r"\W", "_", str(page.relative_to(ROOT)))
+        for snippet in find_snippets(page.read_text()):
+            file = folder / f"{name}_{snippet.line}.py"
+            file.write_text("\n" * (snippet.line - 1) + snippet.program)
+            files.append(str(file))
+    assert len(files) > 100
+    return files
 
 
 def refused_by_pyright(tmp_path: Path) -> Lines:

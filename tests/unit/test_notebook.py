@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,6 +53,41 @@ def test_change_is_the_table_that_print_shows() -> None:
     assert "<td>field</td><td>before</td><td>after</td>" in shown
     assert "<td>max_msgs</td><td>-</td><td>3</td>" in shown
     assert "a.&lt;b&gt;" in shown
+
+
+def test_parts_are_rows_of_the_table_with_units() -> None:
+    state = ns.StreamState(3, 3 * 1024 * 1024 // 2, 1, 3, 0, 1_700_000_000_000_000_000, 1, 0, 0, ())
+    config = ns.StreamConfig(name="S", duplicate_window=120, max_age=0.25, max_bytes=-1)
+    info = ns.StreamInfo(config, state, 1_700_000_000_123_456_789, {})
+
+    shown = html(info)
+
+    assert "<td>config.duplicate_window</td><td>2m0s</td>" in shown
+    assert "<td>config.max_age</td><td>250ms</td>" in shown
+    assert "<td>config.max_bytes</td><td>-1</td>" in shown
+    assert "<td>state.bytes</td><td>1.5 MiB</td>" in shown
+    assert "<td>state.last_time</td><td>2023-11-14 22:13:20 UTC</td>" in shown
+    assert "<td>created</td><td>2023-11-14 22:13:20 UTC</td>" in shown
+    assert "..." not in shown
+
+
+def test_backoff_is_a_list_of_durations() -> None:
+    config = ns.ConsumerConfig(backoff=[1, timedelta(minutes=90)])
+
+    assert "<td>backoff</td><td>1s, 1h30m0s</td>" in html(config)
+
+
+def test_message_is_a_table_without_its_payload() -> None:
+    block = b"NATS/1.0\r\nKind: <new>\r\n\r\n"
+    message = ns.Message((b"a.b", b"", block, b"secret"), (7, 1_700_000_000_000_000_000))
+
+    assert html(message) == (
+        "<table><caption>Message</caption><tr><td>subject</td><td>a.b</td></tr>"
+        "<tr><td>sequence</td><td>7</td></tr>"
+        "<tr><td>time</td><td>2023-11-14 22:13:20 UTC</td></tr>"
+        "<tr><td>headers</td><td>Kind: &lt;new&gt;</td></tr>"
+        "<tr><td>data</td><td>6 B</td></tr></table>"
+    )
 
 
 @pytest.mark.parametrize(

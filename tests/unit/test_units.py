@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from natsstream.errors import ConfigError
 from natsstream.units import (
+    DURATION_NS_MAX,
     NS_PER_SECOND,
     duration_ns,
+    format_duration,
     format_rfc3339,
     parse_duration,
     parse_life_time,
@@ -212,3 +214,24 @@ def test_a_datetime_without_a_zone_names_no_moment() -> None:
 
 def test_nanoseconds_are_taken_as_they_are() -> None:
     assert time_to_ns(1_700_000_000_123_456_789) == 1_700_000_000_123_456_789
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1_500, "1.5us"),
+        (200_000_000, "200ms"),
+        (1_500_000_000, "1.5s"),
+        (120_000_000_000, "2m0s"),
+        (86_400_000_000_000, "24h0m0s"),
+    ],
+)
+def test_durations_are_written_as_go_writes_them(nanoseconds: int, text: str) -> None:
+    assert format_duration(nanoseconds) == text
+
+
+@given(st.integers(0, DURATION_NS_MAX))
+def test_written_durations_are_read_back(nanoseconds: int) -> None:
+    assert parse_duration(format_duration(nanoseconds)) == nanoseconds

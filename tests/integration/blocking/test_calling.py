@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import pickle
+import pydoc
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -161,3 +164,35 @@ def test_an_open_connection_is_not_pickled_but_its_description_is(server: NatsSe
 
     with pickle.loads(pickle.dumps(blocking.connect(server.url))) as js:  # noqa: S301 - our own.
         assert js.url == server.url
+
+
+def test_help_lists_methods_as_they_are_called_without_async() -> None:
+    shown = pydoc.plain(pydoc.render_doc(blocking.Stream))
+
+    assert "info(self" in shown
+    assert "read(self" in shown
+    assert not re.search(r"\bAsyncIterator\b|\bawait \b|\basync (with|for)\b", shown)
+    context = pydoc.plain(pydoc.render_doc(blocking.JetStream))
+    assert '`js.producer("ORDERS", "order-service-1")`' in context
+
+
+def test_method_of_an_object_tells_what_help_of_its_class_tells(stream: blocking.Stream) -> None:
+    assert stream.get.__doc__ == blocking.Stream.get.__doc__
+    assert "self" not in inspect.signature(stream.get).parameters
+
+
+def test_answers_on_their_way_have_short_reprs(js: blocking.JetStream, stream_name: str) -> None:
+    js.streams.ensure(stream_name, subjects=[stream_name], storage="memory")
+    with js.publisher() as publisher:
+        wait = publisher.send(stream_name, b"1")
+        wait()
+
+    assert repr(wait) == "<blocking answer, done>"
+
+
+def test_notebooks_show_a_range_as_a_table_of_its_bounds(stream: blocking.Stream) -> None:
+    rows: object = stream.read(first_seq=3, filters=[stream.name])
+    shown: str = getattr(rows, "_repr_html_")()  # noqa: B009 - as notebooks call it.
+
+    assert "<td>first_seq</td><td>3</td>" in shown
+    assert f"<td>filters</td><td>{stream.name}</td>" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,9 @@ from pyspark_natsstream.schema import BUCKET_TYPES, OBJECT_TYPES, schema_of
 from pyspark_natsstream.source import DefaultSource, read_options_of
 
 from natsstream.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GIVEN = {"servers": "nats://h:4222"}
 
@@ -106,9 +110,12 @@ def test_schema_follows_from_the_kind_of_read() -> None:
 
 def test_stream_of_objects_is_refused_with_the_way_out() -> None:
     source = DefaultSource(GIVEN | {"objectBucket": "o"})
+    # Spark's worker would show an UnboundLocalError if there were no reader.
+    reader: object = source.streamReader(source.schema())
+    start: Callable[[], object] = getattr(reader, "initialOffset")  # noqa: B009 - its dict is bare.
 
     with pytest.raises(ConfigError) as failed:
-        source.streamReader(source.schema())
+        start()
 
     assert "stream=OBJ_<bucket>" in failed.value.hint
 
