@@ -90,7 +90,7 @@ def ingest(
         fmt: Format of the files; "delta" and "iceberg" are tables of Parquet files that
             deltalake and pyiceberg commit to.
         json_schema: Columns of JSON messages, such as `origin string, distance int`. They replace
-            `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt`.
+            `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt_record`.
         on_progress: Called about once a second while messages are written.
 
     Raises:

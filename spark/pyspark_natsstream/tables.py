@@ -1,6 +1,6 @@
 """The columns of an ingested table.
 
-Law: no message is dropped. One that does not fit the schema keeps its bytes in `_corrupt`.
+Law: no message is dropped. One that does not fit the schema keeps its bytes in `_corrupt_record`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from natsstream.errors import ConfigError
-from pyspark_natsstream.schema import default_schema
+from pyspark_natsstream.schema import CORRUPT_RECORD, default_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-CORRUPT = "_corrupt"
 DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
@@ -28,7 +27,7 @@ _END = "_natsstream_end"
 # Without the last option, Spark reads {'a': 1} as JSON.
 _JSON_OPTIONS = {
     "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": CORRUPT,
+    "columnNameOfCorruptRecord": CORRUPT_RECORD,
     "allowSingleQuotes": "false",
 }
 
@@ -47,7 +46,7 @@ def json_fields(ddl: str) -> StructType:
         raise ConfigError(message, detail=str(error), hint=hint) from error
     if not isinstance(found, StructType) or not found.fields:
         raise ConfigError(f"{ddl!r} has no columns", hint=hint)
-    taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT, DATE, _END}
+    taken = {*default_schema(include_headers=True).fieldNames(), CORRUPT_RECORD, DATE, _END}
     for name in found.fieldNames():
         if name.lower() in taken or _TOKEN.fullmatch(name.lower()):
             raise ConfigError(f"a JSON column cannot be named {name}: the table has its own {name}")
@@ -80,14 +79,16 @@ def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
     # from_json stops after the first value and ignores the rest. So each message is parsed as the
     # first of two items: the second is there only if the whole message was parsed.
     item = StructType([*fields.fields, StructField(_END, BooleanType())])
-    told = StructType([StructField("items", ArrayType(item)), StructField(CORRUPT, StringType())])
+    told = StructType(
+        [StructField("items", ArrayType(item)), StructField(CORRUPT_RECORD, StringType())]
+    )
     text = F.col("data").cast("string")
     wrapped = F.concat(F.lit('{"items":['), text, F.lit(f',{{"{_END}":true}}]}}'))
     rows = messages.withColumn("_parsed", F.from_json(wrapped, told, _JSON_OPTIONS))
     items = F.col("_parsed.items")
     message = F.get(items, 0)
     is_whole = (
-        F.col(f"_parsed.{CORRUPT}").isNull()
+        F.col(f"_parsed.{CORRUPT_RECORD}").isNull()
         & message.isNotNull()
         & (F.size(items) == F.lit(2))
         & F.get(items, 1).getField(_END)
@@ -97,7 +98,7 @@ def _decoded(messages: DataFrame, fields: StructType) -> DataFrame:
     return rows.select(
         *kept,
         *[message.getField(name).alias(name) for name in fields.fieldNames()],
-        F.when(~F.coalesce(is_whole, F.lit(False)), F.col("data")).alias(CORRUPT),  # noqa: FBT003
+        F.when(~F.coalesce(is_whole, F.lit(False)), F.col("data")).alias(CORRUPT_RECORD),  # noqa: FBT003
     )
 
 

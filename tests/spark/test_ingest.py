@@ -205,16 +205,20 @@ def test_json_becomes_columns_and_what_does_not_fit_keeps_its_bytes(
         "time",
         "origin",
         "distance",
-        "_corrupt",
+        "_corrupt_record",
         "date",
     ]
     found = [
-        (row.origin, row.distance, None if row._corrupt is None else bytes(row._corrupt))
+        (
+            row.origin,
+            row.distance,
+            None if row._corrupt_record is None else bytes(row._corrupt_record),
+        )
         for row in rows
     ]
     assert found == [
-        (origin, distance, payload if is_corrupt else None)
-        for payload, origin, distance, is_corrupt in JSON_CASES
+        (origin, distance, payload if is_corrupt_record else None)
+        for payload, origin, distance, is_corrupt_record in JSON_CASES
     ]
 
 
