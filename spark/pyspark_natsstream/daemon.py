@@ -38,12 +38,12 @@ def main() -> None:
 
 
 def _import() -> None:
-    # Arrow's allocator frees memory in a thread of its own; without it, it does so while it works.
+    # Keep Arrow's allocator from starting a thread.
     os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     for name in _IMPORTS:
         importlib.import_module(name)
-    # Spark's workers collect garbage after each task. What is imported is none: looking through it
-    # takes longer than a small task, and copies the memory that workers share.
+    # Spark's workers collect garbage after each task. A look through all imports takes longer
+    # than a small task, and copies the memory that workers share.
     gc.collect()
     gc.freeze()
 
