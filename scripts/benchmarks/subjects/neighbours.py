@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import socket
 import sys
 import time
 from functools import partial
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from scripts.benchmarks.rounds import Figure, python
 from scripts.benchmarks.subjects.readers import READERS
@@ -24,7 +27,8 @@ _PAYLOAD = b"x" * 256
 _PAUSE_S = 0.001
 _WARM_UP = 50
 _DIRECT_BATCH = 20_000
-_ANSWER_TIMEOUT_S = 60
+_RECEIVE_BYTES = 1 << 20
+_END = re.compile(rb"NATS/1\.0 204.*?Nats-Last-Sequence: (\d+)\r\n", re.DOTALL)
 _READER = "reader"
 SPARK = "spark, 2 tasks"
 IDLE = "socket"
@@ -66,27 +70,25 @@ def _read_with_spark(url: str, stream: str, count: int) -> None:
         _say("end")
 
 
-async def _read_directly(url: str, stream: str, count: int) -> None:
-    """Ask for batches that natsstream does not ask for: its own have 1,000 messages at most."""
-    import nats
-
-    # nats-py leaves the types of its options open.
-    client: Any = await nats.connect(url)  # pyright: ignore[reportUnknownMemberType]
-    inbox = client.new_inbox()
-    answers: Any = await client.subscribe(inbox, pending_bytes_limit=-1, pending_msgs_limit=-1)
-    next_seq = 1
-    while next_seq <= count:
-        size = min(_DIRECT_BATCH, count + 1 - next_seq)
-        asked = json.dumps({"seq": next_seq, "batch": size}).encode()
-        await client.publish(f"$JS.API.DIRECT.GET.{stream}", asked, reply=inbox)
-        while True:
-            message = await answers.next_msg(timeout=_ANSWER_TIMEOUT_S)
-            if "Status" in message.headers:
-                break
-            next_seq = int(message.headers["Nats-Sequence"]) + 1
-        if message.headers["Status"] != "204":
-            raise RuntimeError(f"a direct get was answered with {message.headers}")
-    await client.close()
+def _read_directly(url: str, stream: str, count: int) -> None:
+    """A socket that asks for batches as natsstream never does, and ignores the bytes."""
+    parts = urlsplit(url)
+    subject = f"$JS.API.DIRECT.GET.{stream}".encode()
+    with socket.create_connection((parts.hostname or "", parts.port or 4222), 30) as connection:
+        connection.recv(_RECEIVE_BYTES)  # INFO
+        connection.sendall(b'CONNECT {"verbose":false,"headers":true}\r\nSUB in.* 1\r\n')
+        next_seq = 1
+        while next_seq <= count:
+            size = min(_DIRECT_BATCH, count + 1 - next_seq)
+            asked = json.dumps({"seq": next_seq, "batch": size}).encode()
+            connection.sendall(b"PUB %b in.1 %d\r\n%b\r\n" % (subject, len(asked), asked))
+            tail = b""
+            while not (end := _END.search(tail)):
+                got = connection.recv(_RECEIVE_BYTES)
+                if not got or b"NATS/1.0 4" in got:
+                    raise RuntimeError(f"a direct get ended with {got[-200:]!r}")
+                tail = (tail + got)[-1024:]
+            next_seq = int(end[1]) + 1
 
 
 def _read(name: str, url: str, stream: str, count: int) -> None:
@@ -94,8 +96,10 @@ def _read(name: str, url: str, stream: str, count: int) -> None:
         _read_with_spark(url, stream, count)
         return
     _say("begin")
-    reading = _read_directly if name == DIRECT else READERS[name]
-    asyncio.run(cast("Any", reading(url, stream, count)))
+    if name == DIRECT:
+        _read_directly(url, stream, count)
+    else:
+        asyncio.run(cast("Any", READERS[name](url, stream, count)))
     _say("end")
 
 
