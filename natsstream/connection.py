@@ -37,7 +37,7 @@ class Connection:
             raise ConfigError(
                 "this connection is open already", hint="call connect() again for another one"
             )
-        # nats-py takes 0.3 s to import, with aiohttp more: imported at the first connection.
+        # nats-py takes a while to import: imported at the first connection.
         from natsstream._wire.client import Client  # noqa: PLC0415
         from natsstream.jetstream import JetStream  # noqa: PLC0415
 

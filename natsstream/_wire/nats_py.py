@@ -14,12 +14,6 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-from nats.aio.client import Client as NatsPyClient
-from nats.aio.subscription import Subscription
-from nats.aio.transport import TcpTransport
-from nats.errors import Error as NatsPyError
-from nats.errors import NoServersError
-
 from natsstream._wire.auth import (
     auth_arguments,
     demand_tls,
@@ -28,6 +22,7 @@ from natsstream._wire.auth import (
 )
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, PENDING_BYTES_MAX
 from natsstream._wire.lane import FastLane, behind
+from natsstream._wire.lazy_aiohttp import aiohttp_on_use
 from natsstream._wire.parser import LINE_BYTES_MAX, FrameParser
 from natsstream._wire.permission_violations import is_about_credentials
 from natsstream._wire.server_info import settle_info
@@ -40,6 +35,13 @@ from natsstream.errors import (
     RequestTimeoutError,
 )
 from natsstream.options import ConnectOptions, public_url
+
+with aiohttp_on_use():
+    from nats.aio.client import Client as NatsPyClient
+    from nats.aio.subscription import Subscription
+    from nats.aio.transport import TcpTransport
+    from nats.errors import Error as NatsPyError
+    from nats.errors import NoServersError
 
 # A lost server is tried again five times a second; nats-py's default of 2 s is what users of a
 # rolling restart notice.

@@ -195,6 +195,7 @@ BENCHES: Mapping[str, Callable[[str, int, Tell], list[Row]]] = {
     "core-streams": core_streams.core_streams,
     "producer": producers.producer,
     "spark": spark.spark,
+    "spark-neighbours": spark.spark_neighbours,
 }
 
 

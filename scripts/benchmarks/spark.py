@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scripts.benchmarks.goals import Goal, Row, row, rows
 from scripts.benchmarks.rounds import Figure, Spread, interleave, measure, python
-from scripts.benchmarks.streams import fill
+from scripts.benchmarks.streams import fill, make_empty
+from scripts.benchmarks.subjects.neighbours import DIRECT, IDLE, SPARK
 
 Tell = Callable[[str], None]
 
@@ -15,6 +16,7 @@ MESSAGES = 1_000_000
 # As for the readers: a rate needs no more.
 MESSAGES_OF_FETCH = 20_000
 _SUBJECTS = "scripts.benchmarks.subjects"
+_NEIGHBOURS = (IDLE, SPARK, DIRECT)
 _READERS = ["socket", "arrow"]
 _SPARK = [
     "spark, 1 task",
@@ -30,6 +32,13 @@ GOALS = (
     Goal(subject="spark, 1 task", base="spark, nats-py fetch", at_least=8),
     Goal(subject="spark, 1 task", base="arrow"),
     Goal(subject="spark, 2 tasks, Parquet", base="spark, 2 tasks"),
+)
+
+NEIGHBOUR_GOALS = (
+    Goal(subject=SPARK, base=IDLE, of="p50_us", at_most=1.25),
+    Goal(subject=SPARK, base=IDLE, of="p99_us", at_most=1.25),
+    Goal(subject=SPARK, base=DIRECT, of="p50_us"),
+    Goal(subject=SPARK, base=DIRECT, of="p99_us", at_most=0.25),
 )
 
 
@@ -50,5 +59,29 @@ def spark(url: str, rounds: int, tell: Tell) -> list[Row]:
         *(
             row(f"{name}, thousand rows/s", Spread.of([each.rate / 1000 for each in figures[name]]))
             for name in _SPARK
+        ),
+    ]
+
+
+def spark_neighbours(
+    url: str, rounds: int, tell: Tell, count: int = MESSAGES, names: Sequence[str] = _NEIGHBOURS
+) -> list[Row]:
+    """Latency of a publisher beside Spark, beside a do-nothing reader, and beside direct gets."""
+    asyncio.run(make_empty(url, "BESIDE", subjects=["beside.>"], allow_direct=True))
+    asyncio.run(fill(url, "BESIDE", count, {}))
+
+    def run(name: str) -> Figure:
+        command = python(f"{_SUBJECTS}.neighbours", name, url, "BESIDE", str(count))
+        return measure(command)
+
+    figures = interleave(names, rounds, run, tell)
+    goals = [goal for goal in NEIGHBOUR_GOALS if {goal.subject, goal.base} <= figures.keys()]
+    return [
+        *rows(figures, goals, ", a publisher beside it"),
+        *(
+            row(f"{name}: publisher's {of[:3]} in ms", Spread.of(values))
+            for name in names
+            for of in ("p50_us", "p99_us")
+            for values in [[getattr(each, of) / 1_000 for each in figures[name]]]
         ),
     ]

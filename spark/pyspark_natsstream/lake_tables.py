@@ -145,7 +145,9 @@ def _files(folder: str, name: str) -> list[DataFile]:
 
 
 def _file_system(folder: str) -> tuple[Any, str]:
-    # Spark's names of stores; Arrow has one name for each.
+    # Not through `Folder`: the number of rows is in the files' footers, which Arrow reads and
+    # Hadoop's client does not. deltalake and pyiceberg reach the store without the JVM, too.
+    # Spark has several names for a store, Arrow one.
     text = folder.replace("s3a://", "s3://", 1)
     if "://" not in text and not text.startswith("file:"):
         return fs.LocalFileSystem(), text.rstrip("/")

@@ -57,6 +57,8 @@ def local_session(
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
+        # Python workers start with what a task imports, and do not look through it for garbage.
+        "spark.python.daemon.module": f"{__package__}.daemon",
         # On one machine Spark's default of 200 shuffle partitions is no faster.
         "spark.sql.shuffle.partitions": "4",
         # Without these, Spark looks up an outgoing address, which fails without a network.

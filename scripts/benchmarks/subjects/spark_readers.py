@@ -7,9 +7,9 @@ in a job that runs for more than a minute.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -100,21 +100,29 @@ class FetchReader(TupleReader):
         loop.run_until_complete(client.close())
 
 
-def _read(url: str, stream: str, count: int, *, fmt: str, partitions: int, parquet: bool) -> Figure:
+@contextmanager
+def warm_session(
+    url: str, stream: str, *, fmt: str = "nats", partitions: int = 1, parquet: bool = False
+) -> Generator[Callable[[int], None]]:
+    """Give a function that reads so many messages, in a session that has read some."""
     spark = local_session(master="local[2]")
     spark.dataSource.register(TupleSource)
     spark.dataSource.register(FetchSource)
-    folder = tempfile.mkdtemp()
-    try:
-        _run(spark, url, stream, _WARM_UP, fmt=fmt, partitions=partitions, out=None)
+    read = partial(_run, spark, url, stream, fmt=fmt, partitions=partitions)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            read(_WARM_UP, out=None)
+            yield partial(read, out=f"{folder}/table" if parquet else None)
+        finally:
+            spark.stop()
+
+
+def _read(url: str, stream: str, count: int, *, fmt: str, partitions: int, parquet: bool) -> Figure:
+    with warm_session(url, stream, fmt=fmt, partitions=partitions, parquet=parquet) as read:
         watch = Stopwatch()
         watch.start()
-        out = f"{folder}/table" if parquet else None
-        _run(spark, url, stream, count, fmt=fmt, partitions=partitions, out=out)
+        read(count)
         return watch.stop(count)
-    finally:
-        spark.stop()
-        shutil.rmtree(folder)
 
 
 def _run(

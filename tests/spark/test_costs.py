@@ -1,0 +1,115 @@
+"""Costs that do not grow with a read: requests of its plan, memory of its workers.
+
+Without Spark: the reader is called as Spark's Python processes call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark_natsstream.batch import NatsReader
+from pyspark_natsstream.executor import read_partition
+from pyspark_natsstream.plan import PARTITIONS_MAX, Partition
+from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.schema import default_schema
+from pyspark_natsstream.streaming import NatsStreamReader
+
+import natsstream as ns
+from natsstream import blocking
+from tests.support.eventually import eventually
+from tests.support.streams import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql.datasource import InputPartition
+
+    from natsstream.testing import NatsServer
+
+FEW = 10
+# Spark keeps a partition for each task on the driver: 10,000 take 2 MB there.
+PARTITION_BYTES_MAX = 200
+# pyarrow's types lack this function.
+arrow: Any = pa
+
+SCHEMA = default_schema(include_headers=False)
+
+
+def stored(server: NatsServer, count: int, size: int = 0) -> None:
+    async def store() -> None:
+        async with ns.connect(server.url) as js:
+            await fill(js, "COSTS", count, size=size)
+
+    asyncio.run(store())
+
+
+def options(server: NatsServer, **more: str) -> ReadOptions:
+    return ReadOptions.parse({"servers": server.url, "stream": "COSTS", **more})
+
+
+def requests_of(server: NatsServer, act: Callable[[], object]) -> int:
+    """Return how many requests to JetStream an act makes."""
+    seen: list[str] = []
+    with blocking.connect(server.url) as js, js.core.subscribe("$JS.API.>") as subscription:
+        js.core.flush()
+        act()
+        js.publish("COSTS.end", b"")
+        js.core.publish("$JS.API.END", b"")
+
+        def has_ended() -> bool:
+            message = subscription.next(timeout=1)
+            if message is not None:
+                seen.append(message.subject)
+            return "$JS.API.END" in seen
+
+        eventually(has_ended)
+    return len(seen) - 1
+
+
+@pytest.mark.parametrize("kind", ["batch", "streaming"])
+def test_plan_of_ten_thousand_ranges_takes_the_requests_of_ten(
+    fresh_server: NatsServer, kind: str
+) -> None:
+    stored(fresh_server, PARTITIONS_MAX)
+
+    def plan(count: int) -> Sequence[InputPartition]:
+        asked = options(fresh_server, minPartitions=str(count))
+        if kind == "batch":
+            return NatsReader(asked, SCHEMA).partitions()
+        reader = NatsStreamReader(asked, SCHEMA)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        found = reader.partitions(start, end)
+        reader.stop()
+        return found
+
+    few = requests_of(fresh_server, lambda: plan(FEW))
+    many = requests_of(fresh_server, lambda: plan(PARTITIONS_MAX))
+
+    assert few
+    assert few == many
+    ranges = plan(PARTITIONS_MAX)
+    assert len(ranges) == PARTITIONS_MAX
+    assert len(pickle.dumps(ranges[-1])) <= PARTITION_BYTES_MAX
+
+
+def test_worker_holds_no_more_of_a_range_that_is_ten_times_as_long(
+    fresh_server: NatsServer,
+) -> None:
+    long = 100_000
+    stored(fresh_server, long, size=256)
+    with blocking.connect(fresh_server.url) as js:
+        created_ns = js.streams.get("COSTS").info().created_ns
+
+    def peak(count: int) -> int:
+        most = 0
+        asked = Partition(stream="COSTS", first_seq=1, last_seq=count, created_ns=created_ns)
+        for batch in read_partition(options(fresh_server), SCHEMA, asked):
+            most = max(most, arrow.total_allocated_bytes(), batch.nbytes)
+        return most
+
+    assert peak(long) <= 2 * peak(long // 10)
