@@ -24,6 +24,8 @@ async def test_spark_stores_each_message_once_through_a_kill(kind: Kind) -> None
     result = await run(plan, print, [kind])
     assert result.is_good, str(result)
     assert result.faults[kind] == 1
+    if kind == "driver":
+        assert result.faults["driver: rows stored"] == 1
     source = result.counts["source"]
     assert source
     assert {row["messages"] for row in result.readers.values()} == {source}

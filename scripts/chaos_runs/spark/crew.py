@@ -11,14 +11,14 @@ from scripts.chaos_runs.letters import SUBJECT_PREFIX
 from scripts.chaos_runs.load import Load, insist
 from scripts.chaos_runs.site import Site
 from scripts.chaos_runs.spark.driver import Driver
-from scripts.chaos_runs.spark.program import SOURCE, TARGET
+from scripts.chaos_runs.spark.program import COPY, SOURCE, TARGET
 from scripts.chaos_runs.spark.schedule import QUERIES, Query
 from scripts.chaos_runs.spark.stored import committed, planned
 from scripts.chaos_runs.views.worker import Worker
 from scripts.chaos_runs.workers import Workers
 from scripts.chaos_runs.writers import WAYS, Way, publish_pipelined
 
-STREAMS = {SOURCE: [f"{SUBJECT_PREFIX}.>"], TARGET: ["copy", "copy.>"]}
+STREAMS = {SOURCE: [f"{SUBJECT_PREFIX}.>"], TARGET: [COPY, f"{COPY}.>"]}
 # More than both queries take on a busy machine is a backlog at the end.
 _LETTERS_PER_S = 15
 _WAY = Way(WAYS["again"].retry_for, letters_per_s=_LETTERS_PER_S)

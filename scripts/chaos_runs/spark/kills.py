@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from natsstream import JetStream
 from scripts.chaos_runs.leftovers import consumers_left
+from scripts.chaos_runs.load import insist
 from scripts.chaos_runs.site import ACCOUNT
 from scripts.chaos_runs.spark.cluster import SparkCluster
 from scripts.chaos_runs.spark.crew import STREAMS, Crew
-from scripts.chaos_runs.spark.program import SOURCE
+from scripts.chaos_runs.spark.program import COPY, SOURCE, TARGET
 from scripts.chaos_runs.spark.schedule import Kill, Kind, describe_round, make_kills
 from scripts.chaos_runs.spark.stored import open_batch
 
@@ -54,6 +55,7 @@ class Kills:
         self._crew = crew
         self._js = js
         self._kinds = kinds
+        self._copied: tuple[int, int] | None = None
         self.done: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
 
@@ -100,7 +102,9 @@ class Kills:
             await driver.kill()
             # What its executors still store, the next one's must fence.
             await asyncio.sleep(kill.away_s)
-            self.done["driver: batch open"] += open_batch(checkpoint) == batch is not None
+            is_open = open_batch(checkpoint) == batch is not None
+            self.done["driver: batch open"] += is_open
+            self.done["driver: rows stored"] += is_open and kill.is_late
             await driver.start(self._crew.master, self._run.site.urls(0))
         self.done[kill.kind] += 1
 
@@ -109,8 +113,11 @@ class Kills:
         checkpoint = self._crew.checkpoint(kill.query)
 
         async def missing() -> list[str]:
-            if open_batch(checkpoint) is None:
+            batch = open_batch(checkpoint)
+            if batch is None:
                 return [f"a micro-batch of the {kill.query}"]
+            if kill.is_late:
+                return await self._not_copied(batch)
             if kill.kind != "executor":
                 return []
             # A partition is read by a consumer that lives as long as the read.
@@ -118,6 +125,15 @@ class Kills:
             return [] if is_read else ["a partition that is read"]
 
         await self._run.wait_until_done(missing, f"before {kill}")
+
+    async def _not_copied(self, batch: int) -> list[str]:
+        """Tell that a micro-batch has stored no row yet, from when it was seen first."""
+        target = await insist(lambda: self._js.streams.get(TARGET))
+        newest = await insist(lambda: target.get(last_by_subject=COPY))
+        sequence = 0 if newest is None else newest.sequence
+        if self._copied is None or self._copied[0] != batch:
+            self._copied = (batch, sequence)
+        return [] if sequence > self._copied[1] else ["a row of the copy"]
 
     async def _is_read(self) -> bool:
         total, _ = await consumers_left(self._js, SOURCE, 0)

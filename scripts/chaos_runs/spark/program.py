@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SOURCE = "SOURCE"
 TARGET = "TARGET"
+COPY = "copy"
+"""The subject of the copies."""
 SEQUENCE_HEADER = "Chaos-Sequence"
 PARTITION_HEADER = "Chaos-Partition"
 EXECUTORS = 2
@@ -103,7 +105,7 @@ def copy(spark: SparkSession, source: dict[str, str], checkpoint: str) -> None:
     pairs = [F.struct(F.lit(k).alias("key"), v.alias("value")) for k, v in headers.items()]
     writer = rows.select("data", F.array(*pairs).alias("headers")).writeStream.format("nats")
     query = (
-        writer.options(servers=source["servers"], stream=TARGET, subject="copy")
+        writer.options(servers=source["servers"], stream=TARGET, subject=COPY)
         .options(updateStream="true", reconnectTimeout=_WAIT_S, checkpointLocation=checkpoint)
         .trigger(processingTime=_TRIGGER)
         .start()
