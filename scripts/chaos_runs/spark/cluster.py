@@ -17,7 +17,9 @@ import pyspark
 
 from natsstream.testing.ports import HOST, reserve_port
 from natsstream.testing.processes import command_line, has_exited
-from scripts.chaos_runs.spark.program import JAVA_OPTIONS
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For each JVM: it lives for a minute, in which Java's second compiler costs more than it saves."""
 
 _START_S = 120.0
 _STOP_S = 20.0

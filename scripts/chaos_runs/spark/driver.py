@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scripts.chaos_runs.ledger import Findings
-from scripts.chaos_runs.spark.program import JAVA_OPTIONS
+from scripts.chaos_runs.spark.cluster import JAVA_OPTIONS
 
 # It works off what came while servers and drivers were away.
 _END_S = 300.0

@@ -19,6 +19,8 @@ from pyspark_natsstream.ingest import ingest
 from pyspark_natsstream.session import local_session
 from pyspark_natsstream.source import register
 
+from scripts.chaos_runs.spark.cluster import JAVA_OPTIONS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,9 +36,6 @@ _LOOK_S = 0.2
 _WAIT_S = "90"
 _TRIGGER = "0 seconds"
 _BATCH_MAX = "400"
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For each JVM: it lives for a minute, in which Java's second compiler costs more than it saves."""
-
 _CONFIG = {
     "spark.executor.memory": "512m",
     "spark.driver.memory": "512m",
