@@ -9,7 +9,7 @@ import asyncio
 import time
 import tracemalloc
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol
 
@@ -27,7 +27,6 @@ from scripts.chaos_runs.leftovers import (
 from scripts.chaos_runs.load import Load
 from scripts.chaos_runs.plan import PROGRESS_S, Plan
 from scripts.chaos_runs.result import Result
-from scripts.chaos_runs.schedule import make_round
 from scripts.chaos_runs.site import ADMIN_PASSWORD, ADMIN_USER, Site
 from scripts.chaos_runs.watch import describe_all_tasks
 
@@ -64,6 +63,32 @@ class AnyCrew(Protocol):
         ...
 
 
+class AnyFaults(Protocol):
+    """The faults of a run."""
+
+    @property
+    def done(self) -> Mapping[str, int]:
+        """What was done, by kind."""
+        ...
+
+    @property
+    def failed(self) -> Mapping[str, int]:
+        """Of these, what was not granted."""
+        ...
+
+    def describe(self, number: int) -> str:
+        """Return what happens in a round, as lines."""
+        ...
+
+    async def run(self, number: int) -> None:
+        """Do what happens in a round."""
+        ...
+
+    async def end(self) -> None:
+        """End the faults of a round that was left before its end."""
+        ...
+
+
 class CrewRun(ABC):
     """The parts of one run.
 
@@ -84,6 +109,7 @@ class CrewRun(ABC):
         result: As given.
         load: As given.
         streams: As given.
+        site: The servers.
     """
 
     still_s: float = PROGRESS_S
@@ -107,7 +133,7 @@ class CrewRun(ABC):
         self.streams: Sequence[str] = streams
         self._crew = crew
         self._findings = load.findings
-        self._site = Site(plan.replicas, plan.binary)
+        self.site: Site = Site(plan.replicas, plan.binary)
         self._spared = spared
         self._healed_ns = 0
         self._memory = 0
@@ -138,11 +164,41 @@ class CrewRun(ABC):
         """Take down that a server is killed now."""
         self.load.note_kill()
 
+    async def start(self) -> None:
+        """Start the servers."""
+        await self.site.call(self.site.start)
+
+    async def stop(self) -> list[int]:
+        """End the servers; returns the processes that are still there."""
+        return await self.site.call(self.site.stop)
+
+    def log_tail(self, n_lines: int) -> str:
+        """Return the last lines of each log."""
+        return self.site.log_tail(n_lines)
+
+    def make_faults(self, js: JetStream, admin: JetStream) -> AnyFaults:
+        """Return what disturbs the run.
+
+        Args:
+            js: A connection without faults.
+            admin: The same for the system account.
+        """
+        return Faults(
+            self.plan,
+            self.site,
+            self.streams,
+            js,
+            admin,
+            lambda line: self.tell(f"  {line}"),
+            note_kill=self.note_kill,
+            spared=self._spared,
+        )
+
     async def run(self) -> None:
         """Run everything, and end everything."""
-        site = self._site
+        site = self.site
         try:
-            await site.call(site.start)
+            await self.start()
             self.result.version = next(iter(site.nodes.values())).version
             async with AsyncExitStack() as stack:
                 js = await stack.enter_async_context(
@@ -159,26 +215,18 @@ class CrewRun(ABC):
                 await self._work(js, admin)
         finally:
             if self._findings.count:
-                self.result.log = site.log_tail(_LOG_LINES)
-            for pid in await site.call(site.stop):
-                self._findings.add("left behind", f"server process {pid}")
+                self.result.log = self.log_tail(_LOG_LINES)
+            for pid in await self.stop():
+                self._findings.add("left behind", f"process {pid}")
             site.end_thread()
 
     async def _work(self, js: JetStream, admin: JetStream) -> None:
         crew = self._crew
         await crew.create(js)
-        faults = Faults(
-            self._site,
-            self.streams,
-            js,
-            admin,
-            lambda line: self.tell(f"  {line}"),
-            note_kill=self.note_kill,
-            spared=self._spared,
-        )
+        faults = self.make_faults(js, admin)
         try:
-            clients = await crew.connect(self._site)
-            subscriptions = await self._site.call(self._site.subscriptions)
+            clients = await crew.connect(self.site)
+            subscriptions = await self.site.call(self.site.subscriptions)
             crew.begin(clients)
             if self.plan.traces_memory:
                 tracemalloc.start()
@@ -198,7 +246,7 @@ class CrewRun(ABC):
     async def _end(self, js: JetStream, subscriptions: dict[str, int]) -> None:
         """Let all come to its end, and prove it."""
         await self.end_work(js)
-        await check_subscriptions(self._site, subscriptions, self._findings)
+        await check_subscriptions(self.site, subscriptions, self._findings)
         for stream in self.streams:
             await check_consumers(
                 js,
@@ -213,19 +261,18 @@ class CrewRun(ABC):
             self.result.traced = [str(each) for each in grown[:_TRACED_LINES]]
             tracemalloc.stop()
 
-    async def _rounds(self, faults: Faults, js: JetStream) -> None:
-        plan, site = self.plan, self._site
+    async def _rounds(self, faults: AnyFaults, js: JetStream) -> None:
+        plan, site = self.plan, self.site
         loop = asyncio.get_running_loop()
         end = loop.time() + plan.seconds
-        await self._check_progress("before the first round")
+        await self.check_progress("before the first round")
         for number in range(1, plan.rounds + 1):
-            made = make_round(plan.seed, number, plan.replicas)
-            self.result.steps.append(str(made))
+            self.result.steps.append(faults.describe(number))
             self.result.rounds = number
             self.tell(f"round {number}")
-            await faults.run(made)
+            await faults.run(number)
             await site.call(lambda: site.heal(self.streams))
-            await self._check_progress(f"after round {number}")
+            await self.check_progress(f"after round {number}")
             await self.compare(js, f"after round {number}")
             self._note_memory(is_first=number == 1)
             done = sum(self._crew.progress().values())
@@ -233,8 +280,12 @@ class CrewRun(ABC):
             if self._findings.count or loop.time() >= end:
                 return
 
-    async def _check_progress(self, when: str) -> None:
-        """With all healed, each worker gets on, unless it has ended."""
+    async def check_progress(self, when: str) -> None:
+        """With all healed, each worker gets on, unless it has ended.
+
+        Args:
+            when: The moment, for findings.
+        """
         before, behind = self._crew.progress(), self.set_goals()
 
         async def late() -> list[str]:
@@ -269,9 +320,9 @@ class CrewRun(ABC):
                 self._traced = tracemalloc.take_snapshot()
         compare_memory(self._memory, resident, self.growth_bytes_max, self._findings)
 
-    def _note(self, faults: Faults) -> None:
+    def _note(self, faults: AnyFaults) -> None:
         result = self.result
-        result.faults = {str(kind): count for kind, count in faults.done.items()}
+        result.faults = dict(faults.done)
         self.note_work()
         result.errors = dict(self.load.errors)
         asked = {f"{kind}: not granted": count for kind, count in faults.failed.items()}

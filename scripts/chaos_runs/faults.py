@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, cast
 
 from natsstream import JetStream, NatsStreamError
-from scripts.chaos_runs.schedule import Kind, Round, Step
+from scripts.chaos_runs.plan import Plan
+from scripts.chaos_runs.schedule import Kind, Round, Step, make_round
 from scripts.chaos_runs.site import Site
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Faults:
     """Carries out rounds.
 
     Args:
+        plan: The plan of the run.
         site: The servers.
         streams: The streams whose leaders and consumers are disturbed.
         js: A connection past all proxies, for what is asked of JetStream.
@@ -52,6 +54,7 @@ class Faults:
 
     def __init__(
         self,
+        plan: Plan,
         site: Site,
         streams: Sequence[str],
         js: JetStream,
@@ -61,6 +64,7 @@ class Faults:
         note_kill: Callable[[], None] = lambda: None,
         spared: str = "-",
     ) -> None:
+        self._plan = plan
         self._site = site
         self._streams = streams
         self._js = js
@@ -68,12 +72,17 @@ class Faults:
         self._tell = tell
         self._note_kill = note_kill
         self._spared = spared
-        self.done: Counter[Kind] = Counter()
-        self.failed: Counter[Kind] = Counter()
+        self.done: Counter[str] = Counter()
+        self.failed: Counter[str] = Counter()
         self._undo: dict[Step, Callable[[], object]] = {}
 
-    async def run(self, of: Round) -> None:
+    def describe(self, number: int) -> str:
+        """Return the steps of a round, as lines."""
+        return str(self._round(number))
+
+    async def run(self, number: int) -> None:
         """Do the steps of a round, each at its time; ends when the round is over."""
+        of = self._round(number)
         loop = asyncio.get_running_loop()
         start = loop.time()
         events = [(step.at_s, 0, step) for step in of.steps]
@@ -93,6 +102,9 @@ class Faults:
         undo, self._undo = self._undo, {}
         for each in undo.values():
             await self._site.call(each)
+
+    def _round(self, number: int) -> Round:
+        return make_round(self._plan.seed, number, self._plan.replicas)
 
     async def _begin(self, step: Step) -> Callable[[], object]:
         """Do a step; returns what ends it."""

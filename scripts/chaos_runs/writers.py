@@ -41,10 +41,12 @@ class Way:
     Attributes:
         retry_for: As for `JetStream.publisher`.
         max_pending: As for `JetStream.publisher`; 1 keeps the order.
+        letters_per_s: Messages in a second, at most.
     """
 
     retry_for: float | None
     max_pending: int = _MAX_PENDING
+    letters_per_s: int = LETTERS_PER_S
 
 
 WAYS: dict[str, Way] = {
@@ -130,7 +132,7 @@ class _Session:
                 return
             await self._send(publisher)
             if index % _BURST == 0:
-                await load.pause(_BURST / LETTERS_PER_S)
+                await load.pause(_BURST / self._way.letters_per_s)
             self._check_overdue()
         if is_left:
             raise _LeftError

@@ -6,7 +6,7 @@ Law: the options say what is read: `stream`, `streams`, `bucket` or `objectBucke
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -234,5 +234,14 @@ def _check(schema: StructType, options: ReadOptions) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Register `format("nats")` in a session that does not find it by itself (Spark Connect)."""
+    """Register `format("nats")` where Spark does not find it by itself.
+
+    That is a session of Spark Connect, and a thread of your own that writes: Spark looks for a
+    sink in the thread's active session, and a new thread has none.
+    """
     spark.dataSource.register(DefaultSource)
+    # Spark Connect has no JVM here; its server has the session.
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is not None:
+        session: Any = spark
+        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.source import register
 from pyspark_natsstream.stored_rows import InputChangedError
 from pyspark_natsstream.write_options import WriteOptions
 from pyspark_natsstream.writing import write_partition
@@ -262,6 +264,30 @@ def test_kills_of_the_server_lose_nothing_and_store_nothing_twice(
         assert kills
         with blocking.connect(server.url, request_timeout=30) as js:
             check_once(stored(js, "OUT"))
+
+
+def test_threads_that_have_registered_the_format_start_queries_at_one_moment(
+    spark: SparkSession, server: NatsServer, js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    """Spark looks for a sink of Python in the session that is active in the thread, and a new
+    thread has none."""
+    outs = [f"{stream_name}-{number}" for number in (1, 2)]
+    for name in (stream_name, *outs):
+        js.streams.create(name, subjects=[f"{name}.>"])
+    for number in range(10):
+        js.publish(f"{stream_name}.n", b"%d" % number)
+    both = threading.Barrier(len(outs), timeout=30)
+
+    def start(out: str) -> None:
+        both.wait()
+        register(spark)
+        copy(spark, server, stream_name, out, tmp_path / out)
+
+    with ThreadPoolExecutor(len(outs)) as pool:
+        for each in [pool.submit(start, out) for out in outs]:
+            each.result()
+    for out in outs:
+        check_once(stored(js, out), 10)
 
 
 @contextmanager

@@ -18,7 +18,10 @@ import pyspark
 from natsstream.testing.ports import HOST, reserve_port
 from natsstream.testing.processes import command_line, has_exited
 
-_START_S = 60.0
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For each JVM: it lives for a minute, in which Java's second compiler costs more than it saves."""
+
+_START_S = 120.0
 _STOP_S = 20.0
 _POLL_S = 0.05
 _SPARK_HOME = Path(pyspark.__file__).parent
@@ -49,7 +52,7 @@ class SparkCluster:
         """Start both; returns when the worker is registered.
 
         Raises:
-            TimeoutError: That took longer than a minute.
+            TimeoutError: That took longer than two minutes for one of them.
         """
         reservation = reserve_port(0)
         assert reservation is not None  # noqa: S101 - Any free port is free.
@@ -101,7 +104,7 @@ class SparkCluster:
             "SPARK_HOME": str(_SPARK_HOME),
             "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
         }
         words = ["--host", HOST, "--webui-port", "0", *arguments]
         with (self._folder / f"{name}.log").open("wb") as log:

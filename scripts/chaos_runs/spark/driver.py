@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scripts.chaos_runs.ledger import Findings
+from scripts.chaos_runs.spark.cluster import JAVA_OPTIONS
 
 # It works off what came while servers and drivers were away.
 _END_S = 300.0
@@ -26,8 +27,6 @@ class Driver:
     """Runs programs.
 
     Args:
-        master: Spark's master.
-        urls: The servers.
         folder: For tables, checkpoints and logs.
         findings: Where an end that nobody wanted is written down.
 
@@ -35,23 +34,30 @@ class Driver:
         starts: Programs that were started.
     """
 
-    def __init__(self, master: str, urls: Sequence[str], folder: Path, findings: Findings) -> None:
-        self._arguments = (master, ",".join(urls), str(folder))
+    def __init__(self, folder: Path, findings: Findings) -> None:
+        self._folder = folder
         self._log = folder / "driver.log"
         self._findings = findings
         self._process: Process | None = None
         self.starts: int = 0
 
-    async def start(self) -> None:
-        """Start a program, with its JVM and its Python processes in a session of its own."""
+    async def start(self, master: str, urls: Sequence[str]) -> None:
+        """Start a program, with its JVM and its Python processes in a session of its own.
+
+        Args:
+            master: Spark's master.
+            urls: The servers.
+        """
         self.starts += 1
+        arguments = (master, ",".join(urls), str(self._folder))
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-m", "scripts.chaos_runs.spark.program", *self._arguments),
+                *("-m", "scripts.chaos_runs.spark.program", *arguments),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
+                env=os.environ | {"SPARK_SUBMIT_OPTS": JAVA_OPTIONS},
                 start_new_session=True,
             )
 
@@ -74,7 +80,8 @@ class Driver:
             return
         try:
             async with asyncio.timeout(_END_S):
-                output, _ = await self._process.communicate()
+                # Empty input: without any, asyncio leaves the pipe open.
+                output, _ = await self._process.communicate(b"")
         except TimeoutError:
             self._tell(f"it does not end within {_END_S:g} s")
             return

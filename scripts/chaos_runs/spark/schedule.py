@@ -44,8 +44,15 @@ class Kill:
     away_s: float
     has_children: bool
 
+    @property
+    def is_late(self) -> bool:
+        """True if rows of the micro-batch are stored before it: the next driver skips them."""
+        return self.kind == "driver" and self.query == "copy"
+
     def __str__(self) -> str:
         words = [f"after {self.calm_s:.2f} s  {self.kind}", f"in a batch of the {self.query}"]
+        if self.is_late:
+            words.append("with rows stored")
         if self.kind == "executor":
             words.append("with its children" if self.has_children else "alone")
         else:

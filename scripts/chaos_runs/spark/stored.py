@@ -29,9 +29,14 @@ def committed(checkpoint: Path) -> int:
     return newest_batch(checkpoint / "commits")
 
 
+def planned(checkpoint: Path) -> int:
+    """Return the newest micro-batch that is planned; -1 for none."""
+    return newest_batch(checkpoint / "offsets")
+
+
 def open_batch(checkpoint: Path) -> int | None:
     """Return the micro-batch that is planned and has not ended; None for none."""
-    batch = newest_batch(checkpoint / "offsets")
+    batch = planned(checkpoint)
     return batch if batch > committed(checkpoint) else None
 
 
