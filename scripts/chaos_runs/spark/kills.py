@@ -116,13 +116,16 @@ class Kills:
             batch = open_batch(checkpoint)
             if batch is None:
                 return [f"a micro-batch of the {kill.query}"]
+            names: list[str] = []
             if kill.is_late:
-                return await self._not_copied(batch)
-            if kill.kind != "executor":
-                return []
-            # A partition is read by a consumer that lives as long as the read.
-            is_read = bool(self._cluster.executors()) and await self._is_read()
-            return [] if is_read else ["a partition that is read"]
+                names = await self._not_copied(batch)
+            elif kill.kind == "executor":
+                # A partition is read by a consumer that lives as long as the read.
+                is_read = bool(self._cluster.executors()) and await self._is_read()
+                names = [] if is_read else ["a partition that is read"]
+            # It may have ended meanwhile.
+            is_open = open_batch(checkpoint) == batch
+            return names if is_open else [f"another micro-batch of the {kill.query}"]
 
         await self._run.wait_until_done(missing, f"before {kill}")
 
