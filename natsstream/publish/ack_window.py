@@ -27,7 +27,7 @@ class AckFuture(asyncio.Future[PubAck]):
         is_seen: True once the ack or error was read.
     """
 
-    __slots__ = ("command", "deadline", "give_up", "is_over", "is_seen", "size", "subject")
+    __slots__ = ("_made", "command", "deadline", "give_up", "is_over", "is_seen", "size", "subject")
 
     # `PipelinedSender.add` sets them: a call for each message would cost more than they do.
     subject: str
@@ -37,10 +37,11 @@ class AckFuture(asyncio.Future[PubAck]):
     command: bytes
     is_over: bool
     is_seen: bool
+    _made: PubAck | None
 
     def result(self) -> PubAck:
         self.is_seen = self.done()
-        return _ack_of(super().result())
+        return self._ack_of(super().result())
 
     def exception(self) -> BaseException | None:
         self.is_seen = self.done()
@@ -48,6 +49,7 @@ class AckFuture(asyncio.Future[PubAck]):
 
     def settle(self, ack: PubAck | QuickAck) -> None:
         """Set the ack, whole or still to be made."""
+        self._made = None
         self.set_result(ack)  # pyright: ignore[reportArgumentType] - No reader sees a `QuickAck`.
 
     def fail(self, error: NatsStreamError) -> None:
@@ -62,14 +64,15 @@ class AckFuture(asyncio.Future[PubAck]):
 
     def __await__(self) -> Generator[Any, None, PubAck]:
         try:
-            return _ack_of((yield from super().__await__()))
+            return self._ack_of((yield from super().__await__()))
         except NatsStreamError:
             self.is_seen = True
             raise
 
-
-def _ack_of(ack: PubAck | QuickAck) -> PubAck:
-    return ack if isinstance(ack, PubAck) else PubAck(*ack)
+    def _ack_of(self, ack: PubAck | QuickAck) -> PubAck:
+        if self._made is None:
+            self._made = ack if isinstance(ack, PubAck) else PubAck(*ack)
+        return self._made
 
 
 class AckWindow:

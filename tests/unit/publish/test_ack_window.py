@@ -56,5 +56,7 @@ async def test_every_way_of_waiting_gives_the_ack(
     future = AckFuture()
     asyncio.get_running_loop().call_soon(future.settle, raw)
 
-    assert await wait(future) == ACK
-    assert await future == ACK
+    ack = await wait(future)
+
+    assert ack == ACK
+    assert await future is ack
