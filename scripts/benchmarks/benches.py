@@ -46,6 +46,7 @@ PUBLISH_GOALS = (
     Goal(subject="publisher", base="natsrpy publish"),
     Goal(subject="publisher", base="nats.js publish"),
     Goal(subject="publisher", base="nats bench"),
+    Goal(subject="publisher", base="raw writer", at_least=0.9),
     Goal(subject="blocking send_many", base="publisher"),
 )
 CONSUME_GOALS = (
@@ -103,8 +104,8 @@ def publish(url: str, rounds: int, tell: Tell) -> list[Row]:
         return measure(python(f"{_SUBJECTS}.publishers", name, url, "PUB", str(count)))
 
     names = ["publisher", "blocking send_many", "nats-py publish_async", "natsrpy publish"]
-    figures = interleave([*names, "nats.js publish", "nats bench"], rounds, run, tell)
-    return rows(figures, PUBLISH_GOALS)
+    figures = interleave([*names, "nats.js publish", "nats bench", "raw writer"], rounds, run, tell)
+    return [*rows(figures, PUBLISH_GOALS), machine_speed(figures, "raw writer")]
 
 
 def consume(url: str, rounds: int, tell: Tell) -> list[Row]:
@@ -223,7 +224,7 @@ def checked(figure: Figure, name: str, stream: str) -> Figure:
     return figure
 
 
-def machine_speed(figures: Mapping[str, Sequence[Figure]]) -> Row:
+def machine_speed(figures: Mapping[str, Sequence[Figure]], name: str = "socket") -> Row:
     """Return the line with the rate of the socket, which no client can pass."""
-    rates = [figure.rate / 1000 for figure in figures["socket"]]
-    return row("socket, thousand messages/s: the machine's speed", Spread.of(rates))
+    rates = [figure.rate / 1000 for figure in figures[name]]
+    return row(f"{name}, thousand messages/s: the machine's speed", Spread.of(rates))
