@@ -244,7 +244,9 @@ def check_callable(value: object, name: str, *, takes: str = "a message") -> Cal
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a question with the nearest known word; empty for none."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+    words = list(known)
+    same = [each for each in words if each.casefold() == word.casefold()]
+    close = same or difflib.get_close_matches(word, words, n=1)
     return f"did you mean {close[0]}? " if close else ""
 
 

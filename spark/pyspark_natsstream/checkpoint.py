@@ -1,4 +1,4 @@
-"""The start of a query, kept beside Spark's checkpoint.
+"""The start of a query, kept beside Spark's checkpoint, and the check of its table.
 
 Law: Spark's checkpoint holds the end of each batch but not the start of the first. After a crash
 before the first commit, Spark requests the start again, and `latest` would then skip messages. So
@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from natsstream.errors import ConfigError
 from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.folder import Folder
 from pyspark_natsstream.offsets import Offset, parse_offset_text
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 START_FILE = "natsstream/start.json"
+_SINK_LOG = "_spark_metadata"
 
 
 def pin_start(spark: SparkSession, options: ReadOptions, checkpoint: str) -> ReadOptions:
@@ -50,6 +52,44 @@ def pin_start(spark: SparkSession, options: ReadOptions, checkpoint: str) -> Rea
     if start is None:
         return options
     return replace(options, starting_offsets=Position("first_seq", start.next_seq))
+
+
+def check_table(spark: SparkSession, out: str, checkpoint: str) -> None:
+    """Refuse a table of files that another checkpoint has written.
+
+    Spark's sink skips micro-batches whose numbers its log has already. The first ones of a new
+    checkpoint would be read, and stored nowhere.
+
+    Raises:
+        ConfigError: Table and checkpoint do not belong together.
+    """
+    table, kept = Folder(spark, out), Folder(spark, checkpoint)
+    written, begun = _last(table.names(_SINK_LOG)), _last(kept.names("offsets"))
+    if written > begun:
+        raise ConfigError(
+            f"the query of checkpoint {checkpoint} has begun {begun + 1} micro-batches, and table "
+            f"{out} has {written + 1}: it was written with another checkpoint",
+            hint="give that checkpoint; or another table, which then begins at startingOffsets",
+        )
+    if written < 0 <= _last(kept.names("commits")):
+        raise ConfigError(
+            f"the query of checkpoint {checkpoint} has written micro-batches, and table {out} has "
+            "none of them",
+            hint="restore the table; or give a new checkpoint, which begins at startingOffsets",
+        )
+    others = [name for name in table.names() if not name.startswith(("_", "."))]
+    if written < 0 and others:
+        raise ConfigError(
+            f"folder {out} holds {others[0]}, which no streaming query has written",
+            detail="Spark does not show such files once a query writes there",
+            hint="give an empty folder",
+        )
+
+
+def _last(names: list[str]) -> int:
+    """Return the largest number of a micro-batch in Spark's log; -1 for none."""
+    numbers = [name.partition(".")[0] for name in names if not name.startswith(".")]
+    return max((int(each) for each in numbers if each.isdecimal()), default=-1)
 
 
 def _resolve(options: ReadOptions, text: str | None) -> Offset:

@@ -44,14 +44,14 @@ class Folder:
 
     def has_entries(self, name: str) -> bool:
         """Return True if a folder exists and is not empty."""
-        path = self._path(name)
-        return bool(self._files.exists(path)) and len(self._files.listStatus(path)) > 0
+        return bool(self.names(name))
 
-    def names(self) -> list[str]:
-        """Return the names of what the folder holds; none if it does not exist."""
-        if not self._files.exists(self._folder):
+    def names(self, inner: str = "") -> list[str]:
+        """Return the names in the folder, or in one inside of it; none if it does not exist."""
+        path = self._path(inner) if inner else self._folder
+        if not self._files.exists(path):
             return []
-        return [each.getPath().getName() for each in self._files.listStatus(self._folder)]
+        return [each.getPath().getName() for each in self._files.listStatus(path)]
 
     def delete(self, name: str) -> None:
         """Delete a file or a folder with all that it holds, if it exists."""

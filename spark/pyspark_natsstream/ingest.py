@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from pyspark.errors import PySparkException
 
 from natsstream.errors import ConfigError
-from pyspark_natsstream.checkpoint import pin_start
+from pyspark_natsstream.checkpoint import check_table, pin_start
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
@@ -94,7 +94,8 @@ def ingest(
         on_progress: Called about once a second while messages are written.
 
     Raises:
-        ConfigError: An option, a column or the format is illegal; nothing was started.
+        ConfigError: An option, a column or the format is illegal, or the table was written with
+            another checkpoint; nothing was started.
         MissingExtraError: The library of the format is not installed.
         NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
             start or later. The next run continues from the checkpoint.
@@ -114,6 +115,8 @@ def ingest(
         write_batch = lake_writer(fmt, out, partition_by)
     # One broken pyspark_* package keeps Spark from finding this one by itself.
     register(spark)
+    if write_batch is None:
+        check_table(spark, out, checkpoint)
     pinned = pin_start(spark, asked, checkpoint)
     schema = default_schema(include_headers=pinned.include_headers)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()

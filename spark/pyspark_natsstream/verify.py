@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
 from natsstream.errors import ConfigError
-from pyspark_natsstream.read_options import LATEST, Position, ReadOptions
+from pyspark_natsstream.read_options import Position, ReadOptions
 from pyspark_natsstream.source import FORMAT, register
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def verify(
     Args:
         spark: A session.
         options: The options of `format("nats")`. The range begins at `startingOffsets`; its end is
-            `endingOffsets`, or the table's last sequence without that option.
+            `endingOffsets`, or the table's last sequence without that option; `latest` also tells
+            messages behind that one, which the table lacks.
         table: Folder of the table, with a column `sequence`. Those of `subject`, `time` and `data`
             that it has are compared,
             in JSON files all but `time`.
@@ -85,7 +86,7 @@ def verify(
     rows = _table(spark, table, fmt)
     if "sequence" not in rows.columns:
         raise ConfigError(f"table {table} has no column sequence", hint="ingest writes one")
-    if asked.ending_offsets == LATEST:
+    if not any(name.lower() == "endingoffsets" for name in options):
         last = rows.agg(F.max("sequence")).first()
         asked = _until(asked, 0 if last is None else last[0] or 0)
     compared = [name for name in _COMPARED if name in rows.columns]

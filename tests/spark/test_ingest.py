@@ -433,3 +433,26 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     assert 2 < n_committed < count / each
     assert code == 0
     assert table.sequences() == list(range(1, count + 1))
+
+
+def test_table_and_checkpoint_that_do_not_belong_together_are_refused(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+
+    def run(*, out: str = table.out, checkpoint: str = table.checkpoint) -> None:
+        ingest(spark, options=table.options, out=out, checkpoint=checkpoint)
+
+    run()
+    with pytest.raises(ConfigError, match="was written with another checkpoint"):
+        run(checkpoint=str(tmp_path / "new"))
+    with pytest.raises(ConfigError, match="has none of them"):
+        run(out=str(tmp_path / "new"))
+    spark.range(3).write.parquet(str(tmp_path / "plain"))
+    with pytest.raises(ConfigError, match="no streaming query has written"):
+        run(out=str(tmp_path / "plain"), checkpoint=str(tmp_path / "another"))
+    feed.publish([f"{stream_name}.a"] * 2)
+    run()
+
+    assert table.sequences() == [1, 2, 3, 4, 5, 6, 7]

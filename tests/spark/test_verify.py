@@ -62,7 +62,9 @@ def test_ingested_table_is_the_same(
     feed.publish([f"{stream_name}.0"])
     assert not verify(spark, options=options, table=str(table)).is_different
     late = verify(spark, options=options | {"endingOffsets": "last_seq:21"}, table=str(table))
+    newest = verify(spark, options=options | {"endingOffsets": "latest"}, table=str(table))
     assert (late.missing, late.first_seq, late.is_different) == (1, 21, True)
+    assert newest == late
 
 
 @pytest.mark.parametrize(
