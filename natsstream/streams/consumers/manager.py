@@ -304,5 +304,6 @@ def _config(config: ConsumerConfig | str | None, fields: Mapping[str, object]) -
     others = {name: value for name, value in fields.items() if config is not None or name != "name"}
     # A config that is no text is refused by the class.
     named = cast("str | None", fields.get("name")) if config is None else config
-    aliases = {**json_names(ConsumerConfig), "subject": "filters", "subjects": "filters"}
+    aliases = {**json_names(ConsumerConfig), "durable_name": "name"}
+    aliases |= {"subject": "filters", "subjects": "filters"}
     return given_config(ConsumerConfig, named, others, "consumer", aliases=aliases)
