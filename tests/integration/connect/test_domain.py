@@ -242,6 +242,7 @@ async def test_subject_that_is_not_imported_has_no_stream(imported: JetStream) -
 
     with pytest.raises(NoRespondersError, match="no stream captures the subject"):
         await imported.publish("other.new", b"1")
+    await imported.streams.delete("OTHER")  # Another test counts the streams.
 
 
 async def test_account_without_an_import_has_no_jetstream(accounts: NatsServer) -> None:
