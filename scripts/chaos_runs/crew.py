@@ -41,7 +41,7 @@ class Crew:
     """All workers of a run.
 
     Args:
-        load: What they share.
+        load: The state that they share.
         capacity: Messages that each writer may send.
 
     Attributes:

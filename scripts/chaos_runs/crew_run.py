@@ -68,7 +68,7 @@ class AnyFaults(Protocol):
 
     @property
     def done(self) -> Mapping[str, int]:
-        """What was done, by kind."""
+        """Return the number of faults of each kind."""
         ...
 
     @property

@@ -23,7 +23,7 @@ class Workers:
     """The workers of one crew.
 
     Args:
-        load: What they share.
+        load: The state that they share.
 
     Attributes:
         load: As given.

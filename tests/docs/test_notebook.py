@@ -27,6 +27,7 @@ def test_tour_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     try:
         for number, (source, wanted) in enumerate(cells):
             assert run_cell(source, scope) == wanted, f"cell {number}: {source}"
+        assert (tmp_path / "table").is_dir()  # And not where Java was started.
     finally:
         # A cell that failed leaves them open.
         for name, end in (("spark", "stop"), ("connection", "close"), ("server", "stop")):

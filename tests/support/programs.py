@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
@@ -54,7 +55,8 @@ class ProgramHost:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._input().close()
+        with suppress(BrokenPipeError):
+            self._input().close()
         try:
             self._process.wait(_END_WAIT_S)
         except subprocess.TimeoutExpired:
@@ -71,6 +73,8 @@ class ProgramHost:
         code = -1
         if select.select([self._answers], [], [], timeout_s)[0]:
             code = int(os.read(self._answers, 16) or b"-1")
+        else:  # Its answer must not be taken for that of the next program.
+            os.killpg(self._process.pid, signal.SIGKILL)
         return Ended(code, stdout.read_text(), stderr.read_text())
 
     def _input(self) -> IO[bytes]:

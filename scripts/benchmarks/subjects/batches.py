@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from urllib.parse import urlsplit
 
 from scripts.benchmarks.rounds import Figure
-from scripts.benchmarks.subjects.publishers import PAYLOAD
+from scripts.benchmarks.subjects.publishers import PAYLOAD, bare_connection
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
 # As the defaults of `stream.ingest()`: messages for each ack, and acks in flight.
@@ -46,10 +44,7 @@ async def fast_send_many(url: str, stream: str, count: int) -> Figure:
 
 async def raw_fast_batch(url: str, stream: str, count: int) -> Figure:
     """A fast batch over a plain socket, which counts acks and does nothing else."""
-    parts = urlsplit(url)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=1 << 18)
-    await reader.readline()  # INFO
-    writer.write(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB in.> 1\r\n')
+    reader, writer = await bare_connection(url)
     size = len(PAYLOAD)
 
     def command(number: int, operation: int) -> bytes:

@@ -81,12 +81,18 @@ async def natsrpy(url: str, stream: str, count: int) -> Figure:
     return watch.stop(sent)
 
 
-async def raw_writer(url: str, stream: str, count: int) -> Figure:
-    """The same bytes over a plain socket, which counts acks and does nothing else."""
+async def bare_connection(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Return a socket that speaks NATS and hears what is sent to `in.>`."""
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=1 << 20)
     await reader.readline()  # INFO
     writer.write(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB in.> 1\r\n')
+    return reader, writer
+
+
+async def raw_writer(url: str, stream: str, count: int) -> Figure:
+    """The same bytes over a plain socket, which counts acks and does nothing else."""
+    reader, writer = await bare_connection(url)
     size = len(PAYLOAD)
     command = b"PUB %b.x in.0123456789.1234 %d\r\n%b\r\n" % (stream.encode(), size, PAYLOAD)
     watch = Stopwatch()

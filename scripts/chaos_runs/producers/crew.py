@@ -22,7 +22,7 @@ class Crew(Workers):
     """All producers of a run.
 
     Args:
-        load: What they share.
+        load: The state that they share.
         modes: The modes in which they work.
         nodes: How many servers there are.
 

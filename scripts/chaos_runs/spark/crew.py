@@ -30,7 +30,7 @@ class _Writer(Worker):
     Args:
         load: As for `Worker`.
         js: Its connection.
-        book: What it was told.
+        book: The records of the run.
     """
 
     def __init__(self, load: Load, js: JetStream, book: WriterBook) -> None:
@@ -47,13 +47,13 @@ class Crew(Workers):
     """The publisher and the driver.
 
     Args:
-        load: What they share.
+        load: The state that they share.
         capacity: Messages that may be published.
         folder: For tables, checkpoints and logs.
 
     Attributes:
         master: The address of Spark's master, once it has started.
-        book: What the publisher was told.
+        book: The acks of the publisher.
         driver: The driver.
     """
 

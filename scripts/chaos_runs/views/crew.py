@@ -71,7 +71,7 @@ class Crew(Workers):
     """All workers of a run.
 
     Args:
-        load: What they share.
+        load: The state that they share.
 
     Attributes:
         buckets: The buckets that are judged by their content.
