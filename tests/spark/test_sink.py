@@ -259,7 +259,9 @@ def test_kills_of_the_server_lose_nothing_and_store_nothing_twice(
                 js.streams.create(name, subjects=[f"{name}.>"])
             with js.publisher() as publisher:
                 publisher.send_many([("IN.n", b"%d" % number) for number in range(ROWS)])
-        with killing(server) as kills:
+        # A query that begins while no server answers fails at once, as it should.
+        begun = tmp_path / "checkpoint" / "offsets" / "0"
+        with killing(server, begun) as kills:
             copy(spark, server, "IN", "OUT", tmp_path / "checkpoint")
         assert kills
         with blocking.connect(server.url, request_timeout=30) as js:
@@ -291,13 +293,18 @@ def test_threads_that_have_registered_the_format_start_queries_at_one_moment(
 
 
 @contextmanager
-def killing(server: NatsServer) -> Generator[list[float]]:
-    """Kill the server again and again, and start it; the moments come into the list."""
+def killing(server: NatsServer, begun: Path) -> Generator[list[float]]:
+    """Kill the server again and again, and start it; the moments come into the list.
+
+    The first kill waits for a file of a query that has begun.
+    """
     kills: list[float] = []
     is_over = threading.Event()
 
     def kill() -> None:
-        while not is_over.wait(1.0) and len(kills) < KILLS_MAX:
+        while not begun.exists() and not is_over.wait(0.01):
+            pass
+        while not is_over.wait(0.5) and len(kills) < KILLS_MAX:
             server.kill()
             kills.append(time.monotonic())
             time.sleep(0.5)
