@@ -111,8 +111,8 @@ class Follower:
 
     async def open(self) -> None:
         """Find the start and make the first consumer."""
-        self.info = await self._leader.info()
         what = f"ordered read of stream {self._spec.stream}"
+        self.info = await self._leader.first_info(what)
         await warn_unmatched(self._api, self.info, self._spec.filters, what)
         self._note_control(self.info)
         end = await self._leader.end_of(self.info) if self._spec.until_closed else None

@@ -15,7 +15,7 @@ from natsstream.api.message import Message, messages_below
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo, deleted_sequences, has_unnamed_loss
 from natsstream.api.stream_requests import get_message, stream_info
-from natsstream.errors import ConfigError, StreamRecreatedError
+from natsstream.errors import ConfigError, ConnectionLostError, StreamRecreatedError
 from natsstream.read.missing import MissingSequences, holes_between
 from natsstream.units import format_rfc3339
 
@@ -33,6 +33,8 @@ _FILTERS_FEW = 8
 _QUESTIONS_MAX = 64
 # A stream holds one control record of each producer, unless it forbids to remove older ones.
 _SKIPS_MAX = 1_000
+# Between two attempts to begin.
+_AGAIN_S = 0.05
 
 
 class LeaderReads:
@@ -64,6 +66,27 @@ class LeaderReads:
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
+
+    async def first_info(self, what: str) -> StreamInfo:
+        """Return the stream's info; a server that is away is waited for, as later in a read.
+
+        Args:
+            what: The read, for errors.
+
+        Raises:
+            ConnectionLostError: The server did not come back within `reconnect_timeout`, or 30 s.
+            NatsStreamError: As for `info`.
+        """
+        client, now = self._api.client, asyncio.get_running_loop().time
+        deadline = now() + client.options.bounded_reconnect_s
+        while True:
+            await client.wait_connected(max(deadline - now(), 0.001), what=what)
+            try:
+                return await self.info()
+            except ConnectionLostError:
+                if now() >= deadline:
+                    raise
+            await asyncio.sleep(_AGAIN_S)  # The connection's state may lag behind its loss.
 
     async def info(
         self, *, lists_deleted: bool = False, timeout: float | None = None

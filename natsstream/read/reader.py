@@ -53,8 +53,6 @@ _LOOK_MIN_S = 0.1
 # A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
 # lostQuorumInterval), and answers with what it had then. So does one that has just come back.
 _STALE_LEADER_S = 12.0
-# Between two attempts to begin.
-_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +186,7 @@ class RangeReader(Generic[Item]):
     async def _begin(self) -> Progress:
         spec = self._spec
         what = f"read of stream {spec.stream}"
-        info = await self._first_info(what)
+        info = await self._leader.first_info(what)
         state = info.state
         self._message_bytes = state.bytes // max(state.messages, 1)
         first = state.first_seq if spec.first_seq is None else spec.first_seq
@@ -209,19 +207,6 @@ class RangeReader(Generic[Item]):
         if spec.eviction_is_loss:
             await self._lose_evicted(progress, info)
         return progress
-
-    async def _first_info(self, what: str) -> StreamInfo:
-        """Return the stream; a server that is away is waited for as it is later in the read."""
-        client, now = self._api.client, asyncio.get_running_loop().time
-        deadline = now() + client.options.bounded_reconnect_s
-        while True:
-            await client.wait_connected(max(deadline - now(), 0.001), what=what)
-            try:
-                return await self._leader.info()
-            except ConnectionLostError:
-                if now() >= deadline:
-                    raise
-            await asyncio.sleep(_AGAIN_S)  # The connection's state may lag behind its loss.
 
     async def _end_of_stream(self, info: StreamInfo) -> int:
         """Return the last sequence of a read `until_closed`, for now."""

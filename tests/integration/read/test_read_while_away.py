@@ -16,16 +16,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.parametrize("kind", ["read", "ordered", "watch"])
 async def test_read_that_begins_while_the_server_is_away_waits_for_it(
-    fresh_server: NatsServer, stream_name: str
+    fresh_server: NatsServer, stream_name: str, kind: str
 ) -> None:
     async with ns.connect(fresh_server.url, request_timeout=0.5, reconnect_timeout=60) as js:
         stream = await js.streams.ensure(stream_name)
         await js.publish(stream_name, b"x")
+        bucket = await js.kv.ensure(stream_name)
+        await bucket.put("x", b"x")
         fresh_server.kill()
 
         async def read() -> list[int]:
-            return [message.sequence async for message in stream.read()]
+            if kind == "read":
+                return [message.sequence async for message in stream.read()]
+            if kind == "ordered":
+                async with stream.ordered() as tail:
+                    return [message.sequence async for message in tail.initial()]
+            async with bucket.watch() as watch:
+                return [entry.revision async for entry in watch.initial()]
 
         reading = asyncio.create_task(read())
         # Longer than a request may take.
@@ -36,8 +45,9 @@ async def test_read_that_begins_while_the_server_is_away_waits_for_it(
         assert await reading == [1]
 
 
+@pytest.mark.parametrize("kind", ["read", "ordered"])
 async def test_read_gives_up_after_its_own_timeout(
-    fresh_server: NatsServer, stream_name: str
+    fresh_server: NatsServer, stream_name: str, kind: str
 ) -> None:
     async with ns.connect(fresh_server.url, request_timeout=0.2, reconnect_timeout=1.5) as js:
         stream = await js.streams.ensure(stream_name)
@@ -45,6 +55,9 @@ async def test_read_gives_up_after_its_own_timeout(
         began = time.monotonic()
 
         with pytest.raises(ns.errors.ConnectionLostError, match=stream_name):
-            await stream.read().bounds()
+            if kind == "read":
+                await stream.read().bounds()
+            else:
+                await stream.ordered().__aenter__()
 
         assert time.monotonic() - began > 1.4
