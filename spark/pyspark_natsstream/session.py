@@ -29,6 +29,7 @@ JAVA_TIMEOUT_S = 30.0
 
 _INSTALL_JAVA = "apt-get install openjdk-17-jre-headless, or: brew install openjdk@17"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_WORKER_PYTHON = Path(__file__).with_name("worker_python")
 
 
 def local_session(
@@ -120,7 +121,8 @@ def _share_interpreter() -> None:
 
     Workers take both from the JVM's environment, which is this process's at its start.
     """
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_NATSSTREAM_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = _worker_python()
     import natsstream  # noqa: PLC0415 - Only for its path.
 
     packages = (Path(__file__).parent, Path(natsstream.__file__).parent)
@@ -129,3 +131,14 @@ def _share_interpreter() -> None:
     # Workers have their site folder already; in front it would hide the standard library.
     missing = [root for root in roots if root not in known and "site-packages" not in root]
     os.environ["PYTHONPATH"] = os.pathsep.join([*known, *missing])
+
+
+def _worker_python() -> str:
+    """Return the Python for Spark's workers, one that starts fast where that is possible."""
+    # With a Spark of its own, which may be another version, its archives are the right PySpark.
+    is_installed = "SPARK_HOME" not in os.environ and os.name == "posix"
+    return (
+        str(_WORKER_PYTHON)
+        if is_installed and os.access(_WORKER_PYTHON, os.X_OK)
+        else sys.executable
+    )

@@ -58,6 +58,7 @@ def test_build_makes_wheel_sdist_and_zip(built: Mapping[str, Path]) -> None:
 def test_wheel_holds_two_typed_packages_and_nothing_else(built: Mapping[str, Path]) -> None:
     with ZipFile(built[".whl"]) as wheel:
         names = wheel.namelist()
+        mode = wheel.getinfo("pyspark_natsstream/worker_python").external_attr >> 16
 
     version = importlib.metadata.version("natsstream")
     folders = {"natsstream", "pyspark_natsstream", f"natsstream-{version}.dist-info"}
@@ -66,6 +67,7 @@ def test_wheel_holds_two_typed_packages_and_nothing_else(built: Mapping[str, Pat
     assert f"natsstream-{version}.dist-info/licenses/LICENSE" in names
     assert [name for name in names if name.endswith(".pyc")] == []
     assert "pyspark_natsstream/jobs/ingest.py" in names
+    assert mode & 0o111 == 0o111
 
 
 @pytest.mark.timeout(BUILD_TIMEOUT_S + 60)

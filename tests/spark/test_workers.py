@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pyspark
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -34,6 +36,15 @@ def test_worker_starts_with_the_imports_of_a_task_and_does_not_collect_them(
 
     assert found == list(NEEDED)
     assert frozen > 0
+
+
+def test_worker_imports_the_installed_pyspark(spark: SparkSession) -> None:
+    """Not the archive, which Python would compile at each start."""
+
+    def home(_: int) -> str:
+        return pyspark.__file__
+
+    assert spark.sparkContext.parallelize([0], 1).map(home).first() == pyspark.__file__
 
 
 def test_daemon_with_a_second_thread_leaves_the_workers_to_spark() -> None:

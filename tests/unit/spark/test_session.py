@@ -1,16 +1,17 @@
-"""The check for Java, with programs that only pretend to be one."""
+"""The check for Java, with programs that only pretend to be one, and the Python of the workers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
+from pathlib import Path
 
+import pyspark_natsstream
 import pytest
 from pyspark_natsstream.session import check_java, java_major
 
 from natsstream.errors import MissingExtraError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+WORKER_PYTHON = Path(pyspark_natsstream.__file__).with_name("worker_python")
 
 
 @pytest.fixture
@@ -84,3 +85,24 @@ def test_java_home_without_java_is_told_by_its_name(
 
     with pytest.raises(MissingExtraError, match="JAVA_HOME="):
         check_java()
+
+
+def test_worker_python_leaves_out_what_spark_has_put_on_the_path(tmp_path: Path) -> None:
+    home = tmp_path / "my spark"
+    pretend(tmp_path / "bin", """printf '%s\\n' "$PYTHONPATH" "$@\"""")
+    own = (str(tmp_path), "/my packages", "/a*")
+    given = (f"{home}/python/lib/pyspark.zip", *own[:2], f"{home}/jars/spark-core.jar", own[2])
+
+    said = subprocess.run(
+        [WORKER_PYTHON, "-m", "a module", "b:c"],
+        env={
+            "SPARK_HOME": str(home),
+            "PYTHONPATH": ":".join(given),
+            "PYSPARK_NATSSTREAM_PYTHON": str(tmp_path / "bin" / "java"),
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert said.stdout.splitlines() == [":".join(own), "-m", "a module", "b:c"]
