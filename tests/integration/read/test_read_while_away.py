@@ -55,9 +55,6 @@ async def test_read_gives_up_after_its_own_timeout(
         began = time.monotonic()
 
         with pytest.raises(ns.errors.ConnectionLostError, match=stream_name):
-            if kind == "read":
-                await stream.read().bounds()
-            else:
-                await stream.ordered().__aenter__()
+            await (stream.read().bounds() if kind == "read" else stream.ordered().__aenter__())
 
         assert time.monotonic() - began > 1.4
