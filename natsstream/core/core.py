@@ -155,7 +155,7 @@ class Core:
             RequestTimeoutError: It did not within `timeout` seconds; None is `request_timeout`.
             ConnectionLostError: The connection broke, or there is none.
         """
-        await self._client.flush(self._seconds(timeout))
+        await self._client.flush(self._seconds(timeout), what="flush")
 
     async def rtt(self, *, timeout: float | None = None) -> float:
         """Return the seconds that a ping takes to the server and back.

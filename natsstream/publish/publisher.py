@@ -97,7 +97,10 @@ class Publisher:
         self._prefix = f"{client.new_inbox()}."
         self._labels.begin(self._prefix)
         self._subscription = await client.subscribe(
-            f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
+            f"{self._prefix}*",
+            self._on_acks,
+            on_denied=self._on_inbox_denied,
+            what="publisher",
         )
         if not self._is_retried:
             self._sender = self._sender_to(None)

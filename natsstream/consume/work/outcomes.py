@@ -168,7 +168,7 @@ class Outcomes:
             _log.error("%s: a dead letter could not be stored: %s", self._source.what, error)
             await self._tell(error, message)
             if api.client.is_closed:
-                raise api.client.closing_error() from error
+                raise api.client.closing_error(self._source.what) from error
             return None
 
     async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
