@@ -36,6 +36,7 @@ from natsstream.producer.settings import missing_settings
 from natsstream.producer.shared_writer import SharedWriter
 from natsstream.publish.batches.atomic_rules import is_clustered
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.nearest import hint_at_nearest
 
 _OWNER_BYTES = 9
 
@@ -134,7 +135,8 @@ class Producers:
             on_error=on_error,
         )
         check_bool(update_stream, "update_stream")
-        info = await self._prepared(stream, options, update_stream=update_stream)
+        async with hint_at_nearest(stream, self._js.streams.names):
+            info = await self._prepared(stream, options, update_stream=update_stream)
         return await self._open(info, options)
 
     async def _prepared(
