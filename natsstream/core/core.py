@@ -18,8 +18,11 @@ from natsstream.core.message import CoreMessage, send
 from natsstream.core.subject_reader import SubjectReader
 from natsstream.core.subscription import MAX_PENDING, MAX_PENDING_BYTES, CoreSubscription
 from natsstream.errors import ConfigError, SlowReaderError
+from natsstream.foreign_names import answers_names
 
 
+# Not `publish`: an answer would cost it more than it takes.
+@answers_names("js.core", calls=("request", "subscribe"))
 class Core:
     """Plain NATS; `js.core`."""
 

@@ -25,6 +25,7 @@ from natsstream.errors import (
     StreamClosedError,
     UnsupportedServerError,
 )
+from natsstream.foreign_names import answers_names
 from natsstream.producer.batches import Batches
 from natsstream.producer.exclusive_writer import ExclusiveWriter
 from natsstream.producer.messages import MessageMaker, Placement
@@ -41,6 +42,7 @@ from natsstream.streams.nearest import hint_at_nearest
 _OWNER_BYTES = 9
 
 
+@answers_names("js.producer")
 class Producers:
     """Opens producers; `js.producer` is the only one of a context.
 
