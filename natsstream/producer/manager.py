@@ -108,7 +108,8 @@ class Producers:
             max_claims: Epochs that may be claimed in a minute.
             eof_guard: Each batch expects the stream to be open. False saves retries where many
                 producers share a replicated stream; then `close` does not stop the others.
-            on_error: Called with each error that stops the producer.
+            on_error: `on_error(error)`, called with each error (a `NatsStreamError`) that stops the
+                producer.
 
         Raises:
             ConfigError: An argument is illegal, or the stream lacks a setting.
