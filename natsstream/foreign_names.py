@@ -394,7 +394,9 @@ def _answering(method: FunctionType, call: str) -> Callable[..., Any]:
         return await checked(*args, **options)
 
     is_async = inspect.iscoroutinefunction(method)
-    return functools.wraps(method)(awaited if is_async else checked)
+    answering = functools.wraps(method)(awaited if is_async else checked)
+    answering.__qualname__ = call  # Python's warning of a call that is not awaited names it so.
+    return answering
 
 
 def _mistake(method: FunctionType, call: str, given: int, options: Mapping[str, Any]) -> str:

@@ -133,6 +133,12 @@ async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("opener", ["js.producer", "js.core_stream"])
+def test_call_that_is_not_awaited_is_named_as_it_is_written(opener: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"coroutine '{opener}' was never awaited"):
+        held(opener)("a")
+
+
+@pytest.mark.parametrize("opener", ["js.producer", "js.core_stream"])
 @pytest.mark.asyncio
 async def test_opener_names_the_call_as_it_is_written(opener: str) -> None:
     arguments: dict[str, Any] = {"encodin": "json"}
