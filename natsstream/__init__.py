@@ -512,7 +512,9 @@ def __getattr__(name: str) -> object:
     if name == "__version__":  # Of the installed package; most programs never ask.
         return importlib.import_module("importlib.metadata").version("natsstream")
     if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        classes = importlib.import_module("natsstream.foreign_names").CLASSES
+        here = f"; in natsstream: {classes[name]}" if name in classes else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")
     found = getattr(importlib.import_module(f"natsstream.{module}"), name)
     globals()[name] = found  # Found without this function from now on.
     return found

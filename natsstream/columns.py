@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from natsstream.arguments import check_texts, did_you_mean
 from natsstream.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def message_schema(
         whole under the empty key.
 
     Raises:
-        ConfigError: A name is no column, or there is none.
+        ConfigError: A name is no column, or there is none, or one text is given for a list.
     """
     types: dict[str, pa.DataType] = {
         "stream": pa.string(),
@@ -58,12 +59,14 @@ def message_schema(
         "headers": _HEADERS,
         "data": pa.binary(),
     }
-    if not columns:
+    names = check_texts(columns, "columns")
+    if not names:
         raise ConfigError("no columns", hint="leave columns out to have all of them")
-    for name in columns:
+    for name in names:
         if name not in types:
-            raise ConfigError(f"no column {name!r}", hint=f"columns are {', '.join(COLUMNS)}")
-    return pa.schema([pa.field(name, types[name]) for name in columns])
+            hint = f"{did_you_mean(name, types)}columns are {', '.join(COLUMNS)}"
+            raise ConfigError(f"no column {name!r}", hint=hint)
+    return pa.schema([pa.field(name, types[name]) for name in names])
 
 
 def binary_column(data: bytes, starts: Ints, stops: Ints) -> pa.Array:

@@ -27,6 +27,7 @@ _SEED_LIKE = re.compile(r"S[A-Z2-7]{20,}")
 # Characters that users put around a secret.
 _WRAPPING = " \t\r\n\"'`"
 _FILE_NAMES = (".creds", ".nk", ".pem", ".crt", ".cer", ".key", ".seed", ".jwt", ".txt")
+_RELATIVE = "relative paths start at the working directory: give an absolute one"
 _JWT_LIKE = re.compile(r"[\w-]{10,}\.[\w-]{10,}\.[\w-]+")
 
 
@@ -129,13 +130,15 @@ def existing_file(value: str | Path, *, option: str) -> Path:
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
         raise ConfigError(f"{option} is not a valid path") from None
     if not found:
-        shown = (
-            f"the file {path} does not exist" if _is_file_name(path) else "there is no such file"
-        )
+        if _is_file_name(path):
+            raise ConfigError(
+                f"{option}: the file {path.absolute()} does not exist",
+                hint="" if path.is_absolute() else _RELATIVE,
+            )
         raise ConfigError(
-            f"{option}: {shown}",
-            hint="relative paths start at the working directory: give an absolute one. A possible "
-            "secret is not shown; give a seed as it is, without quotes",
+            f"{option}: there is no such file",
+            hint=f"{_RELATIVE}. A possible secret is not shown; give a seed as it is, without "
+            "quotes",
         )
     return path
 

@@ -334,7 +334,15 @@ class ObjectLinkError(ConflictError):
 
 
 class SubjectOverlapError(ConflictError):
-    """Another stream of the account captures some of the subjects."""
+    """Another stream of the account captures some of the subjects.
+
+    Attributes:
+        stream: The other stream; empty if it is not known.
+        subject: The wanted subject that it captures, or a part of it; empty if it is not known.
+    """
+
+    stream: str = ""
+    subject: str = ""
 
 
 class WrongLastSequenceError(ConflictError):

@@ -34,14 +34,20 @@ class JetStream(JetStreamContext):
 
     @cached_property
     def producer(self) -> Producers:
-        """Opens idempotent producers: `await js.producer("ORDERS", "order-service-1")`."""
+        """Opens idempotent producers: `await js.producer("ORDERS", "order-service-1")`.
+
+        `help(js.producer)` shows the arguments.
+        """
         from natsstream.producer.manager import Producers  # noqa: PLC0415 - As above.
 
         return Producers(self, self._api)
 
     @cached_property
     def core_stream(self) -> CoreStreams:
-        """Opens core streams: `await js.core_stream("chat")`."""
+        """Opens core streams: `await js.core_stream("chat")`.
+
+        `help(js.core_stream)` shows the arguments.
+        """
         from natsstream.conat.manager import CoreStreams  # noqa: PLC0415 - As above.
 
         return CoreStreams(self)

@@ -5,7 +5,7 @@ Law: all text is escaped, long text is cut, and no table holds a payload or the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -24,8 +24,11 @@ _DURATIONS = frozenset(
     }
 )  # fmt: skip
 _SIZES = frozenset(
-    {"bytes", "max_bytes", "max_chunk_size", "max_msg_size", "max_value_size", "size"}
-)
+    {
+        "bytes", "max_bytes", "max_chunk_size", "max_memory", "max_msg_size", "max_storage",
+        "max_value_size", "memory", "reserved_memory", "reserved_storage", "size", "storage",
+    }
+)  # fmt: skip
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -41,17 +44,29 @@ class NotebookTable:
         rows: list[tuple[str, ...]] = []
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
-            if name in _LEFT_OUT or value in (None, (), ""):
+            if name in _LEFT_OUT or value in (None, (), "", {}):
                 continue
-            if isinstance(value, NotebookTable) and is_dataclass(value):
-                parts = value._table_rows()  # noqa: SLF001 - of this class.
-                rows += [(f"{name}.{part}", *texts) for part, *texts in parts]
+            parts = _parts(name, value)
+            if parts:
+                for place, part in parts.items():
+                    inner = part._table_rows()  # noqa: SLF001 - of this class.
+                    rows += [(f"{place}.{row}", *texts) for row, *texts in inner]
             else:
                 rows.append((name.removesuffix("_ns"), shown(name, value)))
         return rows
 
     def _repr_html_(self) -> str:
         return table(type(self).__name__, self._table_rows())
+
+
+def _parts(name: str, value: object) -> dict[str, NotebookTable]:
+    """Return the tables in a field, by their places: one, or those of a mapping; empty for none."""
+    if isinstance(value, NotebookTable):
+        return {name: value} if is_dataclass(value) else {}
+    if not isinstance(value, Mapping):
+        return {}
+    named = cast("Mapping[object, object]", value).items()
+    return {f"{name}.{key}": part for key, part in named if isinstance(part, NotebookTable)}
 
 
 def table(caption: str, rows: Iterable[tuple[str, ...]]) -> str:

@@ -181,11 +181,21 @@ def tls_failure(
     return TlsError(f"no TLS with {public_url(url)}", detail=reason, hint=hint)
 
 
+UNREACHABLE_HINT = (
+    "is the host right, and is it up? A firewall may drop the packets; a slow network needs a "
+    "longer connect_timeout"
+)
+"""The hint for a host that neither accepts nor refuses a connection."""
+
+
 def silence_hint(options: ConnectOptions) -> str:
     """Return the hint for a server that sent nothing during the handshake."""
     if options.tls_first:
         return "if the server sends INFO before TLS, leave tls_first out"
-    return "if the server has handshake_first, give tls_first=True"
+    return (
+        "is it a NATS server? If it has handshake_first, give tls_first=True; a slow network needs "
+        "a longer connect_timeout"
+    )
 
 
 def _certificate_hint(code: int) -> str:

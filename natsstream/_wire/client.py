@@ -227,9 +227,16 @@ class Client:
         """The connected server, without secrets."""
         return self._state.url
 
-    def closing_error(self) -> NatsStreamError:
-        """Return the error for all that wait when the connection ends."""
-        return self._state.broken()
+    def closing_error(self, what: str = "") -> NatsStreamError:
+        """Return the error for one that waits when the connection ends.
+
+        Args:
+            what: The one that waits, for the error; empty for none.
+        """
+        error = self._state.broken()
+        if what and isinstance(error, _OF_CONNECTION):
+            error.name_call(what)
+        return error
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back on every disconnect, reconnect and close; return a function to stop."""
@@ -319,16 +326,25 @@ class Client:
         """
         return self._writer.when_flushed(then)
 
-    async def flush(self, timeout: float) -> None:
+    async def flush(self, timeout: float, *, what: str = "") -> None:
         """Wait until the server has handled all written commands.
+
+        Args:
+            timeout: Seconds to wait.
+            what: The operation that waits, for errors of the connection; empty for none.
 
         Raises:
             RequestTimeoutError: No PONG came within `timeout` seconds.
             ConnectionLostError: The connection broke, or there is none.
             EventLoopError: The connection belongs to another event loop.
         """
-        self._own_loop.check()
-        await self._writer.flush(timeout)
+        try:
+            self._own_loop.check()
+            await self._writer.flush(timeout)
+        except _OF_CONNECTION as error:
+            if what:
+                error.name_call(what)
+            raise
 
     def publish_command(self, subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
         """Return the bytes that publish one message.
@@ -367,7 +383,8 @@ class Client:
             retries: Retries if there are no responders, 250 ms apart (ADR-22).
             repeats: Repeat it without an answer, after 1 s, then 2 s, then every 4 s; the first
                 answer counts. For requests that change nothing.
-            what: The operation, for errors of the connection; empty for the subject.
+            what: The operation, for errors of the connection and of the deadline; empty for the
+                subject.
 
         Raises:
             RequestTimeoutError: No answer within `timeout` seconds.
@@ -386,6 +403,10 @@ class Client:
                 )
             except _OF_CONNECTION as error:
                 error.name_call(what or f"request on {subject}")
+                raise
+            except RequestTimeoutError as error:
+                if what:  # Many subjects of JetStream's API do not name the message.
+                    error.name_call(what)
                 raise
             try:
                 check_responders(frame, subject)
@@ -448,6 +469,7 @@ class Client:
         *,
         queue: str = "",
         on_denied: DeniedSink | None = None,
+        what: str = "",
     ) -> Subscription:
         """Hand every frame of a subject to a sink, across reconnects.
 
@@ -456,6 +478,7 @@ class Client:
             sink: Gets the frames; it must not wait.
             queue: The queue group, empty for none.
             on_denied: Called when the server does not allow it, which it tells later.
+            what: The reader, for errors of the connection; empty for the subject.
 
         Raises:
             SubjectError: The subject would break the line.
@@ -468,7 +491,7 @@ class Client:
             self._own_loop.check()
             self._state.check_open()
         except _OF_CONNECTION as error:
-            error.name_call(f"subscription to {subject}")
+            error.name_call(what or f"subscription to {subject}")
             raise
         if self._link is None:
             raise self._state.broken()

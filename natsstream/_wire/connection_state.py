@@ -115,7 +115,7 @@ class ConnectionState:
                     await self._is_up.wait()
         except TimeoutError:
             raise ConnectionLostError(
-                f"no reconnect within {timeout:g} s",
+                f"no reconnect within {timeout:.3g} s",
                 detail=self.last_error,
                 hint="check the servers, or raise request_timeout (readers: reconnect_timeout)",
                 retryable=True,

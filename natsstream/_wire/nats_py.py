@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 from natsstream._wire.auth import (
+    UNREACHABLE_HINT,
     auth_arguments,
     demand_tls,
     silence_hint,
@@ -343,6 +344,11 @@ def _past_pings(transport: Any) -> Callable[[], Awaitable[bytes]]:
     return readline
 
 
+def _has_socket(nats: Any) -> bool:
+    """Return True if nats-py has come as far as a TCP connection."""
+    return getattr(nats._transport, "_io_writer", None) is not None
+
+
 def abort_transport(streams: object) -> None:
     """Abort the socket under nats-py's transport, if it has one."""
     writer = getattr(streams, "_io_writer", None)
@@ -402,10 +408,15 @@ async def open_nats(
         nats.discard()
         raise
     except TimeoutError:
+        is_connected = _has_socket(nats.nats)
         await _discard(nats)
+        wait = f"within {options.connect_timeout:g} s"
+        if not is_connected:
+            raise RequestTimeoutError(
+                f"no TCP connection to {public_url(url)} {wait}", hint=UNREACHABLE_HINT
+            ) from None
         raise RequestTimeoutError(
-            f"no NATS handshake with {public_url(url)} within {options.connect_timeout:g} s",
-            hint=silence_hint(options),
+            f"no NATS handshake with {public_url(url)} {wait}", hint=silence_hint(options)
         ) from None
     except Exception as error:  # noqa: BLE001 - What a stranger sends breaks nats-py in many ways.
         info: object = nats.nats._server_info

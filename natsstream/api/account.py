@@ -22,7 +22,7 @@ _UNSIGNED_NONE = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class AccountLimits:
+class AccountLimits(NotebookTable):
     """The limits of an account; -1 is no limit.
 
     Attributes:
@@ -55,7 +55,7 @@ class AccountLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountUsage:
+class AccountUsage(NotebookTable):
     """The usage of an account, and its limits.
 
     Attributes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from natsstream.api.names import check_filter
@@ -53,6 +54,19 @@ def message_query(
         first = 1 if sequence is None else sequence
         body["seq"] = check_int(first, "sequence", minimum=1, maximum=SEQUENCE_MAX)
     return body
+
+
+def described_query(query: Mapping[str, object], stream: str) -> str:
+    """Return the name of the message that a request asks for, as errors show it."""
+    last, subject = query.get("last_by_subj"), query.get("next_by_subj")
+    if last is not None:
+        return f"last message of {last} in stream {stream}"
+    if "start_time" in query:
+        place = f"from {query['start_time']} on in stream {stream}"
+        return f"first message {'' if subject is None else f'of {subject} '}{place}"
+    if subject is not None:
+        return f"first message of {subject} from sequence {query['seq']} on in stream {stream}"
+    return f"message {query['seq']} of stream {stream}"
 
 
 def _filter(subject: str, name: str) -> str:

@@ -15,7 +15,12 @@ from natsstream._wire import subjects as api_subjects
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream.api.features import GET_BY_TIME
 from natsstream.api.message import Message, stored_message
-from natsstream.api.message_query import EVERY_SUBJECT, SEQUENCE_MAX, message_query
+from natsstream.api.message_query import (
+    EVERY_SUBJECT,
+    SEQUENCE_MAX,
+    described_query,
+    message_query,
+)
 from natsstream.api.names import check_filter
 from natsstream.api.paging import Gaps, listed_streams, pages
 from natsstream.api.requests import Api, ChangeProbe, is_deleted
@@ -164,7 +169,7 @@ async def get_message(
 
 
 async def _message(api: Api, stream: str, body: dict[str, object]) -> Message | None:
-    subject, what = api_subjects.message_get(stream), f"message of stream {stream}"
+    subject, what = api_subjects.message_get(stream), described_query(body, stream)
     try:
         return stored_message(await api.read(subject, body, what=what))
     except MessageNotFoundError:

@@ -32,7 +32,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 from natsstream.blocking.handlers import as_awaited, find_handlers
 from natsstream.blocking.portal import Portal, say_it_blocking
 from natsstream.blocking.reader import Reader
-from natsstream.blocking.words import Method, without_async
+from natsstream.blocking.words import Method, shown_as, without_async
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 
@@ -315,7 +315,7 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         "__slots__": (),
         "__doc__": without_async(kind.__doc__ or ""),
         "__module__": "natsstream.blocking",
-        **{name: _forwarded(name) for name in special if hasattr(kind, name)},
+        **{name: _forwarded(name, kind) for name in special if hasattr(kind, name)},
         **_public_members(kind),
     }
     proxy = type(kind.__name__, tuple(bases) or (SyncProxy,), members)
@@ -345,11 +345,12 @@ def _property(name: str, doc: str) -> property:
     return property(read, doc=without_async(doc))
 
 
-def _forwarded(name: str) -> Callable[..., Any]:
+def _forwarded(name: str, kind: type[Any]) -> Callable[..., Any]:
     def forward(self: Any, *args: Any, **options: Any) -> Any:
         return self._method(name)(*args, **options)
 
-    return forward
+    member = inspect.getattr_static(kind, name)
+    return shown_as(forward, member) if inspect.isfunction(member) else forward
 
 
 def _items(items: AsyncIterable[Any], portal: Portal) -> Iterator[Any]:

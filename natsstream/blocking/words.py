@@ -31,15 +31,17 @@ class Method:
         if proxy is not None:
             return proxy._method(name)  # noqa: SLF001 - of this room.
         if self._shown is None:
-            self._shown = _shown(self._function)
+
+            def call(proxy: Any, *args: Any, **options: Any) -> Any:
+                return getattr(proxy, name)(*args, **options)
+
+            self._shown = shown_as(call, self._function)
         return self._shown
 
 
-def _shown(function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(proxy: Any, *args: Any, **options: Any) -> Any:
-        return getattr(proxy, function.__name__)(*args, **options)
-
+def shown_as(call: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that `help()` and editors show as one of the async class."""
+    functools.update_wrapper(call, function)
     call.__doc__ = without_async(function.__doc__ or "")
     signature = inspect.signature(function)
     parameters = [

@@ -13,10 +13,12 @@ from natsstream.conat.opening import LOOK_EVERY_S, CoreStreamOptions
 from natsstream.conat.shared import Release, SharedObjects, is_last
 from natsstream.conat.values import Encoding, json_text
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
+from natsstream.foreign_names import answers_names
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 
 
+@answers_names("js.core_stream")
 class CoreStreams:
     """Opens core streams; `js.core_stream` is the only one of a context.
 

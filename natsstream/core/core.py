@@ -18,8 +18,11 @@ from natsstream.core.message import CoreMessage, send
 from natsstream.core.subject_reader import SubjectReader
 from natsstream.core.subscription import MAX_PENDING, MAX_PENDING_BYTES, CoreSubscription
 from natsstream.errors import ConfigError, SlowReaderError
+from natsstream.foreign_names import answers_names
 
 
+# Not `publish`: an answer would cost it more than it takes.
+@answers_names("js.core", calls=("request", "subscribe"))
 class Core:
     """Plain NATS; `js.core`."""
 
@@ -155,7 +158,7 @@ class Core:
             RequestTimeoutError: It did not within `timeout` seconds; None is `request_timeout`.
             ConnectionLostError: The connection broke, or there is none.
         """
-        await self._client.flush(self._seconds(timeout))
+        await self._client.flush(self._seconds(timeout), what="flush")
 
     async def rtt(self, *, timeout: float | None = None) -> float:
         """Return the seconds that a ping takes to the server and back.

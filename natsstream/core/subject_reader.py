@@ -77,11 +77,15 @@ class SubjectReader(Generic[Item]):
         try:
             for subject in self._subjects:
                 made = await client.subscribe(
-                    subject, self._on_frames, queue=self._group, on_denied=self._fail
+                    subject,
+                    self._on_frames,
+                    queue=self._group,
+                    on_denied=self._fail,
+                    what=self._what,
                 )
                 self._subscriptions.append(made)
             # A denial comes before the answer to the ping.
-            await client.flush(client.options.request_timeout)
+            await client.flush(client.options.request_timeout, what=self._what)
             if self._failure is not None:
                 raise self._failure
         except BaseException:
@@ -96,7 +100,7 @@ class SubjectReader(Generic[Item]):
             each.stop()
         try:
             # Messages that the server sent before come before the PONG.
-            await self._client.flush(self._client.options.request_timeout)
+            await self._client.flush(self._client.options.request_timeout, what=self._what)
         finally:
             self._end()
 
@@ -146,7 +150,7 @@ class SubjectReader(Generic[Item]):
     def _on_connection(self) -> None:
         client = self._client
         if client.is_closed:
-            self._fail(client.closing_error())
+            self._fail(client.closing_error(self._what))
         elif client.is_connected and client.connections != self._connections:
             # From here on, what happens is heard.
             self._connections = client.connections

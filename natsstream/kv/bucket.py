@@ -18,7 +18,10 @@ from natsstream.arguments import check_bool, check_int
 from natsstream.errors import (
     CodecError,
     ConfigError,
+    ConnectionClosedError,
+    ConnectionLostError,
     NoRespondersError,
+    RequestTimeoutError,
     WrongRevisionError,
 )
 from natsstream.kv.bucket_subjects import BucketSubjects
@@ -93,7 +96,11 @@ class Bucket:
                 f"bucket {self.name} is a mirror: its leader may lag behind its origin",
                 hint="read the origin: js.kv.get(...) of its name, where it lives",
             )
-        found = await self._stored(subject, revision, consistent=consistent)
+        try:
+            found = await self._stored(subject, revision, consistent=consistent)
+        except (ConnectionLostError, ConnectionClosedError, RequestTimeoutError) as error:
+            error.name_call(f"key {key!r} of bucket {self.name}")
+            raise
         if found is None:
             return None
         entry = entry_of(self.subjects, found, RAW)

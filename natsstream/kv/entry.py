@@ -17,6 +17,7 @@ from natsstream.errors import CodecError, UsageError
 from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.codecs import T
 from natsstream.kv.formats import RAW, ValueFormat
+from natsstream.notebook import shown, table
 from natsstream.units import time_from_ns
 
 Operation = Literal["PUT", "DEL", "PURGE"]
@@ -86,6 +87,22 @@ class Entry(Generic[T]):
     def is_deleted(self) -> bool:
         """True for a marker: the key has no value."""
         return self.operation != "PUT"
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks, without the value."""
+        rows = [
+            ("bucket", self.bucket),
+            ("key", self.key),
+            ("revision", str(self.revision)),
+            ("created", shown("created_ns", self.created_ns)),
+            ("operation", self.operation),
+            ("value", shown("size", self.nbytes)),
+        ]
+        if self.ttl is not None:
+            rows.append(("ttl", shown("ttl", self.ttl)))
+        if self.error is not None:
+            rows.append(("error", self.error.message))
+        return table("Entry", rows)
 
     def __repr__(self) -> str:
         # Never the value: it may be large, and may be a secret.

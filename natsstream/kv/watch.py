@@ -80,7 +80,7 @@ class Watch(Generic[T]):
         Raises:
             BucketNotFoundError: The bucket does not exist.
             StreamRecreatedError: The bucket is not the one of `created_ns`, or has no revision
-                `resume_after` yet: it was deleted and made again.
+                `resume_after` yet: it was deleted and made again, or the number is wrong.
             PermissionDeniedError: The user may not read it.
         """
         if self._is_entered:

@@ -8,6 +8,7 @@ are not trusted: a resumed download hashes them again.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -59,6 +60,7 @@ def check_path(path: object) -> Path:
 
     Raises:
         ConfigError: It is no path as text.
+        IsADirectoryError: It can only be a folder, such as ".".
     """
     given = cast("str | os.PathLike[str]", path)
     shown: object = os.fspath(given) if isinstance(path, str | os.PathLike) else None
@@ -67,7 +69,10 @@ def check_path(path: object) -> Path:
             f"the path is {described(cast('object', path))}",
             hint="give a path as text or pathlib.Path",
         )
-    return Path(shown)
+    target = Path(shown)
+    if not target.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), shown)
+    return target
 
 
 class _Download:

@@ -25,8 +25,11 @@ from typing import NamedTuple, TypeVar
 
 from natsstream.api.message import Message
 from natsstream.errors import (
+    ConnectionClosedError,
+    ConnectionLostError,
     ObjectMetaError,
     ObjectNotFoundError,
+    RequestTimeoutError,
     TransportError,
     WrongLastSequenceError,
     WrongStreamError,
@@ -140,8 +143,13 @@ class MetaStore:
 
     async def _read_stored(self, name: str) -> StoredMeta:
         """Return the meta as it is stored."""
-        with STORE.translate_errors(self.subjects.bucket):
-            message = await self.stream.get(last_by_subject=self.subjects.meta_subject(name))
+        try:
+            with STORE.translate_errors(self.subjects.bucket):
+                message = await self.stream.get(last_by_subject=self.subjects.meta_subject(name))
+        except (ConnectionLostError, ConnectionClosedError, RequestTimeoutError) as error:
+            # The subject has the name in base64 only.
+            error.name_call(f"object {name!r} of store {self.subjects.bucket}")
+            raise
         return StoredMeta() if message is None else parse_meta(message, self.subjects, name)
 
     async def _finish_rename(self, name: str, stored: StoredMeta) -> StoredMeta:

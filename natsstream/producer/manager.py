@@ -25,6 +25,7 @@ from natsstream.errors import (
     StreamClosedError,
     UnsupportedServerError,
 )
+from natsstream.foreign_names import answers_names
 from natsstream.producer.batches import Batches
 from natsstream.producer.exclusive_writer import ExclusiveWriter
 from natsstream.producer.messages import MessageMaker, Placement
@@ -36,10 +37,12 @@ from natsstream.producer.settings import missing_settings
 from natsstream.producer.shared_writer import SharedWriter
 from natsstream.publish.batches.atomic_rules import is_clustered
 from natsstream.streams.jetstream import JetStreamContext
+from natsstream.streams.nearest import hint_at_nearest
 
 _OWNER_BYTES = 9
 
 
+@answers_names("js.producer")
 class Producers:
     """Opens producers; `js.producer` is the only one of a context.
 
@@ -105,7 +108,8 @@ class Producers:
             max_claims: Epochs that may be claimed in a minute.
             eof_guard: Each batch expects the stream to be open. False saves retries where many
                 producers share a replicated stream; then `close` does not stop the others.
-            on_error: Called with each error that stops the producer.
+            on_error: `on_error(error)`, called with each error (a `NatsStreamError`) that stops the
+                producer.
 
         Raises:
             ConfigError: An argument is illegal, or the stream lacks a setting.
@@ -134,7 +138,8 @@ class Producers:
             on_error=on_error,
         )
         check_bool(update_stream, "update_stream")
-        info = await self._prepared(stream, options, update_stream=update_stream)
+        async with hint_at_nearest(stream, self._js.streams.names):
+            info = await self._prepared(stream, options, update_stream=update_stream)
         return await self._open(info, options)
 
     async def _prepared(

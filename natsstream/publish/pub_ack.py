@@ -15,6 +15,7 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
 from natsstream.api.requests import decode
 from natsstream.errors import NoRespondersError, ProtocolError
+from natsstream.notebook import NotebookTable
 from natsstream.publish.digits import read_number
 
 # Every number of so many digits has 64 bits; of longer ones the slow way tells.
@@ -25,7 +26,7 @@ _START_BYTES_MAX = 600
 
 
 @dataclass(frozen=True, slots=True)
-class PubAck:
+class PubAck(NotebookTable):
     """The stream's word that it has a message.
 
     Attributes:

@@ -25,6 +25,7 @@ from natsstream.errors import (
     UsageError,
 )
 from natsstream.events import PermissionDenied
+from natsstream.foreign_names import answers_names
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
 from natsstream.publish.destination import Destination, check_acks
@@ -52,6 +53,8 @@ _log = logging.getLogger("natsstream.publisher")
 _DUPLICATE_WINDOW_S = 120.0
 
 
+# Its calls are not answered: for `send` that would cost a twentieth.
+@answers_names("publisher", calls=False)
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`.
 
@@ -97,7 +100,10 @@ class Publisher:
         self._prefix = f"{client.new_inbox()}."
         self._labels.begin(self._prefix)
         self._subscription = await client.subscribe(
-            f"{self._prefix}*", self._on_acks, on_denied=self._on_inbox_denied
+            f"{self._prefix}*",
+            self._on_acks,
+            on_denied=self._on_inbox_denied,
+            what="publisher",
         )
         if not self._is_retried:
             self._sender = self._sender_to(None)

@@ -225,20 +225,22 @@ class RangeReader(Generic[Item]):
     def _check_range(self, info: StreamInfo, spec: RangeSpec) -> None:
         first, last, state = spec.first_seq, spec.last_seq, info.state
         problem = ""
-        if (first is not None and first < 1) or (last is not None and last < 0):
-            problem = "sequences begin at 1"
+        if first is not None and first < 1:
+            problem = f"first_seq is {first}: sequences begin at 1"
+        elif last is not None and last < 0:
+            problem = f"last_seq is {last}: sequences begin at 1"
         elif first is not None and last is not None and first > last + 1:
-            problem = "the first sequence is after the last"
-        elif max(first or 0, 1 + (last or 0)) > state.last_seq + 1:
-            problem = f"the stream ends at {state.last_seq}"
+            problem = f"first_seq {first} is after last_seq {last}"
+        elif first is not None and first > state.last_seq + 1:
+            problem = f"first_seq {first} is behind its end"
+        elif last is not None and last > state.last_seq:
+            problem = f"last_seq {last} is behind its end"
         if problem:
-            bounds = (
-                f"{state.first_seq if first is None else first} to "
-                f"{state.last_seq if last is None else last}"
-            )
+            is_empty = state.first_seq > state.last_seq
+            held = f"{state.first_seq} to {state.last_seq}"
+            held = f"is empty and ends at {state.last_seq}" if is_empty else f"holds {held}"
             raise SequenceRangeError(
-                f"range {bounds} of stream {spec.stream}: {problem}; "
-                f"it holds {state.first_seq} to {state.last_seq}",
+                f"read of stream {spec.stream}, which {held}: {problem}",
                 first_seq=state.first_seq,
                 last_seq=state.last_seq,
                 hint="leave out first_seq or last_seq to take what the stream holds",

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from natsstream.arguments import did_you_mean
-from natsstream.errors import NatsStreamError, StreamNotFoundError
+from natsstream.errors import ConsumerNotFoundError, NatsStreamError, StreamNotFoundError
 
 VIEWS = {"KV_": "js.kv", "OBJ_": "js.objects"}
 """The prefixes of the streams of views, and what opens these."""
@@ -33,14 +33,24 @@ async def hint_at_nearest(
     try:
         yield
     except StreamNotFoundError as error:
-        found: list[str] = []
-        with suppress(NatsStreamError, TimeoutError):
-            async with asyncio.timeout(_TIMEOUT_S):
-                async for name in names():
-                    found.append(name)
-                    if len(found) >= _NAMES_MAX:
-                        break
-        error.hint = nearest(wanted, found, prefix) + error.hint
+        error.hint = nearest(wanted, await _collected(names), prefix) + error.hint
+        raise
+
+
+@asynccontextmanager
+async def hint_at_nearest_consumer(
+    wanted: str, names: Callable[[], AsyncIterator[str]]
+) -> AsyncGenerator[None]:
+    """Let a ConsumerNotFoundError hint at the nearest consumer of the stream.
+
+    Args:
+        wanted: The name that was asked for.
+        names: Yields the names of the stream's consumers.
+    """
+    try:
+        yield
+    except ConsumerNotFoundError as error:
+        error.hint = did_you_mean(wanted, await _collected(names)) + error.hint
         raise
 
 
@@ -59,3 +69,15 @@ def nearest(wanted: str, streams: list[str], prefix: str) -> str:
         if start != prefix and start + wanted in streams:
             return f"did you mean {opens}.get({wanted!r})? "
     return did_you_mean(wanted, views)
+
+
+async def _collected(names: Callable[[], AsyncIterator[str]]) -> list[str]:
+    """Return the names of one page, or the fewer that came in time."""
+    found: list[str] = []
+    with suppress(NatsStreamError, TimeoutError):
+        async with asyncio.timeout(_TIMEOUT_S):
+            async for name in names():
+                found.append(name)
+                if len(found) >= _NAMES_MAX:
+                    break
+    return found

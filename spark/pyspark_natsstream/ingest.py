@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pyspark.errors import PySparkException
 
+from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import check_table, pin_start
 from pyspark_natsstream.failures import typed_error
@@ -110,6 +111,7 @@ def ingest(
         raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
     if partition_by is None:
         partition_by = () if fmt == "iceberg" else (DATE,)
+    partition_by = check_texts(partition_by, "partition_by")
     write_batch = None
     if fmt == "delta" or fmt == "iceberg":
         write_batch = lake_writer(fmt, out, partition_by)

@@ -26,6 +26,21 @@ _FILES = ("context", "creds", "nkey", "ca", "cert", "key")
 _SECRET_FILES = {"creds", "nkey", "key"}
 
 
+_SECRETS = "creds or nkey, the path of a file, or a context that has the secret"
+# Options of Spark's other sources, in lower case, and what stands for them here.
+_ELSEWHERE: Mapping[str, str] = {
+    "kafka.bootstrap.servers": "servers",
+    "password": _SECRETS,
+    "path": "load() takes no path; the stream is named by the option stream",
+    "subscribe": "stream",
+    "subscribepattern": "streams, such as A,B, or subjects",
+    "token": _SECRETS,
+    "topic": "stream, and subject or subjects for a part of it",
+    "url": "servers",
+    "user": _SECRETS,
+}
+
+
 class OptionNote(NamedTuple):
     """The parser and the documentation of an option.
 
@@ -289,8 +304,8 @@ def _unknown(given: str, names: Iterable[str]) -> ConfigError:
     by_lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(given.lower(), by_lower, n=1)
     ask = f"did you mean {by_lower[close[0]]}? " if close else ""
-    if given.lower() == "path":
-        ask = "load() takes no path; the stream is named by the option stream. "
+    if given.lower() in _ELSEWHERE:
+        ask = f"in natsstream: {_ELSEWHERE[given.lower()]}. "
     return ConfigError(
         f'unknown option {given!r} for format("nats")',
         hint=f"{ask}Options: {', '.join(by_lower.values())}",

@@ -22,6 +22,9 @@ Anchor: TypeAlias = Literal[
 NOT_AS_STORED = ("data_format", "mode", "filter_pushdown")
 """Fields that change or filter the messages; jobs that need them as stored have no such options."""
 
+OF_QUERIES = ("job", "max_messages_per_trigger", "max_bytes_per_trigger")
+"""Fields that only a streaming query has."""
+
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
 
@@ -222,7 +225,7 @@ class ReadOptions(NatsOptions):
         if self.starting_offsets == LATEST:
             hint = "use newest:N, first_seq:N or start_time:..., or spark.readStream"
             raise ConfigError("startingOffsets=latest reads nothing in a batch", hint=hint)
-        for name in ("job", "max_messages_per_trigger", "max_bytes_per_trigger"):
+        for name in OF_QUERIES:
             if getattr(self, name) is not None:
                 message = f"{spark_name(name)} is for streaming queries only"
                 raise ConfigError(message, hint="bound a batch with endingOffsets")

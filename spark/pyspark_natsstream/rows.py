@@ -20,6 +20,7 @@ from pyspark.sql.types import (
 )
 
 from natsstream import PublishMessage
+from natsstream.arguments import did_you_mean
 from natsstream.errors import ConfigError
 from pyspark_natsstream.schema import HEADER, default_schema
 
@@ -109,6 +110,8 @@ def _check(kinds: Mapping[str, DataType], name: str, wanted: tuple[type[DataType
     hint = _HINT if name == "data" else f"make it {names}"
     if name == "subject" and kind is None:
         hint = 'add a column subject, or .option("subject", "orders.{region}")'
+    elif kind is None and name != "data":
+        hint = f"{did_you_mean(name, kinds)}the columns are {', '.join(kinds)}"
     raise ConfigError(f'write to format("nats"): column {name} {is_}', hint=hint)
 
 

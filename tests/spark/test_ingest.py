@@ -312,6 +312,7 @@ def test_missing_stream_is_a_typed_error(spark: SparkSession, table: Table) -> N
     ("arguments", "complaint"),
     [
         ({"partition_by": ["day"]}, "no column 'day'"),
+        ({"partition_by": "day"}, "partition_by is one string"),
         ({"fmt": "csv"}, "'csv' is not a format"),
         ({"json_schema": "origin"}, "not a list of columns"),
         ({"json_schema": "sequence int"}, "cannot be named sequence"),

@@ -169,3 +169,15 @@ def test_command_tells_a_difference_by_its_exit_code(
     feed.publish([f"{stream_name}.0"])
     assert main([*command, "--ending-offsets", "last_seq:21"]) == 4
     assert json.loads(capsys.readouterr().out)["first_seq"] == 21
+
+
+def test_help_says_what_is_compared_and_lists_no_option_of_a_query(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "exits with 4 if the two differ" in shown
+    assert "--ending-offsets" in shown
+    assert "Streaming only" not in shown

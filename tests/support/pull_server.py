@@ -313,14 +313,14 @@ class FakeClient:
             self._flushes.remove(then)
             then()
 
-    async def flush(self, timeout: float) -> None:
+    async def flush(self, timeout: float, **_: object) -> None:
         del timeout
         await asyncio.sleep(2 * TRIP_S)
 
     def check_loop(self) -> None:
         """Every loop is its own."""
 
-    async def wait_connected(self, timeout: float) -> None:
+    async def wait_connected(self, timeout: float, **_: object) -> None:
         if self.is_connected:
             return
         try:

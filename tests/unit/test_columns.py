@@ -229,6 +229,20 @@ def test_columns_that_can_not_be_are_a_config_error(columns: list[str]) -> None:
         message_schema(columns)
 
 
+def test_one_text_in_the_place_of_columns_is_answered_with_a_list() -> None:
+    with pytest.raises(ConfigError, match="columns is one string") as caught:
+        message_schema("data")
+
+    assert caught.value.hint == "give a list: columns=['data']"
+
+
+def test_misspelt_column_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no column 'subjcet'") as caught:
+        message_schema(["subjcet"])
+
+    assert caught.value.hint.startswith("did you mean subject? ")
+
+
 def test_microseconds_are_cut_and_not_rounded() -> None:
     time_ns: Ints = np.array([1_700_000_000_123_456_999, 0, -1], np.int64)
 

@@ -77,6 +77,38 @@ def test_backoff_is_a_list_of_durations() -> None:
     assert "<td>backoff</td><td>1s, 1h30m0s</td>" in html(config)
 
 
+def test_usage_of_an_account_is_rows_with_units() -> None:
+    limits = {"max_memory": -1, "max_storage": 3 << 30}
+    used = {"memory": 0, "storage": 1536, "streams": 2, "consumers": 1, "limits": limits}
+    info = ns.AccountInfo.from_json({**used, "api": {}, "tiers": {"R3": used}})
+
+    shown = html(info)
+
+    assert "<td>usage.storage</td><td>1.5 KiB</td>" in shown
+    assert "<td>usage.limits.max_storage</td><td>3.0 GiB</td>" in shown
+    assert "<td>usage.limits.max_memory</td><td>-1</td>" in shown
+    assert "<td>tiers.R3.streams</td><td>2</td>" in shown
+    assert "AccountUsage(" not in shown
+
+
+def test_ack_is_a_table() -> None:
+    assert html(ns.PubAck("ORDERS", 7)) == (
+        "<table><caption>PubAck</caption><tr><td>stream</td><td>ORDERS</td></tr>"
+        "<tr><td>sequence</td><td>7</td></tr><tr><td>duplicate</td><td>False</td></tr></table>"
+    )
+
+
+def test_entry_is_a_table_without_its_value() -> None:
+    entry: ns.Entry[bytes] = ns.Entry("b", "<k>", b"secret", 3, 1_700_000_000_000_000_000, "PUT")
+
+    shown = html(entry)
+
+    assert "<td>key</td><td>&lt;k&gt;</td>" in shown
+    assert "<td>created</td><td>2023-11-14 22:13:20 UTC</td>" in shown
+    assert "<td>value</td><td>6 B</td>" in shown
+    assert "secret" not in shown
+
+
 def test_message_is_a_table_without_its_payload() -> None:
     block = b"NATS/1.0\r\nKind: <new>\r\n\r\n"
     message = ns.Message((b"a.b", b"", block, b"secret"), (7, 1_700_000_000_000_000_000))

@@ -109,6 +109,16 @@ def test_missing_credentials_file_is_told_before_connecting(tmp_path: Path) -> N
         ConnectOptions(creds=tmp_path / "none.creds")
 
 
+def test_missing_credentials_file_is_told_with_the_path_that_was_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=f"file {tmp_path}/none.creds does not") as caught:
+        ConnectOptions(creds="none.creds")
+
+    assert "relative paths" in caught.value.hint
+
+
 def test_home_in_the_path_of_credentials_is_expanded(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

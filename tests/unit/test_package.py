@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import traceback
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -28,8 +29,10 @@ HOLDERS: dict[str, type[object]] = {
     "consumer": ns.Consumer,
     "js": ns.JetStream,
     "js.core": ns.Core,
+    "js.core_stream": ns.CoreStreams,
     "js.kv": KeyValueManager,
     "js.objects": ObjectStoreManager,
+    "js.producer": ns.Producers,
     "js.streams": StreamManager,
     "publisher": ns.Publisher,
     "stream": ns.Stream,
@@ -106,6 +109,20 @@ async def test_keyword_of_another_client_is_answered_with_keywords_that_exist(
     assert str(caught.value) == f"{call}() has no argument {name!r}; in natsstream: {here}"
 
 
+@pytest.mark.parametrize("name", sorted(foreign_names.CLASSES))
+def test_class_of_another_client_is_answered_with_fields_that_exist(name: str) -> None:
+    here = foreign_names.CLASSES[name]
+    known = {field.name for kind in (ns.StreamConfig, ns.ConsumerConfig) for field in fields(kind)}
+
+    assert name not in ns.__all__
+    for word in re.findall(r"(\w+)=[\"]", here):
+        assert word in known, here
+    for word in re.findall(r"^\w+(?=,|\(\)$)", here):
+        assert word in ns.__all__
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; in natsstream: "):
+        getattr(ns, name)
+
+
 @pytest.mark.asyncio
 async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
     arguments: dict[str, Any] = {"msg_idd": "1"}
@@ -113,6 +130,22 @@ async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
         await held("js").publish("orders.new", b"", **arguments)
 
     assert str(caught.value) == "js.publish() has no argument 'msg_idd'; did you mean msg_id?"
+
+
+@pytest.mark.parametrize("opener", ["js.producer", "js.core_stream"])
+def test_call_that_is_not_awaited_is_named_as_it_is_written(opener: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"coroutine '{opener}' was never awaited"):
+        held(opener)("a")
+
+
+@pytest.mark.parametrize("opener", ["js.producer", "js.core_stream"])
+@pytest.mark.asyncio
+async def test_opener_names_the_call_as_it_is_written(opener: str) -> None:
+    arguments: dict[str, Any] = {"encodin": "json"}
+    with pytest.raises(TypeError) as caught:
+        await held(opener)("a", **arguments)
+
+    assert str(caught.value) == f"{opener}() has no argument 'encodin'; did you mean encoding?"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from natsstream.arguments import check_text
+from natsstream.arguments import check_text, described
 from natsstream.consume.delivery.backoff import Backoff
 from natsstream.errors import ConfigError
 from natsstream.units import NS_PER_SECOND, duration_ns
@@ -42,10 +42,18 @@ class Retry(Exception):  # noqa: N818 - it is a verdict of the caller's, and no 
     """Raised by whoever handles a message: deliver it again.
 
     Attributes:
+        reason: Why, for the error that is reported.
         delay_s: Seconds until then; None leaves it to the backoff.
+
+    Raises:
+        ConfigError: The delay is illegal, or given by place.
     """
 
     def __init__(self, reason: str = "", *, delay: float | timedelta | None = None) -> None:
+        if isinstance(reason, int | float | timedelta):
+            raise ConfigError(
+                f"the reason of Retry is {described(reason)}", hint=f"Retry(delay={reason!r})"
+            )
         super().__init__(reason)
         self.reason: str = reason
         self.delay_s: float | None = None if delay is None else _delay_ns(delay) / NS_PER_SECOND

@@ -70,11 +70,15 @@ class Confirming:
         before: Knowledge | None = None
         while True:
             try:
-                await client.wait_connected(max(deadline - loop.time(), 0.001))
+                await client.wait_connected(
+                    max(deadline - loop.time(), 0.001), what=self._source.what
+                )
                 if self._is_in_doubt(loop.time()):
                     before = await self._check(sequence, before, min(deadline, loop.time() + 1))
                 left = max(deadline - loop.time(), 0.001)
-                await client.request(subject, body, timeout=min(left, attempt_s))
+                await client.request(
+                    subject, body, timeout=min(left, attempt_s), what=self._source.what
+                )
             except (NoRespondersError, ConnectionLostError, RequestTimeoutError) as error:
                 if deadline - loop.time() <= _RETRY_WAIT_S:
                     raise self._unanswered(error, timeout) from error

@@ -384,7 +384,7 @@ class AckSender:
             return
         client = self.source.api.client
         if client.is_closed:
-            raise client.closing_error()
+            raise client.closing_error(self.source.what)
         self._is_scheduled = True
         asyncio.get_running_loop().call_soon(self._flush_soon)
 

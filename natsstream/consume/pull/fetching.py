@@ -206,7 +206,7 @@ class _Call:
         if inbox is not None and (inbox.messages or inbox.failure is not None):
             return inbox
         if inbox is None or not client.is_connected:
-            await client.wait_connected(max(self._left_s(), 0.001))
+            await client.wait_connected(max(self._left_s(), 0.001), what=self._source.what)
         if inbox is not None and inbox.options is not None and inbox.is_broken:
             self._owner.pool.discard(inbox)
             self._inbox = inbox = None

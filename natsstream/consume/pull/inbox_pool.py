@@ -261,7 +261,7 @@ class InboxPool:
     def _on_connection(self) -> None:
         for inbox in self._used:
             if self._client.is_closed:
-                inbox.fail(self._client.closing_error())
+                inbox.fail(self._client.closing_error(self._ack_sender.source.what))
             inbox.notify()
         if not self._client.is_connected:
             self.close()

@@ -480,7 +480,7 @@ class ConsumeSession:
 
     def _on_connection(self) -> None:
         if self._client.is_closed:
-            self.fail(self._client.closing_error())
+            self.fail(self._client.closing_error(self._source.what))
         elif not self._client.is_connected:
             # A pin stays ours: the server knows it by its id, and not by the connection.
             self._subscription.pulls.forget()

@@ -82,7 +82,10 @@ class PullSubscription:
             ConnectionLostError: There is none, and too much waits for one.
         """
         self._subscription = await self._client.subscribe(
-            f"{self._inbox}.*", self._on_frames, on_denied=self._on_failed
+            f"{self._inbox}.*",
+            self._on_frames,
+            on_denied=self._on_failed,
+            what=self._ack_sender.source.what,
         )
 
     def pull(

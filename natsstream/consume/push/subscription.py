@@ -123,7 +123,7 @@ class PushMessages:
         try:
             await self._listen()
             # A denial comes before the answer to the ping.
-            await client.flush(client.options.request_timeout)
+            await client.flush(client.options.request_timeout, what=self._source.consumer.what)
             if self._failure is not None:
                 raise self._failure
         except BaseException:
@@ -313,12 +313,16 @@ class PushMessages:
 
     async def _listen(self) -> None:
         self._subscription = await self._client.subscribe(
-            self._subject, self._on_frames, queue=self._source.group, on_denied=self._fail
+            self._subject,
+            self._on_frames,
+            queue=self._source.group,
+            on_denied=self._fail,
+            what=self._source.consumer.what,
         )
 
     def _on_connection(self) -> None:
         if self._client.is_closed:
-            self._fail(self._client.closing_error())
+            self._fail(self._client.closing_error(self._source.consumer.what))
         self._notify()
 
     def _fail(self, error: NatsStreamError) -> None:

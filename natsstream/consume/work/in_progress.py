@@ -39,6 +39,9 @@ class InProgressTimer:
         # Of those that wait for a free task, as far as a reminder has found them there.
         self._heard_waiting: dict[DeliveredMessage, float] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        # When the last reminder came too late, and by how much: the event loop ran nothing else.
+        self._late_at, self._late_s = 0.0, 0.0
         self._waiting: Callable[[], Sequence[DeliveredMessage]] = tuple
         self._is_closed = False
 
@@ -70,6 +73,21 @@ class InProgressTimer:
         self._report.lost_leases += 1
         return True
 
+    def blocked_s(self, message: DeliveredMessage) -> float:
+        """Return how many seconds the event loop was blocked, if that may have lost the lease."""
+        heard = self._heard.get(message)
+        if heard is None or not self._is_kept:
+            return 0.0
+        # A handler that has just returned is settled before the reminder that it delayed.
+        late_s = monotonic() - self._due
+        if self._is_late(late_s):
+            return late_s
+        return self._late_s if self._late_at > heard else 0.0
+
+    def _is_late(self, seconds: float) -> bool:
+        # One reminder too many: less does not lose a lease that was kept up.
+        return seconds > self._lease_s / _SHARE
+
     def close(self) -> None:
         """End all of it."""
         self._is_closed = True
@@ -82,12 +100,15 @@ class InProgressTimer:
     def _arm(self) -> None:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(self._lease_s / _SHARE, self._remind)
+        self._due = monotonic() + self._lease_s / _SHARE
 
     def _remind(self) -> None:
         self._timer = None
         if self._is_closed or self._client.is_closed:
             return
         now, before = monotonic(), self._heard_waiting
+        if self._is_late(now - self._due):
+            self._late_at, self._late_s = now, now - self._due
         self._heard_waiting = {each: before.get(each, now) for each in self._waiting()}
         if self._is_kept and self._client.is_connected:
             with suppress(NatsStreamError):

@@ -168,14 +168,15 @@ class Outcomes:
             _log.error("%s: a dead letter could not be stored: %s", self._source.what, error)
             await self._tell(error, message)
             if api.client.is_closed:
-                raise api.client.closing_error() from error
+                raise api.client.closing_error(self._source.what) from error
             return None
 
     async def _tell(self, error: BaseException, message: DeliveredMessage) -> None:
         """Report an error to `on_error`, or log it; a failure of `on_error` is logged."""
         sink = self._options.on_error
         if sink is None:
-            _log.warning("message %d of %s: %s", message.sequence, self._source.what, error)
+            named, text = f"message {message.sequence} of {self._source.what}: ", str(error)
+            _log.warning("%s%s", "" if text.startswith(named) else named, text)
             return
         try:
             answer = sink(error, message)
@@ -207,6 +208,15 @@ class Outcomes:
         )
 
     def _lease_lost(self, message: DeliveredMessage) -> LeaseLostError:
+        blocked_s = self._in_progress.blocked_s(message)
+        if blocked_s:
+            return LeaseLostError(
+                f"message {message.sequence} of {self._source.what}: the event loop was blocked "
+                f"for {blocked_s:.1f} s, so no in_progress reached the server within ack_wait "
+                f"({self._source.lease_s:g} s), and it may be redelivered",
+                hint="a handler calls something that does not await, such as time.sleep: call it "
+                "with await asyncio.to_thread(...)",
+            )
         return LeaseLostError(
             f"message {message.sequence} of {self._source.what}: no in_progress reached the "
             f"server for {self._source.lease_s:g} s, and it may be redelivered",

@@ -22,7 +22,7 @@ from natsstream._wire.subjects import is_same_request
 from natsstream.api.control import likely_control
 from natsstream.api.features import DIRECT_BATCH, GET_BY_TIME
 from natsstream.api.message import Message, messages_below
-from natsstream.api.message_query import EVERY_SUBJECT, message_query
+from natsstream.api.message_query import EVERY_SUBJECT, described_query, message_query
 from natsstream.api.names import SUBJECT_BYTES_MAX, check_filter
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
@@ -114,11 +114,11 @@ class DirectReads:
         return message
 
     async def _ask_one(self, body: dict[str, object]) -> Message | None:
-        what = f"direct read of stream {self._name}"
+        what = f"direct read of {described_query(body, self._name)}"
         client = self._api.client
         subject, question = self._question(body)
         timeout = client.options.request_timeout
-        await client.wait_connected(timeout)
+        await client.wait_connected(timeout, what=what)
         try:
             frame = await client.request(
                 subject,
@@ -126,6 +126,7 @@ class DirectReads:
                 timeout=timeout,
                 retries=_NOBODY_RETRIES,
                 repeats=True,
+                what=what,
             )
             check_responders(frame, subject)
         except NoRespondersError as error:
@@ -385,7 +386,7 @@ async def _ask_batch(
         on_failure(run.broken("the connection broke"))
 
     run = Run(what)
-    await client.wait_connected(timeout)
+    await client.wait_connected(timeout, what=what)
     inbox = client.new_inbox()
     subject = direct_get_subject(api, stream)
 

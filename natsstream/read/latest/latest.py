@@ -92,10 +92,15 @@ class Latest(OrderedConsumer):
             last_seq = (await leader.info()).state.last_seq
             if first <= last_seq + 1:
                 return
+        # With `created_ns` it was compared, so this is the stream that was meant.
+        is_same = self._wanted.created_ns is not None
+        cause = (
+            "it lost its end" if is_same else "it was deleted and created again, or lost its end"
+        )
         raise StreamRecreatedError(
-            f"stream {name} ends at {last_seq}, before {first - 1}: it was deleted and created "
-            "anew, or lost its end",
-            hint="its sequences mean other messages now: start from the beginning",
+            f"stream {name} ends at {last_seq}, before {first - 1}",
+            detail=f"if {first - 1} was once read from it, {cause}; if not, the number is wrong",
+            hint="resume at a sequence that it has, or start from the beginning",
         )
 
     def _leader(self) -> LeaderReads:

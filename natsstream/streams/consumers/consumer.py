@@ -304,9 +304,9 @@ class Consumer:
             max_attempts: Deliveries after which a failing message is dead; None is the consumer's
                 `max_deliver`, or 5 with `dead_letter`, else no limit. Without `dead_letter` a dead
                 message is only terminated.
-            on_error: Called with each failure and its message: exceptions of the handler, `Reject`
-                and `Retry` too, failed acks and failed dead letters. It may be a coroutine
-                function. None logs them.
+            on_error: `on_error(error, message)`, called with each failure (a `BaseException`) and
+                its `DeliveredMessage`: exceptions of the handler, `Reject` and `Retry` too, failed
+                acks and failed dead letters. It may be a coroutine function. None logs them.
             keepalive: Tell the server that messages are in progress, three times in each
                 `ack_wait`, so that a handler may take longer.
             prefetch: Messages requested before a handler is free. None is as many as are handled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Literal, Unpack, cast
 
@@ -37,6 +38,7 @@ from natsstream.arguments import given_config
 from natsstream.errors import ConfigError
 from natsstream.foreign_names import answers_names
 from natsstream.streams.consumers.consumer import Consumer
+from natsstream.streams.nearest import hint_at_nearest_consumer
 from natsstream.units import duration_ns, time_to_ns
 
 
@@ -107,9 +109,9 @@ class ConsumerManager:
 
         Cost: two round trips, or one if nothing differs.
         """
-        return await self._made(
-            await update_consumer(self._api, self.stream, _config(config, fields))
-        )
+        wanted = _config(config, fields)
+        async with self._hint(wanted.name or ""):
+            return await self._made(await update_consumer(self._api, self.stream, wanted))
 
     @shows_fields(ConsumerFields)
     async def ensure(
@@ -153,7 +155,8 @@ class ConsumerManager:
             ConsumerNameError: The name is illegal.
             ConsumerNotFoundError: The consumer does not exist.
         """
-        return Consumer(self._api, await consumer_info(self._api, self.stream, name))
+        async with self._hint(name):
+            return Consumer(self._api, await consumer_info(self._api, self.stream, name))
 
     async def names(self) -> AsyncIterator[str]:
         """Yield the names of all consumers.
@@ -210,7 +213,8 @@ class ConsumerManager:
         Cost: one round trip. During an election a cluster may delete without an answer; this is
         noticed after a second.
         """
-        await delete_consumer(self._api, self.stream, name)
+        async with self._hint(name):
+            await delete_consumer(self._api, self.stream, name)
 
     async def pause(
         self,
@@ -242,7 +246,8 @@ class ConsumerManager:
             until_ns = time.time_ns() + duration_ns(check_duration(duration, "duration"))
         if until_ns <= time.time_ns():
             raise ConfigError("the pause would be over already", hint="resume() ends a pause")
-        return await pause_consumer(self._api, self.stream, name, until_ns)
+        async with self._hint(name):
+            return await pause_consumer(self._api, self.stream, name, until_ns)
 
     async def resume(self, name: str) -> ConsumerPause:
         """Resume a paused consumer; one that is not paused stays as it is.
@@ -252,7 +257,8 @@ class ConsumerManager:
             UnsupportedServerError: The server is older than 2.11; nothing was sent.
             TransportError: No answer; the consumer may have resumed.
         """
-        return await pause_consumer(self._api, self.stream, name, None)
+        async with self._hint(name):
+            return await pause_consumer(self._api, self.stream, name, None)
 
     async def reset(self, name: str, *, sequence: int | None = None) -> int:
         """Drop the state of delivered messages, and deliver again from a stream sequence.
@@ -274,7 +280,8 @@ class ConsumerManager:
         Cost: two round trips. The server ignores later acks of messages delivered before.
         Source: ADR-60.
         """
-        return await reset_consumer(self._api, self.stream, name, sequence=sequence)
+        async with self._hint(name):
+            return await reset_consumer(self._api, self.stream, name, sequence=sequence)
 
     async def unpin(self, name: str, *, group: str) -> None:
         """Unpin the client of a priority group; the next client to pull is pinned.
@@ -287,7 +294,8 @@ class ConsumerManager:
 
         Source: ADR-42.
         """
-        await unpin_consumer(self._api, self.stream, name, group)
+        async with self._hint(name):
+            await unpin_consumer(self._api, self.stream, name, group)
 
     async def _made(self, made: tuple[ConsumerInfo, ConfigChange]) -> Consumer:
         consumer = Consumer(self._api, *made)
@@ -295,6 +303,10 @@ class ConsumerManager:
         what = f"consumer {consumer.name} of stream {self.stream}"
         await warn_unmatched(self._api, self._cached, filters, what)
         return consumer
+
+    def _hint(self, name: str) -> AbstractAsyncContextManager[None]:
+        """Let an error hint at the nearest name."""
+        return hint_at_nearest_consumer(name, self.names)
 
     def __repr__(self) -> str:
         return f"<ConsumerManager {self.stream}>"

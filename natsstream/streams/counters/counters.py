@@ -9,7 +9,8 @@ Source: ADR-49; orbit.go counters.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Unpack
 
@@ -28,6 +29,7 @@ from natsstream.arguments import check_text
 from natsstream.errors import (
     ConfigError,
     CounterError,
+    NoRespondersError,
     ProtocolError,
     StreamNotFoundError,
     SubjectError,
@@ -143,7 +145,8 @@ class Counters:
                 f"{self._homes[subject]} captures it",
                 hint="js.counters counts on whatever stream captures the subject",
             )
-        ack = await publish(self._api, message, timeout=timeout)
+        with _hint_at_counters():
+            ack = await publish(self._api, message, timeout=timeout)
         if self._homes.get(subject, ack.stream) != ack.stream:
             self._homes.pop(subject, None)
         if self._stream is not None and ack.stream != self._stream:
@@ -238,7 +241,8 @@ class Counters:
         """Return the stream of a subject, looked up once; it must count."""
         home = self._homes.get(subject)
         if home is None:
-            home = await find_stream(self._api, subject)
+            with _hint_at_counters():
+                home = await find_stream(self._api, subject)
             _check_counts(await stream_info(self._api, home))
             if len(self._homes) >= _SUBJECTS_MAX:
                 self._homes.clear()
@@ -271,6 +275,16 @@ def _check_counts(info: StreamInfo) -> None:
             f"stream {info.name} has no counters: allow_msg_counter is not set",
             hint="set it when the stream is created: js.counters.ensure(name, subjects=[...])",
         )
+
+
+@contextmanager
+def _hint_at_counters() -> Generator[None]:
+    """Let the error of a subject without a stream name the call that creates one that counts."""
+    try:
+        yield
+    except NoRespondersError as error:
+        error.hint = error.hint.replace("js.streams.ensure(", "js.counters.ensure(")
+        raise
 
 
 def _with_delta(headers: HeaderValues | None, delta: str) -> HeaderValues:

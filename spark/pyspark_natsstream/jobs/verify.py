@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_natsstream.jobs.command import TABLE, JobCommand
-from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
+from pyspark_natsstream.read_options import NOT_AS_STORED, OF_QUERIES, ReadOptions
 from pyspark_natsstream.verify import VerifyReport, verify
 
 if TYPE_CHECKING:
@@ -21,10 +21,12 @@ def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespac
 
 main = JobCommand(
     name="verify",
-    description="Compare a table with the stream that it was ingested from.",
+    description="Compare a table with the stream that it was ingested from: which messages have no "
+    "row, more than one, or another one. The range ends at --ending-offsets, or else at the "
+    "table's last sequence. Prints a JSON line, and exits with 4 if the two differ.",
     arguments=TABLE,
     options=ReadOptions,
-    without=NOT_AS_STORED,
+    without=(*NOT_AS_STORED, *OF_QUERIES),
     work=_work,
 )
 

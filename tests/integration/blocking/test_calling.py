@@ -181,6 +181,13 @@ def test_method_of_an_object_tells_what_help_of_its_class_tells(stream: blocking
     assert "self" not in inspect.signature(stream.get).parameters
 
 
+def test_opener_shows_its_arguments_and_docstring(js: blocking.JetStream) -> None:
+    shown = inspect.signature(js.producer)
+
+    assert list(shown.parameters)[:2] == ["stream", "producer_id"]
+    assert "auto_claim: Claim the next epoch" in (type(js.producer).__call__.__doc__ or "")
+
+
 def test_answers_on_their_way_have_short_reprs(js: blocking.JetStream, stream_name: str) -> None:
     js.streams.ensure(stream_name, subjects=[stream_name], storage="memory")
     with js.publisher() as publisher:

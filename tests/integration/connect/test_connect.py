@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -88,6 +89,20 @@ async def test_unknown_host_fails() -> None:
             await connect("nats://nowhere.invalid", connect_timeout=1).open()
 
     assert "no address is known for the host nowhere.invalid" in caught.value.hint
+
+
+async def test_host_that_neither_accepts_nor_refuses_is_told_from_a_silent_server() -> None:
+    """The queue of a listener is full, so that the kernel drops who comes next."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as queue:
+        for _ in range(8):
+            each = queue.enter_context(socket.socket())
+            each.setblocking(False)  # noqa: FBT003 - socket's own argument.
+            each.connect_ex(full.getsockname())
+        with pytest.raises(ConnectError) as caught:
+            await connect(f"nats://127.0.0.1:{full.getsockname()[1]}", connect_timeout=0.3).open()
+
+    assert "no TCP connection to" in caught.value.detail
+    assert re.search("firewall.*longer connect_timeout", caught.value.hint)
 
 
 async def test_failed_connection_leaves_no_task() -> None:

@@ -289,6 +289,21 @@ async def test_bucket_that_was_made_again_is_another_one(js: JetStream, stream_n
     await no_consumers_stay(kv)
 
 
+async def test_place_beyond_the_last_revision_is_not_blamed_on_a_bucket_that_is_the_same(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await bucket(js, stream_name)
+    revision = await kv.put("a", b"1")
+    async with kv.watch() as watch:
+        identity = watch.created_ns
+    with pytest.raises(StreamRecreatedError, match=f"ends at {revision}, before 999") as caught:
+        async with kv.watch(resume_after=999, created_ns=identity):
+            pass
+
+    assert "the number is wrong" in caught.value.detail
+    assert "deleted and created" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [

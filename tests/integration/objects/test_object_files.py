@@ -248,6 +248,8 @@ async def test_a_folder_is_no_target(box: ObjectStore, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError):
         await box.get_file("a", tmp_path / "folder")
+    with pytest.raises(IsADirectoryError, match=r"Is a directory: '\.'"):
+        await box.get_file("a", ".")
     assert names(tmp_path) == ["folder"]
 
 

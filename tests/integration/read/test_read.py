@@ -167,13 +167,21 @@ async def test_read_from_behind_the_last_message_reads_nothing(
     assert await sequences(stream, first_seq=11) == []
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, None), (12, None), (1, 11), (7, 5)])
+@pytest.mark.parametrize(
+    ("first", "last", "told"),
+    [
+        (0, None, "first_seq is 0: sequences begin at 1"),
+        (12, None, "first_seq 12 is behind its end"),
+        (1, 11, "last_seq 11 is behind its end"),
+        (7, 5, "first_seq 7 is after last_seq 5"),
+    ],
+)
 async def test_range_that_the_stream_does_not_hold_is_refused(
-    js: JetStream, stream_name: str, first: int, last: int | None
+    js: JetStream, stream_name: str, first: int, last: int | None, told: str
 ) -> None:
     stream = await fill(js, stream_name, 10)
 
-    with pytest.raises(SequenceRangeError) as caught:
+    with pytest.raises(SequenceRangeError, match=f"which holds 1 to 10: {told}") as caught:
         await sequences(stream, first_seq=first, last_seq=last)
 
     assert (caught.value.first_seq, caught.value.last_seq) == (1, 10)

@@ -78,8 +78,10 @@ async def test_creating_another_stream_of_the_name_fails(js: JetStream, stream_n
 async def test_subjects_of_another_stream_are_refused(js: JetStream, stream_name: str) -> None:
     await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
 
-    with pytest.raises(SubjectOverlapError):
-        await js.streams.create(f"{stream_name}_b", subjects=[f"{stream_name}.x"])
+    with pytest.raises(SubjectOverlapError) as caught:
+        await js.streams.create(f"{stream_name}_b", subjects=["free", f"{stream_name}.x"])
+    assert (caught.value.stream, caught.value.subject) == (stream_name, f"{stream_name}.x")
+    assert f"stream {stream_name} captures {stream_name}.x" in caught.value.detail
     with pytest.raises(SubjectOverlapError):
         await js.streams.ensure(f"{stream_name}_b", subjects=[f"{stream_name}.x"])
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.errors import BucketNotFoundError, StreamNotFoundError
+from natsstream.errors import BucketNotFoundError, ConsumerNotFoundError, StreamNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from natsstream import JetStream
+    from natsstream.streams.consumers.manager import ConsumerManager
 
 pytestmark = pytest.mark.asyncio
 
@@ -19,10 +20,20 @@ CALLS: dict[str, Callable[[JetStream, str], Awaitable[object]]] = {
     "get a stream": lambda js, name: js.streams.get(f"{name}_ORDERSS"),
     "update a stream": lambda js, name: js.streams.update(f"{name}_ORDERSS", description="x"),
     "delete a stream": lambda js, name: js.streams.delete(f"{name}_ORDERSS"),
+    "append to a stream": lambda js, name: js.producer(f"{name}_ORDERSS", "p-1"),
     "get a bucket": lambda js, name: js.kv.get(f"{name}_settingss"),
     "update a bucket": lambda js, name: js.kv.update(f"{name}_settingss", description="x"),
     "delete a bucket": lambda js, name: js.kv.delete(f"{name}_settingss"),
     "get a store": lambda js, name: js.objects.get(f"{name}_filess"),
+}
+OF_CONSUMERS: dict[str, Callable[[ConsumerManager], Awaitable[object]]] = {
+    "get": lambda consumers: consumers.get("biling"),
+    "update": lambda consumers: consumers.update("biling", description="x"),
+    "delete": lambda consumers: consumers.delete("biling"),
+    "pause": lambda consumers: consumers.pause("biling", duration=1),
+    "resume": lambda consumers: consumers.resume("biling"),
+    "reset": lambda consumers: consumers.reset("biling"),
+    "unpin": lambda consumers: consumers.unpin("biling", group="g"),
 }
 PREFIXED: dict[str, tuple[Callable[[JetStream, str], Awaitable[object]], str]] = {
     "bucket": (lambda js, n: js.kv.get(f"KV_{n}_settings"), "did you mean {}_settings, without"),
@@ -61,6 +72,20 @@ async def test_name_of_another_kind_is_answered_with_its_kind(
         await call(js, stream_name)
 
     assert told.format(stream_name) in caught.value.hint
+
+
+@pytest.mark.parametrize("call", OF_CONSUMERS.values(), ids=list(OF_CONSUMERS))
+async def test_misspelt_consumer_is_answered_with_the_nearest_of_its_stream(
+    js: JetStream, stream_name: str, call: Callable[[ConsumerManager], Awaitable[object]]
+) -> None:
+    stream = await js.streams.create(stream_name)
+    await stream.consumers.create("billing")
+    other = await js.streams.create(f"{stream_name}_OTHER")
+    await other.consumers.create("bilin")
+    with pytest.raises(ConsumerNotFoundError) as caught:
+        await call(stream.consumers)
+
+    assert caught.value.hint.startswith("did you mean billing? create it with consumers.ensure()")
 
 
 async def test_name_that_resembles_none_has_the_usual_hint(js: JetStream) -> None:

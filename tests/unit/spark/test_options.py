@@ -242,6 +242,23 @@ def test_there_is_no_option_for_a_secret(name: str) -> None:
         parse(**{name: "x"})
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("kafka.bootstrap.servers", "in natsstream: servers. "),
+        ("subscribe", "in natsstream: stream. "),
+        ("user", "in natsstream: creds or nkey"),
+        ("password", "in natsstream: creds or nkey"),
+        ("startingOffset", "did you mean startingOffsets? "),
+    ],
+)
+def test_option_of_another_source_is_answered_with_the_one_here(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match="unknown option") as caught:
+        parse(**{name: "x"})
+
+    assert caught.value.hint.startswith(told)
+
+
 def test_context_stands_for_servers() -> None:
     options = ReadOptions.parse({"context": "staging", "stream": "ORDERS"})
 

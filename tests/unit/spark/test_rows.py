@@ -106,6 +106,14 @@ def test_template_that_is_none_is_refused(subject: str) -> None:
         options(subject=subject)
 
 
+@pytest.mark.parametrize("given", [{"subject": "a.{regoin}"}, {"idColumn": "regoin"}])
+def test_misspelt_column_is_answered_with_the_nearest(given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="column regoin is missing") as caught:
+        check("data binary, subject string, region string", **given)
+
+    assert caught.value.hint == "did you mean region? the columns are data, subject, region"
+
+
 def test_subject_is_a_column_or_a_template() -> None:
     data = {"data": [b"x", b""], "subject": ["a.b", "c"], "n": [7, 8], "r": ["x", "y"]}
     assert [each[0] for each in rows(data)] == ["a.b", "c"]

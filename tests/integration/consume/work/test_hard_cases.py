@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -216,6 +217,44 @@ async def test_lease_that_was_lost_while_a_message_waited_is_told(
                 await holds(lambda: js.is_connected)
 
     assert {1, 2} <= set(told)
+
+
+async def test_lease_that_a_blocked_event_loop_lost_is_told_with_the_way_out(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    consumer = await make_work(js, stream_name, 1, ack_wait=0.4)
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.delivered == 1:
+            time.sleep(0.9)  # noqa: ASYNC251 - the mistake that is meant.
+
+    async with consumer.worker(handle) as worker:
+        await holds(lambda: worker.report.lost_leases == 1 and worker.report.acked >= 1)
+
+    told = [each.getMessage() for each in caplog.records if each.name == "natsstream.worker"]
+    lost = next(each for each in told if "may be redelivered" in each)
+    named = f"message 1 of consumer c of stream {stream_name}"
+    assert lost.startswith(f"{named}: the event loop was blocked for ")
+    assert lost.count(named) == 1
+    assert "asyncio.to_thread" in lost
+
+
+async def test_lease_of_a_slow_handler_without_keepalive_is_not_blamed_on_the_loop(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1, ack_wait=0.4)
+    told: list[BaseException] = []
+
+    async def handle(message: DeliveredMessage) -> None:
+        await asyncio.sleep(0.9 if message.delivered == 1 else 0)
+
+    async with consumer.worker(
+        handle, keepalive=False, on_error=lambda error, _: told.append(error)
+    ) as worker:
+        await holds(lambda: worker.report.lost_leases == 1)
+
+    assert "no in_progress reached the server" in str(told[0])
+    assert "to_thread" not in str(told[0])
 
 
 async def test_quick_handlers_ask_further_ahead_and_slow_ones_leave_work_to_others(

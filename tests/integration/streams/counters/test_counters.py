@@ -183,6 +183,15 @@ async def test_wrong_arguments_are_refused(
     assert await value_of(counters, f"{stream_name}.hits") is None
 
 
+async def test_subject_without_a_stream_hints_at_the_call_that_makes_one_of_counters(
+    js: JetStream, stream_name: str
+) -> None:
+    for asked in (js.counters.incr, js.counters.get):
+        with pytest.raises(NoRespondersError) as caught:
+            await asked(f"{stream_name}.hits")
+        assert caught.value.hint.startswith("create one: await js.counters.ensure(name, subj")
+
+
 async def test_listing_gives_each_counter_once(
     any_js: JetStream, stream_name: str, replicas: int
 ) -> None:

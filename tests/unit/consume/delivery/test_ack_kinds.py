@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -120,3 +121,11 @@ def test_both_forms_of_the_ack_subject_are_read(prefix: bytes, domain: str, suff
 def test_reply_that_is_no_ack_subject_is_refused() -> None:
     with pytest.raises(ProtocolError):
         read_meta(b"_INBOX.x")
+
+
+@pytest.mark.parametrize("delay", [5, 2.5, timedelta(seconds=1)])
+def test_delay_of_a_retry_by_place_is_answered_with_its_name(delay: Any) -> None:
+    with pytest.raises(ConfigError, match="the reason of Retry is") as caught:
+        Retry(delay)
+
+    assert caught.value.hint == f"Retry(delay={delay!r})"
