@@ -236,8 +236,9 @@ def _check(schema: StructType, options: ReadOptions) -> None:
 def register(spark: SparkSession) -> None:
     """Register `format("nats")` where Spark does not find it by itself.
 
-    That is a session of Spark Connect, and a thread of your own that writes: Spark looks for a
-    sink in the thread's active session, and a new thread has none.
+    That is a thread of your own that writes: Spark looks for a sink in the thread's active session,
+    and a new thread has none. With Spark Connect it is a server that has got the package from its
+    client; batch reads find it then, and streams do not.
     """
     spark.dataSource.register(DefaultSource)
     # Spark Connect has no JVM here; its server has the session.

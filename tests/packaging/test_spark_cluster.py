@@ -1,4 +1,7 @@
-"""The zip on a standalone cluster of separate processes: `spark-submit --py-files`, client mode."""
+"""The zip on clusters of separate processes: `spark-submit --py-files`, client mode.
+
+One kind of cluster a day. Each starts three to five JVMs.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import blocking
-from scripts.chaos_runs.spark.cluster import SparkCluster
+from scripts.chaos_runs.spark.cluster import JAVA_OPTIONS, SparkCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from natsstream.testing import NatsServer
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.sampled, pytest.mark.timeout(600)]
 
 COUNT = 3_000
 SUBMIT_TIMEOUT_S = 240.0
@@ -53,27 +56,35 @@ print(json.dumps({"homes": homes, "partitions": len(found)}))
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+@pytest.fixture(params=["standalone", "local-cluster"])
+def master(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The master's address: of a cluster of its own, or of one that the driver starts."""
+    if request.param == "local-cluster":
+        yield "local-cluster[1,2,1024]"
+        return
     cluster = SparkCluster(tmp_path_factory.mktemp("cluster"))
     try:
         cluster.start()
-        yield cluster
+        yield cluster.url
     finally:
         assert cluster.stop() == []
 
 
 def submit(
-    cluster: SparkCluster, zipped: Path, job: Path, *arguments: str, **config: str
+    master: str, zipped: Path, job: Path, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a job on the cluster, in client mode."""
     settings = {
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
-    } | {name.replace("_", "."): text for name, text in config.items()}
+    }
     flags = [word for name, text in settings.items() for word in ("--conf", f"{name}={text}")]
-    words = ["--master", cluster.url, "--driver-memory", "512m", "--py-files", str(zipped)]
+    words = ["--master", master, "--driver-memory", "512m", "--py-files", str(zipped)]
     return subprocess.run(
         [str(Path(sys.executable).with_name("spark-submit")), *words, *flags, str(job), *arguments],
         capture_output=True,
@@ -86,7 +97,7 @@ def submit(
 
 def test_zip_reads_and_writes_on_separate_executors(
     built: Mapping[str, Path],
-    cluster: SparkCluster,
+    master: str,
     server: NatsServer,
     stream_name: str,
     tmp_path: Path,
@@ -101,7 +112,7 @@ def test_zip_reads_and_writes_on_separate_executors(
             publisher.send_many((f"{stream_name}.a", b"%d" % n) for n in range(COUNT))
 
         arguments = (server.url, stream_name, target, str(tmp_path / "checkpoint"))
-        done = submit(cluster, built[".zip"], job, *arguments)
+        done = submit(master, built[".zip"], job, *arguments)
 
         assert done.returncode == 0, done.stderr[-4_000:]
         told = json.loads(done.stdout.splitlines()[-1])

@@ -26,6 +26,10 @@ def shared_spark(folder: Path) -> Generator[SparkSession]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         # The tables of tests have some rows; each partition more is a task more.
         "spark.sql.shuffle.partitions": "1",
+        # The same Spark for clients of Spark Connect.
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
     }
     spark = local_session(master="local[2]", app_name="natsstream-tests", config=config)
     try:
