@@ -17,7 +17,8 @@ from __future__ import annotations
 from natsstream.errors import MissingExtraError
 
 try:
-    from pyspark_natsstream.source import DefaultSource, register
+    from pyspark_natsstream.registration import register
+    from pyspark_natsstream.source import DefaultSource
 except ModuleNotFoundError as _error:
     if (_error.name or "").partition(".")[0] != "pyspark":
         raise

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark.sql.types import MapType
 
 from natsstream.errors import ConfigError
-from pyspark_natsstream.source import FORMAT, register
+from pyspark_natsstream.registration import register
+from pyspark_natsstream.source import FORMAT
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:

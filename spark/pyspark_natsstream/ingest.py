@@ -21,8 +21,9 @@ from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
+from pyspark_natsstream.registration import register
 from pyspark_natsstream.schema import default_schema
-from pyspark_natsstream.source import FORMAT, register
+from pyspark_natsstream.source import FORMAT
 from pyspark_natsstream.tables import DATE, json_fields, table_of
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, follow, trigg
 from pyspark_natsstream.offsets import Offset, offsets_of
 from pyspark_natsstream.options import spark_name
 from pyspark_natsstream.read_options import EARLIEST
-from pyspark_natsstream.source import FORMAT, register
+from pyspark_natsstream.registration import register
+from pyspark_natsstream.source import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

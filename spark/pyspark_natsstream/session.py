@@ -52,7 +52,7 @@ def local_session(
         MissingExtraError: There is no Java, or it is too old.
     """
     check_java()
-    _share_interpreter()
+    _share_interpreter(master)
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -116,13 +116,14 @@ def java_major(version_text: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _share_interpreter() -> None:
+def _share_interpreter(master: str) -> None:
     """Let Spark's Python workers run this interpreter and see this package.
 
     Workers take both from the JVM's environment, which is this process's at its start.
     """
+    python = _worker_python(master)
     os.environ["PYSPARK_NATSSTREAM_PYTHON"] = sys.executable
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = _worker_python()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
     import natsstream  # noqa: PLC0415 - Only for its path.
 
     packages = (Path(__file__).parent, Path(natsstream.__file__).parent)
@@ -133,12 +134,11 @@ def _share_interpreter() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join([*known, *missing])
 
 
-def _worker_python() -> str:
+def _worker_python(master: str) -> str:
     """Return the Python for Spark's workers, one that starts fast where that is possible."""
-    # With a Spark of its own, which may be another version, its archives are the right PySpark.
-    is_installed = "SPARK_HOME" not in os.environ and os.name == "posix"
-    return (
-        str(_WORKER_PYTHON)
-        if is_installed and os.access(_WORKER_PYTHON, os.X_OK)
-        else sys.executable
-    )
+    # Executors of a cluster lack the variable that names the interpreter. With a Spark of its own,
+    # which may be another version, its archives are the right PySpark.
+    is_here = master.partition("[")[0] == "local" and "SPARK_HOME" not in os.environ
+    if is_here and os.name == "posix" and os.access(_WORKER_PYTHON, os.X_OK):
+        return str(_WORKER_PYTHON)
+    return sys.executable

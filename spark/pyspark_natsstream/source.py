@@ -6,7 +6,7 @@ Law: the options say what is read: `stream`, `streams`, `bucket` or `objectBucke
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import (
         DataSourceReader,
         DataSourceStreamWriter,
@@ -231,18 +230,3 @@ def _check(schema: StructType, options: ReadOptions) -> None:
         chosen_columns(schema, BUCKET_TYPES)
     else:
         check_schema(schema, options)
-
-
-def register(spark: SparkSession) -> None:
-    """Register `format("nats")` where Spark does not find it by itself.
-
-    That is a thread of your own that writes: Spark looks for a sink in the thread's active session,
-    and a new thread has none. With Spark Connect it is a server that has got the package from its
-    client; batch reads find it then, and streams do not.
-    """
-    spark.dataSource.register(DefaultSource)
-    # Spark Connect has no JVM here; its server has the session.
-    jvm: Any = getattr(spark, "_jvm", None)
-    if jvm is not None:
-        session: Any = spark
-        jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
 from natsstream.errors import ConfigError
 from pyspark_natsstream.read_options import Position, ReadOptions
-from pyspark_natsstream.source import FORMAT, register
+from pyspark_natsstream.registration import register
+from pyspark_natsstream.source import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark_natsstream.failures import typed_error
-from pyspark_natsstream.source import register
+from pyspark_natsstream.registration import register
 from pyspark_natsstream.stored_rows import InputChangedError
 from pyspark_natsstream.write_options import WriteOptions
 from pyspark_natsstream.writing import write_partition

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark_natsstream.ingest import ingest
+from pyspark_natsstream.registration import register
 from pyspark_natsstream.session import local_session
-from pyspark_natsstream.source import register
 
 from scripts.chaos_runs.spark.cluster import JAVA_OPTIONS
 
