@@ -40,6 +40,8 @@ STATE_AGE_MAX_S = 0.1
 """Spark asks an idle query 70 times a second; it is answered from the cache for this long."""
 
 RETRY_PAUSE_S = 0.2
+# A wait for a server is logged so often.
+_TOLD_EACH_S = 10.0
 
 _log = logging.getLogger("pyspark_natsstream")
 
@@ -59,6 +61,7 @@ def connected(
         NatsStreamError: There is no server or no stream, or the user has no permission.
     """
     deadline_s = time.monotonic() + wait_s
+    told_s = -_TOLD_EACH_S
     with ExitStack() as opened:
         while True:
             try:
@@ -68,7 +71,9 @@ def connected(
                 opened.close()
                 if not is_outage(error) or time.monotonic() >= deadline_s:
                     raise
-                _log.warning("retrying to open stream %s: %s", options.stream, error)
+                if time.monotonic() - told_s >= _TOLD_EACH_S:
+                    told_s = time.monotonic()
+                    _log.warning("retrying to open stream %s: %s", options.stream, error.message)
                 time.sleep(RETRY_PAUSE_S)
         yield answer
 

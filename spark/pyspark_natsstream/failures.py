@@ -38,6 +38,7 @@ _MISSING = re.compile(
     r"(?P<module>pyarrow|numpy|nats|natsstream|pyspark_natsstream)\b[\w.]*'",
     re.MULTILINE,
 )
+_HELD = re.compile(r"holds (\d+) to (\d+)|is empty and ends at (\d+)")
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
@@ -73,7 +74,14 @@ def typed_error(error: Exception) -> NatsStreamError | None:
             detail=detail or "",
             hint=hint or "",
         )
-    if issubclass(kind, SequenceRangeError | StaleEpochError | SequenceGapError):
+    if issubclass(kind, SequenceRangeError):
+        held = _HELD.search(message)
+        if held is None:
+            return None
+        last = int(held[2] or held[3])
+        first = int(held[1] or last + 1)
+        return kind(message, first_seq=first, last_seq=last, hint=hint or "")
+    if issubclass(kind, StaleEpochError | SequenceGapError):
         return None  # The text lacks their numbers.
     if issubclass(kind, PermissionDeniedError):
         found_words = _DENIED.search(message)
@@ -85,14 +93,15 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return None  # As above.
 
 
-def _missing_module(text: str) -> MissingExtraError | None:
-    """Return the error of a Spark Python process that lacks a module, or None."""
-    found = _MISSING.search(text)
-    if found is None:
-        return None
-    module = found["module"]
+def missing_module(module: str) -> MissingExtraError:
+    """Return the error for a module that Spark's Python processes lack."""
     if module in ("pyarrow", "numpy"):
         hint = f"install {module} where they run, or ship it with --archives; a zip cannot hold it"
     else:
         hint = "install natsstream where they run, or pass its Spark zip to --py-files"
     return MissingExtraError(f"Spark's Python processes find no module {module}", hint=hint)
+
+
+def _missing_module(text: str) -> MissingExtraError | None:
+    found = _MISSING.search(text)
+    return None if found is None else missing_module(found["module"])

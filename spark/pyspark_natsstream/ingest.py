@@ -18,6 +18,7 @@ from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import check_table, pin_start
 from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.kept_columns import check_columns_kept
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
@@ -97,7 +98,7 @@ def ingest(
 
     Raises:
         ConfigError: An option, a column or the format is illegal, or the table was written with
-            another checkpoint; nothing was started.
+            another checkpoint, other columns or other partitions; nothing was started.
         MissingExtraError: The library of the format is not installed.
         NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
             start or later. The next run continues from the checkpoint.
@@ -124,6 +125,7 @@ def ingest(
     schema = default_schema(include_headers=pinned.include_headers)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, fields=fields, partition_by=partition_by)
+    check_columns_kept(spark, checkpoint, rows.schema, partition_by)
     writer = rows.writeStream.option("checkpointLocation", checkpoint)
     if write_batch is not None:
         writer = writer.foreachBatch(write_batch)

@@ -373,8 +373,11 @@ def _place(position: Position, state: StreamState, lookups: Lookups, stop_seq: i
 
 
 def _beyond(option: str, position: Position, state: StreamState) -> SequenceRangeError:
+    held = f"holds {state.earliest_seq} to {state.last_seq}"
+    if state.earliest_seq > state.last_seq:
+        held = f"is empty and ends at {state.last_seq}"
     return SequenceRangeError(
-        f"{option} is {position}, but stream {state.stream} ends at {state.last_seq}",
+        f"{option} is {position}, but stream {state.stream} {held}",
         first_seq=state.first_seq,
         last_seq=state.last_seq,
         hint="give a sequence that the stream holds, or latest",

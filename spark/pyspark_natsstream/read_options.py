@@ -225,6 +225,11 @@ class ReadOptions(NatsOptions):
         if self.starting_offsets == LATEST:
             hint = "use newest:N, first_seq:N or start_time:..., or spark.readStream"
             raise ConfigError("startingOffsets=latest reads nothing in a batch", hint=hint)
+        start, end = self.starting_offsets, self.ending_offsets
+        is_range = (start.anchor, end.anchor) in (("first_seq", "last_seq"), _TIMES)
+        if is_range and start.value > end.value + 1:
+            message = f"the read is empty: startingOffsets={start} is after endingOffsets={end}"
+            raise ConfigError(message, hint="exchange them")
         for name in OF_QUERIES:
             if getattr(self, name) is not None:
                 message = f"{spark_name(name)} is for streaming queries only"

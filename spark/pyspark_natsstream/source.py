@@ -6,6 +6,7 @@ Law: the options say what is read: `stream`, `streams`, `bucket` or `objectBucke
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
@@ -13,6 +14,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from natsstream.errors import ConfigError, NatsStreamError
 from pyspark_natsstream.bucket_options import BucketOptions
+from pyspark_natsstream.failures import missing_module
 from pyspark_natsstream.object_options import ObjectOptions
 from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
 from pyspark_natsstream.read_options import ReadOptions
@@ -56,6 +58,13 @@ _OF_SPARK = ("checkpointlocation", "queryname")
 
 class DefaultSource(DataSource):
     """A stream or a bucket as a table; the page of Spark options has its options."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        # Spark's next process imports them before anything of this package, and tells nothing.
+        for module in ("pyarrow", "numpy"):
+            if find_spec(module) is None:
+                raise missing_module(module)
+        super().__init__(options)
 
     @classmethod
     def name(cls) -> str:
@@ -113,7 +122,9 @@ class DefaultSource(DataSource):
 
         Raises:
             ConfigError: An option or a column is illegal, or the mode is `overwrite`.
+            NatsStreamError: There is no server or no stream.
         """
+        from pyspark_natsstream.driver import open_stream  # noqa: PLC0415 - As above.
         from pyspark_natsstream.sink import NatsWriter  # noqa: PLC0415 - As above.
 
         if overwrite:
@@ -122,7 +133,9 @@ class DefaultSource(DataSource):
             )
         options = WriteOptions.parse(self.options)
         check_columns(schema, options)
-        return NatsWriter(options)
+        # The tasks wait for a server that is away; one that never was there is told at once.
+        with open_stream(options):
+            return NatsWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
         """Return the writer of a micro-batch.

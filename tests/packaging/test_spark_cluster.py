@@ -31,6 +31,7 @@ SUBMIT_TIMEOUT_S = 240.0
 JOB = """
 import json, sys
 from pyspark.sql import SparkSession, functions as F
+from pyspark_natsstream import register
 
 def home():
     import natsstream
@@ -38,6 +39,7 @@ def home():
 
 url, source, target, checkpoint = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
+register(spark)
 given = {"servers": url, "stream": source}
 sink = {"servers": url, "stream": target, "updateStream": "true"}
 rows = spark.read.format("nats").options(**given, minPartitions="2").load()

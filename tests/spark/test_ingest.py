@@ -9,7 +9,7 @@ import subprocess
 import sys
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark_natsstream.checkpoint import START_FILE, pin_start
@@ -434,6 +434,35 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     assert 2 < n_committed < count / each
     assert code == 0
     assert table.sequences() == list(range(1, count + 1))
+
+
+def test_other_columns_or_partitions_than_before_are_refused(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    """No reader could open a table of both."""
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 2, lambda _: b'{"km": 7}')
+    asked: dict[str, Any] = {
+        "options": table.options,
+        "out": table.out,
+        "checkpoint": table.checkpoint,
+    }
+    ingest(spark, **asked, json_schema="km int", partition_by=["token2"])
+    feed.publish([f"{stream_name}.a"], lambda _: b'{"km": 8}')
+
+    with pytest.raises(ConfigError, match="partitioned by token2, not by date") as refused:
+        ingest(spark, **asked, json_schema="km int")
+    assert "partition_by as before (token2)" in refused.value.hint
+    for schema, told in (
+        ("km string", "km is int and would be string"),
+        (None, "km is int and would be left out"),
+        ("km int, more int", "more is not there and would be int"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            ingest(spark, **asked, json_schema=schema, partition_by=["token2"])
+
+    assert ingest(spark, **asked, json_schema="km int", partition_by=["token2"]).rows == 1
+    assert [row.km for row in table.rows()] == [7, 7, 8]
 
 
 def test_table_and_checkpoint_that_do_not_belong_together_are_refused(

@@ -10,6 +10,7 @@ from natsstream.errors import (
     MessagesLostError,
     MissingExtraError,
     NatsStreamError,
+    SequenceRangeError,
     StreamNotFoundError,
     StreamRecreatedError,
 )
@@ -28,6 +29,8 @@ TAIL = "\n SQLSTATE: 38000"
         ConnectError("no server", detail="refused", hint="start one"),
         StreamRecreatedError("stream A was created anew"),
         OffsetError("not ours", detail="offset: 1", hint="use another"),
+        SequenceRangeError("stream A holds 3 to 9: no", first_seq=3, last_seq=9, hint="less"),
+        SequenceRangeError("stream A is empty and ends at 9", first_seq=10, last_seq=9),
     ],
 )
 def test_error_comes_back_from_the_words_of_spark(error: NatsStreamError) -> None:
@@ -37,6 +40,7 @@ def test_error_comes_back_from_the_words_of_spark(error: NatsStreamError) -> Non
 
     assert type(found) is type(error)
     assert str(found) == str(error)
+    assert vars(found) == vars(error)
 
 
 def test_loss_comes_back_with_its_range() -> None:

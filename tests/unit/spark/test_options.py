@@ -289,6 +289,19 @@ def test_batch_refuses_options_of_streaming_queries(options: dict[str, str]) -> 
         parse(**options).check_batch()
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("first_seq:5", "last_seq:3"),
+        ("start_time:2026-01-02T00:00:00Z", "end_time:2026-01-01T00:00:00Z"),
+    ],
+)
+def test_batch_refuses_a_start_behind_its_end(start: str, end: str) -> None:
+    with pytest.raises(ConfigError, match="the read is empty"):
+        parse(startingOffsets=start, endingOffsets=end).check_batch()
+    parse(startingOffsets="first_seq:5", endingOffsets="last_seq:4").check_batch()
+
+
 def test_streaming_refuses_an_end() -> None:
     with pytest.raises(ConfigError, match="endingOffsets is for batch reads only"):
         parse(endingOffsets="last_seq:5").check_streaming()

@@ -144,7 +144,7 @@ def test_start_by_a_time_after_the_last_message_is_the_end() -> None:
 
 def test_start_beyond_the_end_is_refused_with_what_the_stream_holds() -> None:
     with pytest.raises(
-        SequenceRangeError, match="first_seq:32, but stream ORDERS ends at 30"
+        SequenceRangeError, match="first_seq:32, but stream ORDERS holds"
     ) as refused:
         start_of(options("first_seq:32"), stream(11, 30), Looked())
 
