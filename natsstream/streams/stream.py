@@ -43,7 +43,7 @@ from natsstream.streams.snapshots.backup import write_backup
 from natsstream.streams.snapshots.folder import BackupInfo
 from natsstream.streams.snapshots.progress import BackupProgress
 from natsstream.streams.subject_counts import SubjectCount, each_subject, largest_subjects
-from natsstream.units import moment_ns
+from natsstream.units import check_nanoseconds, moment_ns
 
 
 @answers_names("stream")
@@ -153,13 +153,14 @@ class Stream:
                 Unix nanoseconds); with `next_by_subject`, of that subject.
 
         Raises:
-            ConfigError: The arguments name no message, or two.
+            ConfigError: The arguments name no message, or two, or `start_time` is of Unix seconds.
             SubjectError: A subject is not legal; nothing was sent.
             UnsupportedServerError: `start_time` was given, and the server is older than 2.11.
 
         Cost: one round trip to the stream's leader, so it sees every acknowledged write.
         Source: nats.go jetstream/stream.go GetMsg.
         """
+        check_nanoseconds(start_time, "start_time")
         return await stream_requests.get_message(
             self._api,
             self.name,
