@@ -70,6 +70,8 @@ async def test_websocket_is_answered_with_how_to_attach_one(url: str) -> None:
         ("http://127.0.0.1:4222", "begins with http://", "nats://host:port"),
         ("nats://127.0.0.1:99999", "port is too large", "65535"),
         ("127.0.0.1:65536", "port is too large", "65535"),
+        ("", "servers is empty", "is a variable unset"),
+        ("nats://a:1,", "number 2 is empty", "is a variable unset"),
     ],
 )
 async def test_address_is_answered_with_what_is_wrong(url: str, told: str, hint: str) -> None:
