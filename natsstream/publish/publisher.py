@@ -17,6 +17,7 @@ from natsstream._wire.parser import Frame
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
+from natsstream.arguments import counted
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
@@ -117,9 +118,8 @@ class Publisher:
                 await self.flush()
             elif self._window.count:
                 _log.warning(
-                    "a publisher was left by an error with %d messages in flight: they are stored "
-                    "or not",
-                    self._window.count,
+                    "a publisher was left by an error with %s in flight: stored or not",
+                    counted(self._window.count, "message"),
                 )
         finally:
             self._close()
@@ -350,11 +350,13 @@ class Publisher:
             self._sender.on_acks(frames)
 
     def _on_connection(self) -> None:
-        if self._window.count and not self._api.client.is_connected:
+        client = self._api.client
+        # A close in order is no loss: the futures have its error.
+        if self._window.count and not client.is_connected and not client.is_closing:
             _log.warning(
-                "connection lost with %d messages in flight: they %s",
-                self._window.count,
-                "are sent again" if self._is_retried else "are stored or not, and fail",
+                "connection lost with %s in flight: %s",
+                counted(self._window.count, "message"),
+                "sent again" if self._is_retried else "stored or not; the sends fail",
             )
         if self._sender is not None:
             self._sender.on_connection()
