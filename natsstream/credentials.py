@@ -130,7 +130,7 @@ def existing_file(value: str | Path, *, option: str) -> Path:
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
         raise ConfigError(f"{option} is not a valid path") from None
     if not found:
-        if path.is_dir():  # What exists as a folder is no secret.
+        if path.is_dir():  # A folder that exists is no secret.
             raise ConfigError(f"{option}: {path} is a folder", hint="give a file in it")
         if _is_file_name(path):
             raise ConfigError(
