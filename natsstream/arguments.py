@@ -250,6 +250,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: `1 message`, `2 batches`."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count} {noun}{ending}"
+
+
 def described(value: object, *, with_type: bool = True) -> str:
     """Return a value as a message shows it: cut when it is long, with its type."""
     if value is None:

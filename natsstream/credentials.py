@@ -119,7 +119,7 @@ def existing_file(value: str | Path, *, option: str) -> Path:
     """Return the path of a file that exists, with `~` expanded.
 
     Raises:
-        ConfigError: There is no such file.
+        ConfigError: There is no such file, or it is a folder.
     """
     text = str(value)
     if not text.strip() or "\n" in text or is_seed_text(text) or is_jwt_text(text):
@@ -130,6 +130,8 @@ def existing_file(value: str | Path, *, option: str) -> Path:
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
         raise ConfigError(f"{option} is not a valid path") from None
     if not found:
+        if path.is_dir():  # A folder that exists is no secret.
+            raise ConfigError(f"{option}: {path} is a folder", hint="give a file in it")
         if _is_file_name(path):
             raise ConfigError(
                 f"{option}: the file {path.absolute()} does not exist",

@@ -58,6 +58,7 @@ _JETSTREAM: Mapping[str, str] = {
     "account_info": "js.account()",
     "add_consumer": "stream.consumers.create(...)",
     "add_stream": "js.streams.create(...)",
+    "consumer": "stream.consumers.get(name), of js.streams.get(name)",
     "consumer_info": "stream.consumers.get(name), then consumer.info()",
     "consumers": "stream.consumers, of js.streams.get(name)",
     "consumers_info": "stream.consumers.list()",
@@ -89,6 +90,7 @@ _JETSTREAM: Mapping[str, str] = {
     "purge_stream": "stream.purge()",
     "request": "js.core.request(...)",
     "rtt": "js.core.rtt()",
+    "stream": "js.streams.get(name)",
     "stream_info": "js.streams.get(name), then stream.info()",
     "streams_info": "js.streams.list()",
     "subscribe": "consumer.consume(), stream.ordered(), or js.core.subscribe() for plain NATS",
@@ -158,6 +160,13 @@ _KV: Mapping[str, str] = {
     "watch_all": "kv.watch()",
 }
 
+_LOCK: Mapping[str, str] = {
+    "acquire": "`async with kv.lock(name) as lock`",
+    "is_locked": "lock.is_held",
+    "locked": "lock.is_held",
+    "unlock": "lock.release(), or leave the block",
+}
+
 _BOX: Mapping[str, str] = {
     "add_link": "box.link(name, target)",
     "getBlob": "box.get(name)",
@@ -203,6 +212,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "js.core": _CORE,
     "js.streams": _STREAMS,
     "kv": _KV,
+    "lock": _LOCK,
     "message": _MESSAGE,
     "publisher": _PUBLISHER,
     "box": _BOX,
@@ -239,7 +249,9 @@ _HANDLING: Mapping[str, str] = {
     "callback": "handler=",
     "cb": "handler=",
     "max_deliver": "max_attempts=",
+    "max_retries": "max_attempts=",
     "max_workers": "concurrency=",
+    "retries": "max_attempts=",
     "workers": "concurrency=",
 }
 
@@ -247,6 +259,7 @@ _VALID_KEYS: Mapping[str, str] = {"validate_keys": "keys are always checked"}
 
 CLASSES: Mapping[str, str] = {
     "AckPolicy": 'ack_policy="explicit", "all" or "none"',
+    "Client": "connect()",
     "DeliverPolicy": 'deliver_policy="all", "new", "last", "last_per_subject" or a start',
     "DiscardPolicy": 'discard="old" or "new"',
     "KeyValueConfig": "BucketConfig, or js.kv.ensure(name, history=5)",

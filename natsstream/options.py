@@ -320,6 +320,11 @@ def _read_url(url: str) -> SplitResult | None:
 
 def _check_url(url: str, number: int) -> None:
     """Refuse what is no server's URL, without showing it: any part may be a secret."""
+    if not url:
+        raise ConfigError(
+            "servers is empty" if number == 1 else f"servers: number {number} is empty",
+            hint=f"is a variable unset? give a URL like {DEFAULT_SERVER}",
+        )
     parts = _read_url(url)
     if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
         return

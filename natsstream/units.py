@@ -16,6 +16,8 @@ NS_PER_SECOND = 1_000_000_000
 NS_PER_MS = 1_000_000
 DURATION_NS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Today's Unix seconds, milliseconds and microseconds, taken as nanoseconds, are all of 1970.
+_YEAR_1971_NS = 365 * 86_400 * NS_PER_SECOND
 # Go's units; the micro sign and the Greek letter are both in use.
 _UNITS_NS = {
     "ns": 1,
@@ -136,8 +138,32 @@ def time_from_ns(time_ns: int) -> datetime:
 
 
 def moment_ns(value: datetime | int | None) -> int | None:
-    """Return a moment in Unix nanoseconds; None stays None."""
+    """Return a caller's moment in Unix nanoseconds; None stays None.
+
+    Raises:
+        ConfigError: The datetime has no time zone, or the number is of Unix seconds.
+    """
+    check_nanoseconds(value, "time")
     return None if value is None else time_to_ns(value)
+
+
+def is_of_1970(time_ns: int) -> bool:
+    """Return True for a moment of 1970 after its first: seconds that are taken as nanoseconds."""
+    return 0 < time_ns < _YEAR_1971_NS
+
+
+def check_nanoseconds(value: object, name: str) -> None:
+    """Refuse a number that is of Unix seconds, where one of nanoseconds is meant.
+
+    Raises:
+        ConfigError: As nanoseconds, it is a moment of 1970.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and is_of_1970(value):
+        raise ConfigError(
+            f"{name} {value} is of 1970, in nanoseconds",
+            hint="times are datetimes or nanoseconds: of seconds, datetime.fromtimestamp(n, UTC), "
+            "or n * 10**9",
+        )
 
 
 def time_to_ns(value: datetime | int) -> int:

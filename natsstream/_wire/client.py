@@ -193,6 +193,11 @@ class Client:
         return self._state.is_closed
 
     @property
+    def is_closing(self) -> bool:
+        """True once `close` has begun to end the connection."""
+        return self._state.is_closing
+
+    @property
     def is_congested(self) -> bool:
         """True while written bytes wait for room in the socket: `drain` before the next write."""
         return self._writer.is_congested

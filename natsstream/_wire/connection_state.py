@@ -83,6 +83,11 @@ class ConnectionState:
         return self._is_closed
 
     @property
+    def is_closing(self) -> bool:
+        """True once this side has begun to close the connection."""
+        return self._is_closing
+
+    @property
     def url(self) -> str:
         """The connected server, or the one that was last, without secrets."""
         server = self.nats.connected_url if self.nats is not None else None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from natsstream._wire import subjects
 from natsstream.api.features import api_level
+from natsstream.arguments import counted
 from natsstream.fields import Fields
 from natsstream.notebook import NotebookTable
 
@@ -135,7 +136,8 @@ class AccountInfo(NotebookTable):
     def __repr__(self) -> str:
         usage = self.usage
         return (
-            f"<AccountInfo {usage.streams} streams, {usage.consumers} consumers, "
+            f"<AccountInfo {counted(usage.streams, 'stream')}, "
+            f"{counted(usage.consumers, 'consumer')}, "
             f"{usage.storage} bytes on disk, {usage.memory} in memory, API level {self.api_level}>"
         )
 

@@ -74,9 +74,12 @@ def check_filter(subject: str) -> str:
         )
     found = _ILLEGAL_IN_SUBJECT.search(subject)
     if found:
+        is_half = found.group() >= "\ud800"
         raise SubjectError(
-            f"subject {subject!r} has {found.group()!r}",
-            hint="no white space or control characters",
+            f"subject {subject!r} has {'the surrogate ' if is_half else ''}{found.group()!r}",
+            hint="give text that UTF-8 can encode; half of a surrogate pair is none"
+            if is_half
+            else "no white space or control characters",
         )
     tokens = subject.split(".")
     if not all(tokens):

@@ -37,7 +37,7 @@ async def warn_unmatched(api: Api, stream: StreamInfo, filters: Sequence[str], w
         api: The connection.
         stream: The stream, as of any time.
         filters: The filters.
-        what: Name of the reader, for the text.
+        what: Name of the reader or the call, for the text.
 
     Cost: none, if each filter matches a subject; else one round trip for each that matches none, of
     at most four.

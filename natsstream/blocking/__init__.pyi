@@ -2077,7 +2077,7 @@ class KeyValue(Generic[T]):
     def history(
         self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
     ) -> Iterator[Entry[T]]:
-        """Yield all revisions that the bucket keeps of a key, oldest first, with markers."""
+        """Yield all revisions that the bucket keeps of some keys, oldest first, with markers."""
 
     def revisions(
         self,

@@ -43,6 +43,7 @@ class Portal:
         self._main: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._threads: ThreadPoolExecutor | None = None
+        self._handling: set[Future[Any]] = set()
         self._opening: Future[Any] = Future()
         self._thread = threading.Thread(target=self._run, name="natsstream", daemon=True)
         self.root: object = None
@@ -87,6 +88,13 @@ class Portal:
         self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             _log.warning("the loop of %r did not end in %g s", self._connection, STOP_TIMEOUT_S)
+        left = sum(not each.done() for each in tuple(self._handling))
+        if left:  # The interpreter joins their threads before it ends.
+            _log.warning(
+                "%d %s in a thread: this process cannot end before",
+                left,
+                "handler still runs" if left == 1 else "handlers still run",
+            )
 
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Run a function or coroutine function on the loop and return its result.
@@ -142,7 +150,10 @@ class Portal:
             self._threads = ThreadPoolExecutor(
                 _THREADS_MAX, thread_name_prefix="natsstream handler"
             )
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+        handling = self._threads.submit(function, *args)
+        self._handling.add(handling)
+        handling.add_done_callback(self._handling.discard)
+        return await asyncio.wrap_future(handling)
 
     def check_process(self) -> None:
         """Raise UsageError in a process that was forked off after the connection was made."""

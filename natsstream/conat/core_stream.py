@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_int
+from natsstream.arguments import check_int, counted
 from natsstream.conat.arrays import Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
@@ -641,7 +641,11 @@ class CoreStream:
         return frozenset() if self._held is None else frozenset(self._held.writer.msg_ids)
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else f"{len(self)} messages, {self.length_kv} keys"
+        state = (
+            "closed"
+            if self._is_closed
+            else f"{counted(len(self), 'message')}, {counted(self.length_kv, 'key')}"
+        )
         return f"<CoreStream {self.name}: {state}>"
 
     # Internals.

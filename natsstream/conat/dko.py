@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
-from natsstream.arguments import check_utf8
+from natsstream.arguments import check_utf8, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
 from natsstream.conat.layer_events import LayerEvents
@@ -256,7 +256,7 @@ class DKO:
         self.delete(name)
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else f"{self.length} objects"
+        state = "closed" if self._is_closed else counted(self.length, "object")
         return f"<DKO {self._name}: {state}>"
 
     # Internals.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_utf8
+from natsstream.arguments import check_utf8, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
@@ -354,7 +354,7 @@ class DKV:
     def __repr__(self) -> str:
         if self._is_closed:
             return f"<DKV {self.name}: closed>"
-        return f"<DKV {self.name}: {self.length} keys, {len(self._unsaved)} unsaved>"
+        return f"<DKV {self.name}: {counted(self.length, 'key')}, {len(self._unsaved)} unsaved>"
 
     # Internals.
 

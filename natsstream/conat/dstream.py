@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_int
+from natsstream.arguments import check_int, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
@@ -300,7 +300,9 @@ class DStream:
     def __repr__(self) -> str:
         if self._is_closed:
             return f"<DStream {self.name}: closed>"
-        return f"<DStream {self.name}: {len(self)} messages, {len(self._unsaved)} unsaved>"
+        return (
+            f"<DStream {self.name}: {counted(len(self), 'message')}, {len(self._unsaved)} unsaved>"
+        )
 
     # Internals.
 

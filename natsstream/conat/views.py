@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, overload
 
+from natsstream.arguments import counted
 from natsstream.conat.headers import RecordHeaders, decode_record
 from natsstream.conat.names import KeySubjects
 from natsstream.conat.reconcile import Edit, Reconciler
@@ -148,7 +149,7 @@ class Messages(Sequence[Any]):  # noqa: PLW1641 - It changes, so it has no hash.
         return self[:] == (other[:] if isinstance(other, Messages) else other)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} messages>"
+        return f"<{counted(len(self), 'message')}>"
 
 
 class KeyValues(Mapping[str, KeyedMessage]):
@@ -196,7 +197,7 @@ class KeyValues(Mapping[str, KeyedMessage]):
         return len(self._rules.keys.live)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} keys>"
+        return f"<{counted(len(self), 'key')}>"
 
 
 class Change:

@@ -12,7 +12,14 @@ from natsstream._wire.encode import subscribe_start
 from natsstream._wire.headers import HeaderValues, encode_headers
 from natsstream._wire.parser import Frame
 from natsstream.api.names import check_filter, check_subject
-from natsstream.arguments import check_bytes, check_choice, check_int, check_seconds, check_text
+from natsstream.arguments import (
+    check_bytes,
+    check_choice,
+    check_int,
+    check_seconds,
+    check_text,
+    counted,
+)
 from natsstream.core.bounded_queue import BoundedQueue
 from natsstream.core.message import CoreMessage, send
 from natsstream.core.subject_reader import SubjectReader
@@ -119,7 +126,7 @@ class Core:
 
         def slow(dropped: int) -> SlowReaderError:
             return SlowReaderError(
-                f"{dropped} messages on {subject} came while {max_pending} messages or "
+                f"{counted(dropped, 'message')} on {subject} came while {max_pending} messages or "
                 f"{max_pending_bytes} bytes waited to be read, and were dropped",
                 dropped=waiting.dropped,
                 hint="read faster, raise max_pending, use a queue group or a stream; "

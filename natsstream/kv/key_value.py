@@ -165,11 +165,11 @@ class KeyValue(Generic[T]):
     async def history(
         self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
     ) -> AsyncGenerator[Entry[T]]:
-        """Yield all revisions that the bucket keeps of a key, oldest first, with markers.
+        """Yield all revisions that the bucket keeps of some keys, oldest first, with markers.
 
         Args:
-            filters: A key, or filters as for `watch`; the revisions of several keys come in the
-                order in which they were written.
+            filters: A key, or filters as for `watch`, such as `"a.*"`; none is every key. Revisions
+                of several keys come in the order in which they were written.
             on_unreadable: As for `watch`.
 
         Raises:

@@ -5,6 +5,7 @@ Law: a bucket of another client is opened as it is, and no call changes a field 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Literal, Unpack
 
@@ -34,6 +35,7 @@ from natsstream.streams.stream import Stream
 from natsstream.streams.views.listing import view_listing
 from natsstream.streams.views.manager import ViewManager
 
+_log = logging.getLogger("natsstream.kv")
 # Mirrors of mirrors of mirrors: a limit that also ends a circle.
 _MIRRORS_MAX = 8
 
@@ -224,11 +226,22 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             raise _harmful(wanted.name, why)
 
     async def _why_harmful(self, mirroring: StreamConfig) -> str:
-        if mirroring.mirror is None:
+        mirror = mirroring.mirror
+        if mirror is None:
             return ""
         try:
-            named = await self._js.streams.get(mirroring.mirror.name)
-        except (NotFoundError, PermissionDeniedError):
+            named = await self._js.streams.get(mirror.name)
+        except PermissionDeniedError:
+            return ""
+        except NotFoundError:
+            if mirror.external is None and mirror.domain is None:
+                # No error: it may be made later.
+                _log.warning(
+                    "bucket %s mirrors bucket %s, which does not exist here: until it does, the "
+                    "mirror gets no keys and takes no writes",
+                    BUCKET.name_of(mirroring.name),
+                    BUCKET.name_of(mirror.name),
+                )
             return ""
         return why_harmful(mirroring, named.cached.config)
 

@@ -212,5 +212,11 @@ async def _why_no_responders(
         return BUCKET.not_found(bucket, gone)
     except NatsStreamError:
         return error
-    error.hint = f"bucket {bucket} has no leader now, or its origin is away: try again"
+    error.hint = f"bucket {bucket} has no leader now: try again"
+    mirror = stream.cached.config.mirror
+    if mirror is not None:
+        error.hint = (
+            f"bucket {bucket} is a mirror: its origin, bucket {BUCKET.name_of(mirror.name)}, is "
+            "away or does not exist"
+        )
     return error

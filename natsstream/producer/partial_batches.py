@@ -20,6 +20,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import delete_message, get_message, stream_info
+from natsstream.arguments import counted
 from natsstream.errors import MessageNotFoundError, NotPermittedError, ProducerFailedError
 from natsstream.producer.messages import Placement
 from natsstream.producer.records import BatchMark
@@ -89,10 +90,10 @@ async def _delete_part(api: Api, stream: StreamInfo, mark: Message, count: int) 
             deleted += 1
     if deleted:
         _log.warning(
-            "stream %s: deleted %d messages of a batch of %d behind sequence %d: the server was "
+            "stream %s: deleted %s of a batch of %d behind sequence %d: the server was "
             "killed in the middle of it, and has left the rest out",
             stream.name,
-            deleted,
+            counted(deleted, "message"),
             count,
             mark.sequence,
         )

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from natsstream._wire.names import is_name
 from natsstream._wire.parser import Frame
 from natsstream._wire.requests import check_responders
 from natsstream.api.requests import decode
-from natsstream.errors import NoRespondersError, ProtocolError
+from natsstream.errors import NoRespondersError, ProtocolError, ServerError
+from natsstream.fields import Fields
 from natsstream.notebook import NotebookTable
 from natsstream.publish.digits import read_number
 
@@ -104,7 +106,14 @@ def read_json_ack(frame: Frame, subject: str) -> PubAck:
         check_responders(frame, subject)
     except NoRespondersError as error:
         raise no_stream(subject) from error
-    answer = decode(frame[3], what)
+    try:
+        answer = decode(frame[3], what)
+    except ServerError as error:
+        # A stream also names itself when it refuses.
+        stream = Fields.parse(frame[3], what).raw.get("stream")
+        if isinstance(stream, str) and is_name(stream):
+            error.hint = error.hint.replace("on the stream", f"on stream {stream}")
+        raise
     try:
         return PubAck(
             answer.text("stream"),

@@ -17,6 +17,7 @@ from natsstream._wire.parser import Frame
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
+from natsstream.arguments import counted
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
@@ -117,9 +118,8 @@ class Publisher:
                 await self.flush()
             elif self._window.count:
                 _log.warning(
-                    "a publisher was left by an error with %d messages in flight: they are stored "
-                    "or not",
-                    self._window.count,
+                    "a publisher was left by an error with %s in flight: stored or not",
+                    counted(self._window.count, "message"),
                 )
         finally:
             self._close()
@@ -273,7 +273,7 @@ class Publisher:
                 self._sender.write()
             await self._window.wait_for_room()
         if self._sender is None:
-            raise self._refusal or _not_open()
+            raise self._refusal or self._not_open()
         raise_failure()
         return self._sender.add(subject, start, block, data)
 
@@ -303,7 +303,7 @@ class Publisher:
     async def _prepare(self, subject: str) -> None:
         """Find and check the stream before the first message that may be sent again."""
         if self._subscription is None:
-            raise _not_open()
+            raise self._not_open()
         if self._refusal is not None:
             raise self._refusal.with_traceback(None)  # Else it would grow with each call.
         # This may take as long as the message; other calls wait for the same request.
@@ -321,7 +321,7 @@ class Publisher:
             stream = await stream_info(self._api, name, timeout=left)
             self._check_stream(stream)
             if self._is_left:
-                raise _not_open()
+                raise self._not_open()
             # Only one stream knows the ids: another one would store a copy twice.
             destination = self._labels.destination = Destination(self._api, stream)
             self._sender = self._sender_to(destination)
@@ -350,11 +350,13 @@ class Publisher:
             self._sender.on_acks(frames)
 
     def _on_connection(self) -> None:
-        if self._window.count and not self._api.client.is_connected:
+        client = self._api.client
+        # A close in order is no loss: the futures have its error.
+        if self._window.count and not client.is_connected and not client.is_closing:
             _log.warning(
-                "connection lost with %d messages in flight: they %s",
-                self._window.count,
-                "are sent again" if self._is_retried else "are stored or not, and fail",
+                "connection lost with %s in flight: %s",
+                counted(self._window.count, "message"),
+                "sent again" if self._is_retried else "stored or not; the sends fail",
             )
         if self._sender is not None:
             self._sender.on_connection()
@@ -383,10 +385,14 @@ class Publisher:
             sender.close(ConnectionLostError("the publisher was left before the ack came"))
         self._window.wake()
 
+    def _not_open(self) -> UsageError:
+        if self._is_left:
+            return UsageError(
+                "the publisher is closed: its block has ended",
+                hint="send inside the block, or open another one with js.publisher()",
+            )
+        return UsageError("the publisher is not open", hint="use it with 'async with'")
+
 
 def _pass() -> None:
     """Raise nothing: `send_many` tells failures with their index."""
-
-
-def _not_open() -> UsageError:
-    return UsageError("the publisher is not open", hint="use it with 'async with'")

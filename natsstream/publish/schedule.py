@@ -25,6 +25,7 @@ from natsstream.arguments import check_choice, check_text, described
 from natsstream.errors import ConfigError
 from natsstream.units import (
     NS_PER_SECOND,
+    check_nanoseconds,
     duration_ns,
     format_rfc3339,
     parse_duration,
@@ -109,8 +110,10 @@ class Schedule:
             rollup: As in `Schedule`.
 
         Raises:
-            ConfigError: The moment has no time zone, or an argument no legal value.
+            ConfigError: The moment has no time zone or is of Unix seconds, or an argument has no
+                legal value.
         """
+        check_nanoseconds(moment, "moment")
         pattern = f"{_AT}{format_rfc3339(_moment_ns(moment))}"
         return cls(pattern=pattern, target=target, source=source, ttl=ttl, rollup=rollup)
 

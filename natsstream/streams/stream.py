@@ -15,6 +15,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.step_down import StepDownTarget, step_down
 from natsstream.api.stream_info import DeletedRange, StreamInfo
+from natsstream.api.unmatched import warn_unmatched
 from natsstream.arguments import check_bool
 from natsstream.foreign_names import answers_names
 from natsstream.publish.batches.atomic import AtomicBatch
@@ -43,7 +44,7 @@ from natsstream.streams.snapshots.backup import write_backup
 from natsstream.streams.snapshots.folder import BackupInfo
 from natsstream.streams.snapshots.progress import BackupProgress
 from natsstream.streams.subject_counts import SubjectCount, each_subject, largest_subjects
-from natsstream.units import moment_ns
+from natsstream.units import check_nanoseconds, moment_ns
 
 
 @answers_names("stream")
@@ -153,13 +154,14 @@ class Stream:
                 Unix nanoseconds); with `next_by_subject`, of that subject.
 
         Raises:
-            ConfigError: The arguments name no message, or two.
+            ConfigError: The arguments name no message, or two, or `start_time` is of Unix seconds.
             SubjectError: A subject is not legal; nothing was sent.
             UnsupportedServerError: `start_time` was given, and the server is older than 2.11.
 
         Cost: one round trip to the stream's leader, so it sees every acknowledged write.
         Source: nats.go jetstream/stream.go GetMsg.
         """
+        check_nanoseconds(start_time, "start_time")
         return await stream_requests.get_message(
             self._api,
             self.name,
@@ -749,12 +751,16 @@ class Stream:
             TransportError: No answer; messages may be removed or not. Repeating the purge is safe
                 unless messages were stored meanwhile that `last_seq` or `keep` does not spare.
 
-        Cost: one round trip; a filter makes the server look at each subject that it matches.
+        Cost: one round trip; a filter makes the server look at each subject that it matches. One
+        more to warn in the log of a filter that can match nothing.
         Source: nats.go jetstream/stream.go Purge.
         """
-        return await stream_requests.purge(
+        count = await stream_requests.purge(
             self._api, self.name, subject=subject, last_seq=last_seq, keep=keep
         )
+        if subject is not None and not count:
+            await warn_unmatched(self._api, self.cached, (subject,), f"purge of stream {self.name}")
+        return count
 
     async def delete_message(self, sequence: int, *, secure: bool = False) -> None:
         """Delete one message; readers skip its sequence.

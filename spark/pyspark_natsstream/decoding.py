@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from natsstream.arguments import described
+from natsstream.arguments import counted, described
 from pyspark_natsstream.payloads import (
     FORMAT_NAMES,
     MALFORMED,
@@ -80,7 +80,8 @@ class PayloadDecoder:
 
     def told(self) -> str:
         """Return what was left out, for a log."""
-        return f"left out {self.dropped} messages with malformed payloads; the first: {self._first}"
+        left_out = counted(self.dropped, "message")
+        return f"left out {left_out} with malformed payloads; the first: {self._first}"
 
     def _note(self, batch: pa.RecordBatch, row: int, payload: bytes, error: Exception) -> None:
         """Keep the first error, or raise it if the mode is `FAILFAST`."""

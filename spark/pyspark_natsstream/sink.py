@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from natsstream.arguments import counted
 from pyspark_natsstream.write_options import UNNAMED
 from pyspark_natsstream.writing import Written, write_partition
 
@@ -88,9 +89,9 @@ def _log_done(
 ) -> None:
     done = [each.written for each in messages if isinstance(each, TaskDone)]
     _log.info(
-        "write to stream %s: %s%d rows were stored, %d of them by earlier attempts",
+        "write to stream %s: %sstored %s, %d of them by earlier attempts",
         options.stream,
         what,
-        sum(each.rows for each in done),
+        counted(sum(each.rows for each in done), "row"),
         sum(each.earlier for each in done),
     )

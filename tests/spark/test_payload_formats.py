@@ -186,6 +186,6 @@ def test_partition_logs_how_many_messages_it_left_out(
 
     assert sum(batch.num_rows for batch in batches) == 6
     first, second = (record.getMessage() for record in caplog.records)
-    assert f"sequences 1 to 5 of stream {stream_name}: left out 1 messages" in first
+    assert f"sequences 1 to 5 of stream {stream_name}: left out 1 message with" in first
     assert f"sequences 6 to 9 of stream {stream_name}: left out 2 messages" in second
     assert f"sequence 6 of stream {stream_name}, subject {stream_name}.a" in second

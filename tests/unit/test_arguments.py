@@ -19,6 +19,7 @@ from natsstream.arguments import (
     check_seconds,
     check_text,
     check_texts,
+    counted,
     described,
 )
 from natsstream.errors import ConfigError, SubjectError
@@ -148,3 +149,11 @@ def test_zero_seconds_are_taken_where_nothing_has_to_be_waited_for() -> None:
 @given(st.integers())
 def test_whole_numbers_without_bounds_are_all_taken(value: int) -> None:
     assert check_int(value, "sequence") == value
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(0, "message", "0 messages"), (1, "batch", "1 batch"), (2, "batch", "2 batches")],
+)
+def test_count_agrees_with_its_noun(count: int, noun: str, text: str) -> None:
+    assert counted(count, noun) == text

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import binascii
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natsstream.credentials import check_user_seed, find_user_seed, parse_creds
+from natsstream.credentials import check_user_seed, existing_file, find_user_seed, parse_creds
 from natsstream.errors import ConfigError
 from tests.support.accounts import KeyPair, Operator, creds_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 USER = KeyPair.new("user")
 JWT = Operator().user_jwt(USER)
@@ -50,6 +54,11 @@ def test_creds_that_are_none_are_a_config_error_without_their_text(text: str) ->
     assert "user.creds" in str(caught.value)
     assert JWT not in str(caught.value)
     assert USER.seed not in str(caught.value)
+
+
+def test_folder_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"creds: {tmp_path} is a folder"):
+        existing_file(tmp_path, option="creds")
 
 
 def test_seed_of_an_account_is_refused_by_name() -> None:

@@ -24,6 +24,7 @@ from natsstream.streams.manager import StreamManager
 HOLDERS: dict[str, type[object]] = {
     "message": ns.DeliveredMessage,
     "kv": ns.KeyValue,
+    "lock": ns.Lock,
     "box": ns.ObjectStore,
     "stream.direct": ns.DirectReads,
     "consumer": ns.Consumer,
@@ -40,7 +41,7 @@ HOLDERS: dict[str, type[object]] = {
 }
 # Set in the constructor.
 ATTRIBUTES = {"js.core", "js.streams", "stream.cached", "consumer.cached"}
-KNOWN = ("consumer", "js", "kv", "message", "publisher", "box", "stream")
+KNOWN = ("consumer", "js", "kv", "lock", "message", "publisher", "box", "stream")
 # What a message that was read has none of, and a consumer's message has.
 OF_DELIVERED = {"ack", "nak"}
 

@@ -16,6 +16,7 @@ from natsstream.units import (
     duration_ns,
     format_duration,
     format_rfc3339,
+    moment_ns,
     parse_duration,
     parse_life_time,
     parse_rfc3339,
@@ -210,6 +211,17 @@ def test_a_datetime_without_a_zone_names_no_moment() -> None:
 
     with pytest.raises(ConfigError, match="no time zone"):
         time_to_ns(naive)
+
+
+@pytest.mark.parametrize("value", [1_800_000_000, 1_800_000_000_000, 1_800_000_000_000_000])
+def test_seconds_are_not_taken_for_nanoseconds(value: int) -> None:
+    """Nor are milliseconds and microseconds: all would be moments of 1970."""
+    with pytest.raises(ConfigError, match="of 1970, in nanoseconds") as caught:
+        moment_ns(value)
+
+    assert "n * 10**9" in caught.value.hint
+    assert moment_ns(0) == 0
+    assert moment_ns(10**18) == 10**18
 
 
 def test_nanoseconds_are_taken_as_they_are() -> None:

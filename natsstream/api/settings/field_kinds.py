@@ -29,8 +29,10 @@ from natsstream.fields import Fields
 from natsstream.units import (
     DURATION_NS_MAX,
     NS_PER_SECOND,
+    check_nanoseconds,
     duration_ns,
     format_rfc3339,
+    is_of_1970,
     parse_rfc3339,
     time_from_ns,
     time_to_ns,
@@ -119,14 +121,15 @@ def check_time(value: object, what: str) -> datetime | int:
     """Return a moment that a server can keep.
 
     Raises:
-        ConfigError: It is neither a datetime with a time zone nor Unix nanoseconds, or not between
-            the years 1 and 9999.
+        ConfigError: It is neither a datetime with a time zone nor Unix nanoseconds, but of Unix
+            seconds, or not between the years 1 and 9999.
     """
     if isinstance(value, bool) or not isinstance(value, int | datetime):
         raise ConfigError(
             f"{what} is {described(value)}",
             hint="give a datetime with a time zone, or Unix nanoseconds",
         )
+    check_nanoseconds(value, what)
     try:
         time_ns = time_to_ns(value)
     except ConfigError as error:
@@ -219,9 +222,10 @@ def _write_durations(values: Sequence[float | timedelta]) -> object:
 
 
 def _read_time(fields: Fields, name: str) -> datetime | int:
-    # A datetime has microseconds: finer times stay numbers, so that a copy is exact.
+    # A datetime has microseconds: finer times stay numbers, so that a copy is exact. But numbers of
+    # 1970 are refused, as seconds of a caller: a time of that year loses its last digits.
     time_ns = fields.moment(name)
-    return time_ns if time_ns % 1_000 else time_from_ns(time_ns)
+    return time_ns if time_ns % 1_000 and not is_of_1970(time_ns) else time_from_ns(time_ns)
 
 
 def _write_time(value: datetime | int) -> str:

@@ -14,6 +14,7 @@ from math import inf
 
 from natsstream._wire.acks import ack_text
 from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.arguments import counted
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.inbox_pool import FetchInbox, InboxPool
@@ -64,7 +65,7 @@ class FetchedMessages(list[DeliveredMessage]):
     def __repr__(self) -> str:
         end = "complete" if self.complete else "not complete"
         failed = f", {type(self.error).__name__}" if self.error is not None else ""
-        return f"<Fetched {len(self)} messages, {end}{failed}>"
+        return f"<Fetched {counted(len(self), 'message')}, {end}{failed}>"
 
 
 class Fetcher:

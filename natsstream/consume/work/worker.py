@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Self, TypeAlias
 
-from natsstream.arguments import check_seconds
+from natsstream.arguments import check_seconds, counted
 from natsstream.consume.dead_letters.manager import DeadLetters
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.messages import ConsumerMessages
@@ -235,7 +235,9 @@ class Worker:
         left = sum(not task.done() for task in self._tasks)
         if left:
             _log.error(
-                "%s: %d handlers do not end though they were cancelled", self._source.what, left
+                "%s: after a cancel there is still %s that does not end",
+                self._source.what,
+                counted(left, "handler"),
             )
         self._in_progress.close()
         if self._tasks and self.report.failure is None:

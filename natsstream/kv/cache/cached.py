@@ -11,7 +11,7 @@ import math
 from collections.abc import AsyncGenerator, Iterator
 from typing import Generic, Self
 
-from natsstream.arguments import check_int, check_seconds
+from natsstream.arguments import check_int, check_seconds, counted
 from natsstream.errors import CodecError, RequestTimeoutError, UsageError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.changes import ChangeReader
@@ -73,7 +73,7 @@ class CachedKeyValue(Generic[T]):
             await self.close()
             raise RequestTimeoutError(
                 f"the mirror of bucket {self.name} was not filled within "
-                f"{self._timeout_s:g} s: {len(self._contents)} keys so far",
+                f"{self._timeout_s:g} s: {counted(len(self._contents), 'key')} so far",
                 hint="give a longer timeout, or filters: cached('users.>')",
                 retryable=True,
             ) from None
@@ -338,4 +338,4 @@ class CachedKeyValue(Generic[T]):
             )
 
     def __repr__(self) -> str:
-        return f"<CachedKeyValue {self.name}: {len(self._contents)} keys>"
+        return f"<CachedKeyValue {self.name}: {counted(len(self._contents), 'key')}>"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from natsstream.errors import LockHeldError, NatsStreamError, NoRespondersError
+from natsstream.kv.entry import Entry
 from natsstream.kv.formats import RAW
 from natsstream.kv.locks.leases import EXPIRY_GRACE_S, Claim, Lease
 from natsstream.kv.locks.lock_key import LockKey
@@ -36,7 +37,7 @@ class Acquisition:
         self._is_got = False
         # Until there is an answer, that is what is told.
         self._trouble: NatsStreamError | None = key.no_answer("claim")
-        self._claim: Claim | None = None
+        self._found: Entry | None = None
 
     async def run(self, timeout_s: float | None) -> None:
         """Wait until the lock is got.
@@ -92,8 +93,8 @@ class Acquisition:
                 entry = later
             if entry.is_deleted:
                 return entry.revision
-            self._claim = Claim.from_bytes(entry.value)
-            patience_s = (self._claim.ttl_s or own_ttl_s) + EXPIRY_GRACE_S
+            self._found = entry
+            patience_s = (Claim.from_bytes(entry.value).ttl_s or own_ttl_s) + EXPIRY_GRACE_S
 
     async def _try(self, marker: int) -> None:
         """Claim the key once, and note what passing trouble was in the way."""
@@ -115,16 +116,27 @@ class Acquisition:
 
     async def _held(self) -> LockHeldError:
         name, bucket = self._key.name, self._key.bucket
-        if self._claim is None:  # One try, or too short a wait to see it.
+        if self._found is None:  # One try, or too short a wait to see it.
             with suppress(NatsStreamError, TimeoutError):
                 async with asyncio.timeout(_ASK_WHO_S):
-                    found = await bucket.get(name, consistent=True)
-                    self._claim = None if found is None else Claim.from_bytes(found.value)
-        holder = "" if self._claim is None else self._claim.holder
+                    self._found = await bucket.get(name, consistent=True)
+        claim = None if self._found is None else Claim.from_bytes(self._found.value)
+        holder = "" if claim is None else claim.holder
+        hint = "wait longer: timeout=..., or find out why its holder keeps it"
+        if self._found is not None and self._stays(self._found):
+            hint = (
+                f"key {name!r} has a value that is no lock and does not expire: lock another key, "
+                "or delete this one"
+            )
         error = LockHeldError(
             f"lock {name!r} of bucket {bucket.name} is held by {holder or 'another'}",
-            hint="wait longer: timeout=..., or find out why its holder keeps it",
+            hint=hint,
             retryable=True,
         )
         error.name, error.holder = name, holder
         return error
+
+    def _stays(self, found: Entry) -> bool:
+        """Return True for a value that somebody has put, which nothing removes."""
+        is_lock = bool(Claim.from_bytes(found.value).claim_id)
+        return not is_lock and (found.ttl or -1) < 0 and not self._key.bucket.config.max_age

@@ -12,6 +12,7 @@ import asyncio
 from typing import Generic, Literal, Self
 
 from natsstream.errors import LockLostError, UsageError, WrongRevisionError
+from natsstream.foreign_names import answers_names
 from natsstream.kv.codecs import T
 from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.acquisition import Acquisition
@@ -23,6 +24,7 @@ from natsstream.kv.status import BucketStatus
 _RETRY_S = 0.1
 
 
+@answers_names("lock", calls=False)
 class Lock(Generic[T]):
     """A lock on a key that expires; made by `KeyValue.lock`, held in its `async with` block.
 

@@ -17,6 +17,7 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.subscriptions import Subscription
 from natsstream.api.requests import Api
+from natsstream.arguments import counted
 from natsstream.errors import (
     BatchIncompleteError,
     NatsStreamError,
@@ -388,7 +389,8 @@ class FastSender:
             self._fail(
                 wrong_stream(
                     f"fast batch into {self._stream}: stream {answer.other} has taken the subjects "
-                    f"over, and has stored {answer.count} messages up to {answer.sequence}"
+                    f"over, and has stored {counted(answer.count, 'message')} up to "
+                    f"{answer.sequence}"
                 )
             )
             answer = FinalAck(0, 0)  # Nothing of it is in the stream that was meant.

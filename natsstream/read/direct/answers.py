@@ -14,6 +14,7 @@ from natsstream._wire.headers import HeaderName, Headers
 from natsstream._wire.parser import Frame
 from natsstream._wire.status import Status, StatusCode, parse_status
 from natsstream.api.message import Message
+from natsstream.arguments import counted
 from natsstream.errors import (
     IncompleteReadError,
     NatsStreamError,
@@ -168,7 +169,8 @@ class Run:
     def broken(self, why: str) -> IncompleteReadError:
         """Return the error for an answer that is not whole."""
         return IncompleteReadError(
-            f"{self._what}: the answer broke off after {len(self._messages)} messages: {why}",
+            f"{self._what}: the answer broke off after "
+            f"{counted(len(self._messages), 'message')}: {why}",
             last_seq=self.last_seq,
             hint="ask again",
         )

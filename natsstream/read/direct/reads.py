@@ -47,6 +47,7 @@ from natsstream.read.direct.answers import (
     refusal,
 )
 from natsstream.read.direct.subjects_held import subjects_held
+from natsstream.units import check_nanoseconds
 
 # A batch of 20,000 holds the stream's lock and raises publishers' p50 from 0.05 ms to 28 ms; one
 # of 1,000 to 4 ms.
@@ -87,8 +88,8 @@ class DirectReads:
                 Unix nanoseconds); with `next_by_subject`, of that subject.
 
         Raises:
-            ConfigError: The arguments name no message, or two; or the stream has no
-                `allow_direct`.
+            ConfigError: The arguments name no message, or two; `start_time` is of Unix seconds; or
+                the stream has no `allow_direct`.
             SubjectError: A subject is not legal; nothing was sent.
             UnsupportedServerError: `start_time` was given, and the server is older than 2.11.
             NoRespondersError: No replica answers now.
@@ -97,6 +98,7 @@ class DirectReads:
         Cost: one round trip to the nearest replica.
         Source: ADR-31; nats.go jetstream/stream.go GetMsg with AllowDirect.
         """
+        check_nanoseconds(start_time, "start_time")
         body = message_query(
             sequence,
             last_by_subject=last_by_subject,
@@ -193,6 +195,7 @@ class DirectReads:
         check_int(count, "count", minimum=1, maximum=BATCH_MAX)
         if first_seq is not None and start_time is not None:
             raise ConfigError("batch takes first_seq or start_time, not both")
+        check_nanoseconds(start_time, "start_time")
         start = message_query(
             first_seq or (1 if start_time is None else None),
             next_by_subject=subject,

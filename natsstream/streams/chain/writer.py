@@ -164,7 +164,12 @@ class ChainedPublisher:
 
         Cost: one round trip a link, and the stream's replication; links are not pipelined.
         """
-        if self._info is None or self._has_ended:
+        if self._has_ended:
+            raise UsageError(
+                "the chained publisher is closed: its block has ended, or it was forked",
+                hint="stream.chained(writer=...) opens another one",
+            )
+        if self._info is None:
             raise UsageError(
                 "the chained publisher is not open",
                 hint="async with stream.chained(writer=...) as chain: await chain.send(...)",

@@ -241,8 +241,14 @@ class Counters:
         """Return the stream of a subject, looked up once; it must count."""
         home = self._homes.get(subject)
         if home is None:
-            with _hint_at_counters():
-                home = await find_stream(self._api, subject)
+            try:
+                with _hint_at_counters():
+                    home = await find_stream(self._api, subject)
+            except NoRespondersError as error:
+                # Nothing was published, and the call may be meant to open the counters of a stream.
+                error.message = f"counter {subject}: no stream captures the subject"
+                error.hint += "; the counters of a stream: (await js.streams.get(name)).counters"
+                raise
             _check_counts(await stream_info(self._api, home))
             if len(self._homes) >= _SUBJECTS_MAX:
                 self._homes.clear()

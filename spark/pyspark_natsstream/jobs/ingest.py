@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, get_args
 
+from natsstream.arguments import counted
 from pyspark_natsstream.ingest import IngestReport, TableFormat, ingest
 from pyspark_natsstream.jobs.command import CHECKPOINT, TRIGGER, Argument, JobCommand, say
 from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
@@ -43,7 +44,9 @@ def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespac
         trigger=asked.trigger,
         fmt=asked.format,
         json_schema=asked.json_schema,
-        on_progress=lambda now: say(f"{now.rows} rows in {now.batches} batches"),
+        on_progress=lambda now: say(
+            f"{counted(now.rows, 'row')} in {counted(now.batches, 'batch')}"
+        ),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from natsstream.arguments import counted
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.ingest import IngestReport
 from pyspark_natsstream.jobs.command import CHECKPOINT, TRIGGER, Argument, JobCommand, say
@@ -34,7 +35,9 @@ def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespac
         checkpoint=asked.checkpoint,
         trigger=asked.trigger,
         history_out=asked.history_out,
-        on_progress=lambda now: say(f"{now.rows} changes in {now.batches} batches"),
+        on_progress=lambda now: say(
+            f"{counted(now.rows, 'change')} in {counted(now.batches, 'batch')}"
+        ),
     )
 
 

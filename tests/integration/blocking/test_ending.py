@@ -244,6 +244,28 @@ def test_interrupt_ends_a_run_of_handlers_and_leaves_the_connection_usable(
     assert js.publish(stream.name, b"x").sequence == 2_001
 
 
+def test_handler_that_outlives_the_connection_is_reported(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def handle(_: blocking.DeliveredMessage) -> None:
+        begun.set()
+        may_end.wait(RUN_TIMEOUT_S)
+
+    try:
+        with blocking.connect(fresh_server.url) as js:
+            stream = js.streams.create("S", subjects=["s"])
+            js.publish("s", b"x")
+            consumer = stream.consumers.create("billing")
+            with when(begun.is_set, interrupt), pytest.raises(KeyboardInterrupt):
+                consumer.run(handle, stop_timeout=0)
+    finally:
+        may_end.set()
+
+    assert "1 handler still runs in a thread" in caplog.text
+
+
 def test_interrupt_while_connecting_raises_and_ends_the_thread(fresh_server: NatsServer) -> None:
     before = loop_threads()
 

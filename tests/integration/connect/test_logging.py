@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import natsstream as ns
-from natsstream.errors import AuthenticationError
+from natsstream.errors import AuthenticationError, ConnectionLostError
 from natsstream.events import Connected, Disconnected
 from natsstream.testing import NatsServer
 from tests.support.accounts import KeyPair, Operator, creds_text
@@ -259,7 +259,21 @@ async def test_publisher_tells_of_messages_that_a_break_has_caught(
             fresh_server.start()
 
     told = lines("natsstream.publisher")
-    assert told == ["connection lost with 1 messages in flight: they are sent again"]
+    assert told == ["connection lost with 1 message in flight: sent again"]
+
+
+async def test_connection_that_is_closed_in_order_is_not_said_to_be_lost(
+    fresh_server: NatsServer, lines: Callable[..., list[str]]
+) -> None:
+    async with ns.connect(fresh_server.url) as js:
+        await js.streams.ensure("S")
+        publisher = js.publisher()
+        await publisher.__aenter__()  # Not left before the connection is.
+        sent = await publisher.send("S", b"1")
+
+    with pytest.raises(ConnectionLostError):
+        await sent
+    assert lines("natsstream.publisher") == []
 
 
 async def test_publisher_that_an_error_leaves_tells_of_messages_without_an_ack(
@@ -276,7 +290,7 @@ async def test_publisher_that_an_error_leaves_tells_of_messages_without_an_ack(
         await fail()
 
     (line,) = lines("natsstream.publisher")
-    assert line.startswith("a publisher was left by an error with 1 messages in flight")
+    assert line.startswith("a publisher was left by an error with 1 message in flight")
 
 
 async def test_mirror_that_ends_says_so(

@@ -70,6 +70,8 @@ async def test_websocket_is_answered_with_how_to_attach_one(url: str) -> None:
         ("http://127.0.0.1:4222", "begins with http://", "nats://host:port"),
         ("nats://127.0.0.1:99999", "port is too large", "65535"),
         ("127.0.0.1:65536", "port is too large", "65535"),
+        ("", "servers is empty", "is a variable unset"),
+        ("nats://a:1,", "number 2 is empty", "is a variable unset"),
     ],
 )
 async def test_address_is_answered_with_what_is_wrong(url: str, told: str, hint: str) -> None:
@@ -152,6 +154,15 @@ STREAM: dict[str, tuple[Callable[[Any], object], type[UsageError], str]] = {
     "get zero": (lambda stream: stream.get(0), ConfigError, "sequence is 0"),
     "get subject": (lambda stream: stream.get(last_by_subject=5), SubjectError, "is 5"),
     "get time": (lambda stream: stream.get(start_time="now"), ConfigError, "start_time is"),
+    "get seconds": (lambda stream: stream.get(start_time=9**10), ConfigError, "of 1970"),
+    "direct seconds": (lambda stream: stream.direct.get(start_time=9**10), ConfigError, "of 1970"),
+    "read seconds": (lambda stream: stream.read(start_time=9**10), ConfigError, "of 1970"),
+    "ordered seconds": (lambda stream: stream.ordered(start_time=9**10), ConfigError, "of 1970"),
+    "consumer seconds": (
+        lambda stream: stream.consumers.create("c", start_time=9**10),
+        ConfigError,
+        "start_time 3486784401 is of 1970",
+    ),
     "read": (lambda stream: stream.read(first_seq="1"), ConfigError, "first_seq is '1'"),
     "read last": (lambda stream: stream.read(last_seq=1.5), ConfigError, "last_seq is 1.5"),
     "read loss": (lambda stream: stream.read(on_loss="tell"), ConfigError, "on_loss is 'tell'"),

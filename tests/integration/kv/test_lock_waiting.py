@@ -125,6 +125,22 @@ async def test_strange_words_in_the_key_are_another_s_lock(kv: KeyValue) -> None
         group.create_task(wait("no-text", b"\xff" * 99))
 
 
+@pytest.mark.parametrize("timeout", [0, 1])
+async def test_value_that_somebody_has_put_is_said_to_stay(kv: KeyValue, timeout: float) -> None:
+    await kv.put("l", b"me")
+    await kv.put("l-expiring", b"me", ttl=60)
+
+    with pytest.raises(LockHeldError, match="is held by me") as caught:
+        async with kv.lock("l", timeout=timeout):
+            pass
+    with pytest.raises(LockHeldError) as other:
+        async with kv.lock("l-expiring", timeout=timeout):
+            pass
+
+    assert "no lock and does not expire: lock another key" in caught.value.hint
+    assert "wait longer" in other.value.hint
+
+
 async def test_a_bucket_that_is_deleted_ends_the_wait(js: JetStream, kv: KeyValue) -> None:
     async def wait() -> None:
         async with kv.lock("l", timeout=None):

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from natsstream import ExternalStream, StreamSource, SubjectTransform, connect
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, NoRespondersError
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.leaves import start_hub, start_leaf, wait_for_link
@@ -219,6 +219,19 @@ async def test_mirror_whose_origin_is_gone_is_still_read(js: JetStream, stream_n
     entry = await mirror.get("a")
     assert entry is not None
     assert entry.value == b"1"
+
+
+async def test_mirror_of_a_bucket_that_does_not_exist_is_reported_by_name(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, origin = f"{stream_name}_copy", f"{stream_name}_origin"
+    with caplog.at_level("WARNING", "natsstream.kv"):
+        mirror = await js.kv.ensure(name, mirror=origin)
+    with pytest.raises(NoRespondersError) as caught:
+        await mirror.put("a", b"1")
+
+    assert f"{name} mirrors bucket {origin}, which does not exist" in caplog.text
+    assert f"bucket {origin}, is away or does not exist" in caught.value.hint
 
 
 async def test_mirror_opens_for_a_user_who_may_not_ask_for_its_origin(stream_name: str) -> None:

@@ -135,7 +135,7 @@ async def test_what_the_stream_does_not_allow_is_told_with_what_to_change(
     subject = f"{stream_name}.a"
     target = f"{stream_name}.b"
 
-    with pytest.raises(MessageRuleError, match="allow_msg_ttl"):
+    with pytest.raises(MessageRuleError, match=f"allow_msg_ttl on stream {stream_name}"):
         await way(js, stream_name, subject, ttl=5)
     with pytest.raises(MessageRuleError, match="allow_rollup_hdrs"):
         await way(js, stream_name, subject, rollup="subject")

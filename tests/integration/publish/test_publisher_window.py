@@ -82,7 +82,7 @@ async def test_sender_that_waits_when_the_publisher_closes_is_refused(
         await leave_at_once()
     fresh_server.resume()
 
-    with pytest.raises(UsageError, match="not open"):
+    with pytest.raises(UsageError, match="is closed"):
         async with asyncio.timeout(15):
             await caught.value.args[0]
 
@@ -233,7 +233,7 @@ async def test_closed_publisher_refuses_to_send(js: JetStream, stream_name: str)
         await publisher.send(stream_name, b"x")
     async with publisher:
         pass
-    with pytest.raises(UsageError, match="not open"):
+    with pytest.raises(UsageError, match="the publisher is closed"):
         await publisher.send(stream_name, b"x")
 
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.asyncio
     "options",
     [
         {"first_seq": 1, "deliver_policy": "new"},
-        {"first_seq": 1, "start_time": 5},
-        {"start_time": 5, "deliver_policy": "last"},
+        {"first_seq": 1, "start_time": 10**18},
+        {"start_time": 10**18, "deliver_policy": "last"},
         {"first_seq": 0},
         {"start_time": datetime(2026, 1, 1)},  # noqa: DTZ001 - that is the mistake.
         {"start_time": 1 << 80},

@@ -60,6 +60,18 @@ async def test_filter_that_can_match_nothing_is_reported(
     assert f"filter order.> matches none of the subjects of stream {stream_name}, which" in told
 
 
+async def test_purge_of_a_subject_that_can_match_nothing_is_reported(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+
+    assert await stream.purge(subject="order.>") == 0
+    assert await stream.purge(subject=f"{stream_name}.none") == 0
+
+    (told,) = warnings_of(caplog)
+    assert told.startswith(f"purge of stream {stream_name}: filter order.> matches none")
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 async def test_filter_of_messages_from_earlier_subjects_is_not_reported(
     js: JetStream,

@@ -67,6 +67,13 @@ def test_illegal_subjects_are_refused(subject: str) -> None:
         check_subject(subject)
 
 
+def test_surrogate_in_a_subject_is_named() -> None:
+    with pytest.raises(SubjectError, match="has the surrogate") as caught:
+        check_filter("a.\ud800")
+
+    assert "UTF-8" in caught.value.hint
+
+
 @given(st.text(st.characters(), max_size=300))
 def test_what_passes_fits_the_wire(text: str) -> None:
     try:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
             Schedule.at(datetime(2030, 1, 2, 3, tzinfo=timezone(timedelta(hours=2))), target="t"),
             "@at 2030-01-02T01:00:00.000000000Z",
         ),
-        (Schedule.at(1, target="t"), "@at 1970-01-01T00:00:00.000000001Z"),
+        (Schedule.at(10**18 + 1, target="t"), "@at 2001-09-09T01:46:40.000000001Z"),
         (Schedule.every(60, target="t"), "@every 60s"),
         (Schedule.every(1.0, target="t"), "@every 1s"),
         (Schedule.every(timedelta(hours=2), target="t"), "@every 7200s"),
@@ -131,6 +131,7 @@ def test_features_are_those_of_the_first_server_that_reads_it() -> None:
 MADE: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: Schedule.at(datetime(2030, 1, 1), target="t"), ConfigError, "time zone"),  # noqa: DTZ001 - What is tested.
     (lambda: Schedule.at(datetime(1, 1, 1, tzinfo=UTC), target="t"), ConfigError, "1970"),
+    (lambda: Schedule.at(1_800_000_000, target="t"), ConfigError, "of 1970, in nanoseconds"),
     (lambda: Schedule.at(10**5000, target="t"), ConfigError, "1970"),
     (lambda: Schedule.at("now", target="t"), ConfigError, "datetime"),  # pyright: ignore[reportArgumentType] - What is tested.
     (lambda: Schedule.at(True, target="t"), ConfigError, "datetime"),  # noqa: FBT003 - What is tested.

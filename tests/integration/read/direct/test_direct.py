@@ -195,7 +195,7 @@ async def test_stream_without_allow_direct_is_refused_until_it_has_it(
         ("get", {"start_time": "yesterday"}, ConfigError),
         ("batch", {"count": 0}, ConfigError),
         ("batch", {"count": 1_001}, ConfigError),
-        ("batch", {"count": 5, "first_seq": 1, "start_time": 1}, ConfigError),
+        ("batch", {"count": 5, "first_seq": 1, "start_time": 10**18}, ConfigError),
         ("batch", {"count": 5, "max_bytes": 0}, ConfigError),
         ("batch", {"count": 5, "timeout": -1}, ConfigError),
         ("latest", {"filters": []}, ConfigError),

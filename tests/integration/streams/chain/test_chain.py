@@ -331,7 +331,7 @@ async def test_what_a_chain_can_not_carry_is_refused(js: JetStream, stream_name:
             await chain.send("a.*", b"")
         with pytest.raises(ConfigError):
             await chain.send(f"{stream_name}.0", "text")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="is closed"):
         await chain.send(f"{stream_name}.0", b"")
     for arguments in ({"since": 3}, {"head": {"w": replace(chain.head, writer="x")}}):
         with pytest.raises(ConfigError):

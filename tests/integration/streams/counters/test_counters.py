@@ -190,6 +190,8 @@ async def test_subject_without_a_stream_hints_at_the_call_that_makes_one_of_coun
         with pytest.raises(NoRespondersError) as caught:
             await asked(f"{stream_name}.hits")
         assert caught.value.hint.startswith("create one: await js.counters.ensure(name, subj")
+    assert caught.value.message == f"counter {stream_name}.hits: no stream captures the subject"
+    assert "(await js.streams.get(name)).counters" in caught.value.hint
 
 
 async def test_listing_gives_each_counter_once(
