@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 # The last commands, such as the deletion of a consumer, have this long to reach the server.
 _LAST_FLUSH_S = 1.0
+# Producers that are open have this long to store what was appended.
+LAST_STORES_S = 5.0
 # Made anew for each call, so that each can name its call.
 _OF_CONNECTION = (ConnectionClosedError, ConnectionLostError, EventLoopError)
 
@@ -504,17 +506,21 @@ class Client:
         )
 
     async def close(self) -> None:
-        """Send what is written, then leave; closing twice is fine.
+        """Store what open producers hold, send what is written, then leave; twice is fine.
 
         An attached connection stays open for the application.
 
         Raises:
             EventLoopError: The connection belongs to another event loop.
         """
-        if self._link is None or self._state.is_closed:
+        if self._link is None:
+            return
+        if self._state.is_closed:
+            await self.endings.leave(_LAST_FLUSH_S)  # They only tell what was not stored.
             return
         self._own_loop.check()
         try:
+            await self.endings.leave(LAST_STORES_S)
             await self.endings.finish(_LAST_FLUSH_S)
             self._subscriptions.end_all()
             with suppress(NatsStreamError):
