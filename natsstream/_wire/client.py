@@ -240,6 +240,18 @@ class Client:
             error.name_call(what)
         return error
 
+    @property
+    def loss(self) -> str:
+        """The detail of an error for one that has waited without a server; empty with one."""
+        if self.is_connected:
+            return ""
+        cause = self._state.last_error
+        return f"the connection is lost: {cause}" if cause else "the connection is lost"
+
+    def unsent_error(self, waited_s: float) -> ConnectionLostError:
+        """Return the error for what has waited for a connection, and is not sent any more."""
+        return self._state.away(waited_s, left_open="it was not sent")
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back on every disconnect, reconnect and close; return a function to stop."""
         return self._state.watch(watcher)
@@ -306,9 +318,13 @@ class Client:
         self.take_back(commands)
         return False
 
-    def take_back(self, command: bytes) -> None:
-        """Remove a command that still waits for a connection: its caller has stopped waiting."""
-        self._writer.take_back(command)
+    def take_back(self, command: bytes) -> bool:
+        """Remove a command that still waits for a connection: its caller has stopped waiting.
+
+        Returns:
+            True if it was there: it was never sent.
+        """
+        return self._writer.take_back(command)
 
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`.
@@ -392,7 +408,8 @@ class Client:
             RequestTimeoutError: No answer within `timeout` seconds.
             NoRespondersError: The subject has no responders.
             PermissionDeniedError: The user may not publish there, or not subscribe to the inbox.
-            ConnectionLostError: The connection broke before the answer came.
+            ConnectionLostError: The connection broke before the answer came; or it was away for
+                `timeout` seconds, and nothing was sent.
             EventLoopError: The connection belongs to another event loop.
             UsageError: The request is illegal; see `publish_command`.
         """
@@ -447,8 +464,11 @@ class Client:
             is_over = not repeats
             return frame
         except TimeoutError:
+            if self.take_back(command) and not self.is_connected:
+                raise self.unsent_error(timeout) from None
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
+                detail=self.loss,
                 hint="raise request_timeout, or check the server's health",
                 retryable=True,
             ) from None
