@@ -37,6 +37,8 @@ _CAUSE_S = 1.0
 # Commands written while there is no connection, kept by nats-py until there is one.
 PENDING_BYTES_MAX = 8 << 20
 CLOSE_TIMEOUT_S = 2.0
+# A wait so short only asks whether there is a connection.
+_NO_TIME_S = 0.001
 
 Watcher = Callable[[], None]
 Listener = Callable[[ConnectionEvent], None]
@@ -124,7 +126,8 @@ class ConnectionState:
             timeout: Seconds that it has waited.
             left_open: The state of what it wanted to send; empty for nothing.
         """
-        message = f"no reconnect within {timeout:.3g} s"
+        is_waited = timeout > _NO_TIME_S
+        message = f"no reconnect within {timeout:.3g} s" if is_waited else "the connection is lost"
         return ConnectionLostError(
             f"{message}; {left_open}" if left_open else message,
             detail=self.last_error,
