@@ -87,7 +87,8 @@ class Client:
         """Connect to the first of the servers that answers.
 
         Raises:
-            ConnectError: No server answered within `connect_timeout` each.
+            ConnectError: No server answered within `connect_timeout` each; retryable if one of them
+                refused the connection, could not be reached, or was silent.
             AuthenticationError: A server refused the credentials.
             TlsError: No server could be trusted.
         """
@@ -119,6 +120,7 @@ class Client:
                 (each.hint for each in failures if each.hint),
                 "is nats-server running there? Start one with: nats-server -js",
             ),
+            retryable=any(each.retryable for each in failures),
         )
 
     @classmethod
