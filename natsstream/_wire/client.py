@@ -425,6 +425,10 @@ class Client:
             except _OF_CONNECTION as error:
                 error.name_call(what or f"request on {subject}")
                 raise
+            except PermissionDeniedError as error:
+                if what and error.subject not in what and not self.requests.is_refused:
+                    error.name_call(what)
+                raise
             except RequestTimeoutError as error:
                 if what:  # Many subjects of JetStream's API do not name the message.
                     error.name_call(what)
@@ -502,7 +506,8 @@ class Client:
             sink: Gets the frames; it must not wait.
             queue: The queue group, empty for none.
             on_denied: Called when the server does not allow it, which it tells later.
-            what: The reader, for errors of the connection; empty for the subject.
+            what: The reader, for errors of the connection and for `on_denied`; empty for the
+                subject.
 
         Raises:
             SubjectError: The subject would break the line.
@@ -519,7 +524,9 @@ class Client:
             raise
         if self._link is None:
             raise self._state.broken()
-        return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)
+        return self._subscriptions.make(
+            self._link, subject, sink, queue=queue, on_denied=on_denied, what=what
+        )
 
     def __reduce__(self) -> NoReturn:
         raise UsageError(
