@@ -1,8 +1,8 @@
 """Clean-up on the server that must finish after its caller has left.
 
 Law: cancelling a reader, however often, does not cancel what ends it. Each ending has a deadline of
-its own; the connection waits for all of them before it closes. What is open then and holds data of
-the caller is asked to store it first.
+its own; the connection waits for all of them before it closes. Before that, open producers store
+what they hold.
 """
 
 from __future__ import annotations

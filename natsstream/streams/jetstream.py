@@ -119,6 +119,8 @@ class JetStreamContext:
             WrongLastSequenceError: An expectation did not hold.
             MessageRuleError: The stream does not allow a TTL, rollup, schedule or counter.
             RequestTimeoutError: No ack in time; the message may be stored.
+            ConnectionLostError: The connection broke, and the message may be stored; or there was
+                none in time, and it says that it was not sent.
             ProtocolError: The answer came from something other than a stream.
 
         Cost: one round trip, plus the stream's replication. An expected last message id costs two
