@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 # The last commands, such as the deletion of a consumer, have this long to reach the server.
 _LAST_FLUSH_S = 1.0
+# Producers that are open have this long to store what was appended.
+LAST_STORES_S = 5.0
 # Made anew for each call, so that each can name its call.
 _OF_CONNECTION = (ConnectionClosedError, ConnectionLostError, EventLoopError)
 
@@ -85,7 +87,8 @@ class Client:
         """Connect to the first of the servers that answers.
 
         Raises:
-            ConnectError: No server answered within `connect_timeout` each.
+            ConnectError: No server answered within `connect_timeout` each; retryable if one of them
+                refused the connection, could not be reached, or was silent.
             AuthenticationError: A server refused the credentials.
             TlsError: No server could be trusted.
         """
@@ -117,6 +120,7 @@ class Client:
                 (each.hint for each in failures if each.hint),
                 "is nats-server running there? Start one with: nats-server -js",
             ),
+            retryable=any(each.retryable for each in failures),
         )
 
     @classmethod
@@ -243,6 +247,18 @@ class Client:
             error.name_call(what)
         return error
 
+    @property
+    def loss(self) -> str:
+        """The detail of an error for one that has waited without a server; empty with one."""
+        if self.is_connected:
+            return ""
+        cause = self._state.last_error
+        return f"the connection is lost: {cause}" if cause else "the connection is lost"
+
+    def unsent_error(self, waited_s: float) -> ConnectionLostError:
+        """Return the error for what has waited for a connection, and is not sent any more."""
+        return self._state.away(waited_s, left_open="it was not sent")
+
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back on every disconnect, reconnect and close; return a function to stop."""
         return self._state.watch(watcher)
@@ -309,9 +325,13 @@ class Client:
         self.take_back(commands)
         return False
 
-    def take_back(self, command: bytes) -> None:
-        """Remove a command that still waits for a connection: its caller has stopped waiting."""
-        self._writer.take_back(command)
+    def take_back(self, command: bytes) -> bool:
+        """Remove a command that still waits for a connection: its caller has stopped waiting.
+
+        Returns:
+            True if it was there: it was never sent.
+        """
+        return self._writer.take_back(command)
 
     async def drain(self) -> None:
         """Wait until the socket has room, at most `request_timeout`.
@@ -395,7 +415,8 @@ class Client:
             RequestTimeoutError: No answer within `timeout` seconds.
             NoRespondersError: The subject has no responders.
             PermissionDeniedError: The user may not publish there, or not subscribe to the inbox.
-            ConnectionLostError: The connection broke before the answer came.
+            ConnectionLostError: The connection broke before the answer came; or it was away for
+                `timeout` seconds, and nothing was sent.
             EventLoopError: The connection belongs to another event loop.
             UsageError: The request is illegal; see `publish_command`.
         """
@@ -408,6 +429,10 @@ class Client:
                 )
             except _OF_CONNECTION as error:
                 error.name_call(what or f"request on {subject}")
+                raise
+            except PermissionDeniedError as error:
+                if what and error.subject not in what and not self.requests.is_refused:
+                    error.name_call(what)
                 raise
             except RequestTimeoutError as error:
                 if what:  # Many subjects of JetStream's API do not name the message.
@@ -450,8 +475,11 @@ class Client:
             is_over = not repeats
             return frame
         except TimeoutError:
+            if self.take_back(command) and not self.is_connected:
+                raise self.unsent_error(timeout) from None
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
+                detail=self.loss,
                 hint="raise request_timeout, or check the server's health",
                 retryable=True,
             ) from None
@@ -483,7 +511,8 @@ class Client:
             sink: Gets the frames; it must not wait.
             queue: The queue group, empty for none.
             on_denied: Called when the server does not allow it, which it tells later.
-            what: The reader, for errors of the connection; empty for the subject.
+            what: The reader, for errors of the connection and for `on_denied`; empty for the
+                subject.
 
         Raises:
             SubjectError: The subject would break the line.
@@ -500,7 +529,9 @@ class Client:
             raise
         if self._link is None:
             raise self._state.broken()
-        return self._subscriptions.make(self._link, subject, sink, queue=queue, on_denied=on_denied)
+        return self._subscriptions.make(
+            self._link, subject, sink, queue=queue, on_denied=on_denied, what=what
+        )
 
     def __reduce__(self) -> NoReturn:
         raise UsageError(
@@ -509,17 +540,21 @@ class Client:
         )
 
     async def close(self) -> None:
-        """Send what is written, then leave; closing twice is fine.
+        """Store what open producers hold, send what is written, then leave; twice is fine.
 
         An attached connection stays open for the application.
 
         Raises:
             EventLoopError: The connection belongs to another event loop.
         """
-        if self._link is None or self._state.is_closed:
+        if self._link is None:
+            return
+        if self._state.is_closed:
+            await self.endings.leave(_LAST_FLUSH_S)  # They only tell what was not stored.
             return
         self._own_loop.check()
         try:
+            await self.endings.leave(LAST_STORES_S)
             await self.endings.finish(_LAST_FLUSH_S)
             self._subscriptions.end_all()
             with suppress(NatsStreamError):

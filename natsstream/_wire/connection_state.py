@@ -37,6 +37,8 @@ _CAUSE_S = 1.0
 # Commands written while there is no connection, kept by nats-py until there is one.
 PENDING_BYTES_MAX = 8 << 20
 CLOSE_TIMEOUT_S = 2.0
+# A wait so short only asks whether there is a connection.
+_NO_TIME_S = 0.001
 
 Watcher = Callable[[], None]
 Listener = Callable[[ConnectionEvent], None]
@@ -119,13 +121,24 @@ class ConnectionState:
                 async with asyncio.timeout(timeout if timeout < math.inf else None):
                     await self._is_up.wait()
         except TimeoutError:
-            raise ConnectionLostError(
-                f"no reconnect within {timeout:.3g} s",
-                detail=self.last_error,
-                hint="check the servers, or raise request_timeout (readers: reconnect_timeout)",
-                retryable=True,
-            ) from None
+            raise self.away(timeout) from None
         self.check_open()
+
+    def away(self, timeout: float, *, left_open: str = "") -> ConnectionLostError:
+        """Return the error for a call that has waited for a connection in vain.
+
+        Args:
+            timeout: Seconds that it has waited.
+            left_open: The state of what it wanted to send; empty for nothing.
+        """
+        is_waited = timeout > _NO_TIME_S
+        message = f"no reconnect within {timeout:.3g} s" if is_waited else "the connection is lost"
+        return ConnectionLostError(
+            f"{message}; {left_open}" if left_open else message,
+            detail=self.last_error,
+            hint="check the servers, or raise request_timeout (readers: reconnect_timeout)",
+            retryable=True,
+        )
 
     def check_open(self) -> None:
         """Raise the error that ended the connection, if it has ended."""

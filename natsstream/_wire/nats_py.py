@@ -413,10 +413,14 @@ async def open_nats(
         wait = f"within {options.connect_timeout:g} s"
         if not is_connected:
             raise RequestTimeoutError(
-                f"no TCP connection to {public_url(url)} {wait}", hint=UNREACHABLE_HINT
+                f"no TCP connection to {public_url(url)} {wait}",
+                hint=UNREACHABLE_HINT,
+                retryable=True,
             ) from None
         raise RequestTimeoutError(
-            f"no NATS handshake with {public_url(url)} {wait}", hint=silence_hint(options)
+            f"no NATS handshake with {public_url(url)} {wait}",
+            hint=silence_hint(options),
+            retryable=True,
         ) from None
     except Exception as error:  # noqa: BLE001 - What a stranger sends breaks nats-py in many ways.
         info: object = nats.nats._server_info
@@ -463,7 +467,11 @@ def _failure(url: str, cause: Exception, options: ConnectOptions, info: object) 
             f"no address is known for the host {urlsplit(url).hostname}: is it misspelt, or known "
             "only in another network, such as a container's?"
         )
-    return no_tls or ConnectError(f"no NATS server at {public_url(url)}", detail=text, hint=hint)
+    # A server that is away, or not started yet, may be there later; a misspelt host will not.
+    may_come = isinstance(cause, OSError) and not isinstance(cause, socket.gaierror)
+    return no_tls or ConnectError(
+        f"no NATS server at {public_url(url)}", detail=text, hint=hint, retryable=may_come
+    )
 
 
 async def _discard(nats: LanedClient) -> None:

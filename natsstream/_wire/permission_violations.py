@@ -25,6 +25,11 @@ _DENIED = re.compile(
     rf"{_QUOTED}(?: using queue {_QUOTED})?",
     re.IGNORECASE | re.DOTALL,
 )
+# As `Client.new_inbox` draws them, and readers the names of their consumers.
+_DRAWN_INBOX = re.compile(r"(.+)\.[0-9a-f]{22}(?:\..*)?$", re.DOTALL)
+_DRAWN_CONSUMER = re.compile(
+    r"(.*\.CONSUMER\.[A-Z.]+\.[^.]+)\.(?:[a-z]+-)?[0-9a-f]{16}(?:\..*)?$", re.DOTALL
+)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _AUTH_WORDS = ("authorization", "authentication", "user credentials", "account authentication")
@@ -82,8 +87,16 @@ def denied_error(event: PermissionDenied) -> PermissionDeniedError:
         f"this user may not {verb} to {event.subject}",
         operation=event.operation,
         subject=event.subject,
-        hint=f"allow it in the account's permissions: {verb} {event.subject}",
+        hint=f"allow it in the account's permissions: {verb} {permission_rule(event.subject)}",
     )
+
+
+def permission_rule(subject: str) -> str:
+    """Return what permissions must have for a subject: no name that is drawn for each call."""
+    if subject.startswith("$JS.ACK."):
+        return "$JS.ACK.>"
+    drawn = _DRAWN_INBOX.match(subject) or _DRAWN_CONSUMER.match(subject)
+    return f"{drawn[1]}.>" if drawn else subject
 
 
 def is_about_credentials(text: str) -> bool:

@@ -47,6 +47,11 @@ class Requests:
         self._count = 0
         self._refusal: NatsStreamError | None = None
 
+    @property
+    def is_refused(self) -> bool:
+        """True while the user may not subscribe to the inbox: all requests have one error."""
+        return self._refusal is not None
+
     def expect(self, subject: str) -> tuple[str, asyncio.Future[Frame]]:
         """Return a reply subject for a request, and the future of its answer.
 

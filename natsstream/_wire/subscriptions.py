@@ -29,6 +29,7 @@ class Subscription:
         queue: The queue group, empty for none.
         sid: The number that the server puts into each frame, as it stands there.
         on_denied: Called when the server does not allow it.
+        what: The reader, for that error; empty for none.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Subscription:
         subject: str,
         queue: str,
         on_denied: DeniedSink | None,
+        what: str,
     ) -> None:
         self._owner = owner
         self.sid: bytes = sid
         self.subject: str = subject
         self.queue: str = queue
         self.on_denied: DeniedSink | None = on_denied
+        self.what: str = what
 
     def read_blocks(self, sink: BlockSink | None) -> None:
         """Hand runs of messages to a block sink; None ends that."""
@@ -81,6 +84,7 @@ class Subscriptions:
         *,
         queue: str,
         on_denied: DeniedSink | None,
+        what: str,
     ) -> Subscription:
         """Subscribe now, and again after each reconnect.
 
@@ -93,7 +97,9 @@ class Subscriptions:
         start = subscribe_start(subject, queue)
         self._link = link
         sid = link.add_subscription(subject, queue)
-        subscription = Subscription(self, sid, subject=subject, queue=queue, on_denied=on_denied)
+        subscription = Subscription(
+            self, sid, subject=subject, queue=queue, on_denied=on_denied, what=what
+        )
         self._parser.sinks[sid] = sink
         self._made[sid] = subscription
         try:
@@ -140,4 +146,7 @@ class Subscriptions:
         for each in tuple(self._made.values()):
             is_meant = (each.subject, each.queue) == (event.subject, event.queue)
             if is_meant and each.on_denied is not None:
-                each.on_denied(denied_error(event))
+                error = denied_error(event)
+                if each.what and event.subject not in each.what:
+                    error.name_call(each.what)
+                each.on_denied(error)

@@ -121,16 +121,22 @@ class SocketWriter:
             with suppress(NatsStreamError):
                 self.write(command)
 
-    def take_back(self, command: bytes) -> None:
+    def take_back(self, command: bytes) -> bool:
         """Forget a command that still waits for a connection: nobody waits for its answer.
 
         Otherwise a server that comes back would do what its caller has long been told has failed.
+
+        Returns:
+            True if it was there: it was never sent.
         """
         nats = self._nats
         if _removed(self._gathered, command):
             self._gathered_bytes -= len(command)
-        elif _removed(nats._pending, command):
+            return True
+        if _removed(nats._pending, command):
             nats._pending_data_size -= len(command)
+            return True
+        return False
 
     async def drain(self, timeout: float) -> None:
         """Wait until the socket has room; see `Client.drain`."""

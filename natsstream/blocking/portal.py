@@ -21,10 +21,10 @@ from natsstream import connection
 from natsstream.blocking.words import without_async
 from natsstream.errors import ConnectionClosedError, NatsStreamError, UsageError
 
-# Readers have this long to end, then closing the connection takes 2 s at most; the rest of the
-# limit is for a busy machine.
+# Readers have this long to end. Then open producers store what they hold for 5 s at most, and
+# closing the connection takes 2 s at most; the rest of the limit is for a busy machine.
 _TASKS_TIMEOUT_S = 1.0
-STOP_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 10.0
 # Threads are started as handlers need them; how many run at once is for whoever calls them.
 _THREADS_MAX = 1_024
 

@@ -288,7 +288,8 @@ class KeyValue(Generic[T]):
             StreamFullError: The bucket is at `max_bytes`. In a bucket with a history, markers are
                 refused too.
             RequestTimeoutError: No ack in time; the value may be stored or not.
-            ConnectionLostError: The connection broke; the value may be stored or not.
+            ConnectionLostError: The connection broke; the value may be stored or not, unless it
+                says that it was not sent.
 
         Cost: one round trip, plus the stream's replication. Without responders, as during an
         election, it is sent again after 250 ms, twice (ADR-22). Then one request finds out whether

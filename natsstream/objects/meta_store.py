@@ -105,6 +105,11 @@ class MetaStore:
         self.subjects: StoreSubjects = subjects
         self.endings: Endings = endings
 
+    @property
+    def is_connected(self) -> bool:
+        """True while a server is connected."""
+        return self._js.is_connected
+
     async def of_store(self, bucket: str) -> MetaStore:
         """Return the metas of a store, this one or another.
 

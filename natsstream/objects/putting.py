@@ -18,6 +18,7 @@ from typing import Any
 from natsstream.arguments import check_seconds
 from natsstream.errors import (
     ChunksDamagedError,
+    ConnectionLostError,
     NatsStreamError,
     NoRespondersError,
     ServerError,
@@ -95,6 +96,7 @@ class ObjectPut:
     async def _put_chunks(self, source: Source) -> ObjectInfo:
         retry_for = self._retry_for if is_repeatable(source) else 0.0
         while True:
+            await self._wait_for_server(retry_for)
             nuid = new_nuid()
             subject = self._meta_store.subjects.chunk_subject(nuid)
             try:
@@ -106,6 +108,8 @@ class ObjectPut:
                     ack_timeout=_ACK_TIMEOUT_S if retry_for else ACK_TIMEOUT_S,
                 )
             except (TransportError, ServerError) as error:
+                if isinstance(error, TransportError):  # The chunks' subject has a nuid only.
+                    error.name_call(f"object {self._info.name!r} of store {self._info.bucket}")
                 await self._wait(error, retry_for)
                 continue
             return replace(
@@ -160,6 +164,29 @@ class ObjectPut:
                 detail=f"{info.chunks} were stored, {count} are left",
                 hint="a sweep or the store's ttl was faster than the put; put it again",
             )
+
+    async def _wait_for_server(self, retry_for: float) -> None:
+        """Wait for a connection: without one no byte of the source is read.
+
+        Raises:
+            ConnectionLostError: There was none within `retry_for` and one `request_timeout`.
+        """
+        now = asyncio.get_running_loop().time
+        began = now()
+        while not self._meta_store.is_connected:
+            self._deadline = self._deadline or began + retry_for
+            try:
+                await self._meta_store.stream.info()
+            except ConnectionLostError as error:
+                if now() < self._deadline:
+                    continue
+                raise ConnectionLostError(
+                    f"object {self._info.name!r} of store {self._info.bucket}: no reconnect within "
+                    f"{now() - began:.3g} s; nothing is stored",
+                    detail=error.detail,
+                    hint="check the servers, or raise retry_for or request_timeout",
+                    retryable=True,
+                ) from error
 
     async def _wait(self, error: NatsStreamError, retry_for: float) -> None:
         """Wait a moment before a retry, or raise if there is none."""

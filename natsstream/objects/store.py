@@ -86,6 +86,7 @@ class ObjectStore:
                 `max_payload` or the stream's `max_msg_size` if that is smaller.
             retry_for: Seconds in which a failed put is retried. Bytes and paths are read again from
                 the start; for other sources only the steps after the bytes are retried. 0 is never.
+                Without a server it waits for so long, and for one `request_timeout` at least.
             progress: Called on the loop with the bytes stored and the bytes in all (None if not
                 known); it must not block. A retry starts at 0.
 

@@ -211,7 +211,8 @@ class Producers:
             writer = ExclusiveWriter(self._api, info, placement, token, in_flight=in_flight)
         rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
         rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng, info.name)
-        return await IdempotentProducer(rules, writer, maker, options).open()
+        before_close = self._api.client.endings.before_close
+        return await IdempotentProducer(rules, writer, maker, options, before_close).open()
 
     def __repr__(self) -> str:
         return f"<Producers {self._js.url}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -25,7 +25,7 @@ from natsstream.publish.outgoing import Prepared, PublishMessage
 # A loop of append and drain lets others run after so many messages, about a millisecond.
 _TURN_EVERY = 250
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.producer")
 
 Guarantee = Literal["exactly-once"]
 
@@ -76,20 +76,28 @@ class IdempotentProducer:
     """Stores what is appended exactly once and in order; made by `js.producer`.
 
     Use it as `async with await js.producer(...) as producer`. Leaving the block waits until all is
-    stored, and raises the first error; leaving it by an error sends nothing more.
+    stored, and raises the first error; leaving it by an error sends nothing more, and logs how many
+    messages were given up. A connection that is closed or drained first stores, for up to 5 s, what
+    was appended to its open producers; it logs what could not be stored.
 
     After an error nothing more is stored: all that was appended later would stand before it.
     `append` raises the error then, until `restart` has begun a new epoch.
     """
 
     def __init__(
-        self, rules: Batches, writer: Writer, maker: MessageMaker, options: ProducerOptions
+        self,
+        rules: Batches,
+        writer: Writer,
+        maker: MessageMaker,
+        options: ProducerOptions,
+        before_close: Callable[[Callable[[], Awaitable[None]]], Callable[[], None]],
     ) -> None:
         self._rules = rules
         self._maker = maker
         self._options = options
         self._appended = 0
         self._ended = 0
+        self._unstored = 0
         self._turn_at = _TURN_EVERY
         self._is_closing = False
         self._final: Group | None = None
@@ -97,6 +105,7 @@ class IdempotentProducer:
         self._told: NatsStreamError | None = None
         self._waiting: dict[Group, asyncio.Future[AppendResult]] = {}
         self._session = Session(rules, writer, self._on_ended)
+        self._stay = before_close(self._leave)
 
     # State.
 
@@ -355,8 +364,9 @@ class IdempotentProducer:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             await self.detach()
-        else:
+        elif not self._is_detached:
             await self._stop()
+            self._tell_unstored("its block was left by an error")
 
     # Inside.
 
@@ -401,6 +411,8 @@ class IdempotentProducer:
 
     def _on_ended(self, ended: Ended) -> None:
         self._ended += len(ended.groups)
+        if ended.error is not None:
+            self._unstored += sum(len(group.messages) for group in ended.groups)
         if self._waiting:
             for outcome in ended.outcomes():
                 self._answer(outcome)
@@ -424,8 +436,30 @@ class IdempotentProducer:
         except Exception:  # noqa: BLE001 - It is the caller's, and must not stop the producer.
             _log.exception("on_error of producer %r has failed", self.producer_id)
 
+    async def _leave(self) -> None:
+        """The connection is about to close: store what waits, or tell that it was not stored."""
+        cause = "the connection was closed"
+        try:
+            await self.detach()
+        except NatsStreamError as error:
+            cause = error.message
+        finally:
+            self._tell_unstored(cause)
+
+    def _tell_unstored(self, cause: str) -> None:
+        if self._unstored:
+            _log.error(
+                "producer %r of stream %s: %d messages were appended and are not known to be "
+                "stored: %s",
+                self.producer_id,
+                self._rules.stream,
+                self._unstored,
+                cause,
+            )
+
     async def _stop(self) -> None:
         self._is_detached = True
+        self._stay()
         await self._session.close(ConfigError("the producer was left before this was stored"))
 
     def __repr__(self) -> str:

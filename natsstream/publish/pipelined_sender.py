@@ -279,7 +279,7 @@ class PipelinedSender:
             self._window.fail(entry, error)
             return
         self._pending[reply] = entry
-        entry.deadline = self._loop.time() + self._ack_timeout
+        entry.deadline = self._next_deadline(entry, self._loop.time())
         self._refused.append(reply)
         if self._again is None:
             self._again = self._loop.call_later(RETRY_WAIT_S, self._send_again)
@@ -299,11 +299,17 @@ class PipelinedSender:
         for reply, entry in list(self._pending.items()):
             if entry.deadline > now:
                 continue
+            is_away = not self._writer.is_connected
+            is_unsent = is_away and reply in self._waiting and reply not in self._repeated
+            error = self._unsent(entry, now) if is_unsent else self._overdue(entry, now)
+            may_go_again = self._may_go_again(entry, error)
+            if may_go_again and is_unsent:
+                entry.deadline = self._next_deadline(entry, now)
+                continue  # It goes with the next connection, and needs no look at the stream.
             if self._waiting.pop(reply, None) is not None:
                 self._waiting_bytes -= len(entry.command)
-            error = overdue_error(entry.subject, self._ack_timeout)
-            if self._may_go_again(entry, error):
-                entry.deadline = now + self._ack_timeout
+            if may_go_again:
+                entry.deadline = self._next_deadline(entry, now)
                 self._repeat(reply)
             else:
                 del self._pending[reply]
@@ -334,7 +340,18 @@ class PipelinedSender:
 
     def _drop(self, entry: AckFuture, now: float) -> None:
         """Fail a message that has waited for too long."""
-        self._window.fail(
-            entry, overdue_error(entry.subject, now - entry.give_up + self._retry_for)
-        )
+        self._window.fail(entry, self._overdue(entry, now))
         self._window.wake()
+
+    def _next_deadline(self, entry: AckFuture, now: float) -> float:
+        """Return when the next attempt of a message that may go again is over."""
+        return min(now + self._ack_timeout, entry.give_up)
+
+    def _overdue(self, entry: AckFuture, now: float) -> NatsStreamError:
+        waited_s = now - entry.give_up + self._retry_for
+        return overdue_error(entry.subject, round(waited_s, 1), self._client.loss)
+
+    def _unsent(self, entry: AckFuture, now: float) -> NatsStreamError:
+        error = self._client.unsent_error(now - entry.give_up + self._retry_for)
+        error.name_call(f"publish to {entry.subject}")
+        return error

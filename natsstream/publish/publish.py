@@ -97,7 +97,7 @@ async def publish(
                 raise
             raise lost_error(f"publish to {subject}", error.detail) from error
         except RequestTimeoutError as error:
-            raise overdue_error(subject, wait_s) from error
+            raise overdue_error(subject, wait_s, error.detail) from error
 
 
 @asynccontextmanager
@@ -121,10 +121,11 @@ def lost_error(what: str, cause: str = "") -> ConnectionLostError:
     )
 
 
-def overdue_error(subject: str, wait_s: float) -> RequestTimeoutError:
-    """Return the error of a message whose ack did not come."""
+def overdue_error(subject: str, wait_s: float, cause: str = "") -> RequestTimeoutError:
+    """Return the error of a message whose ack did not come; `cause` is its detail."""
     return RequestTimeoutError(
         f"publish to {subject}: no ack within {wait_s:g} s; the message may be stored or not",
+        detail=cause,
         hint="send it again with the same msg_id or expectation; a stream with no_ack sends no ack",
         retryable=True,
     )

@@ -211,7 +211,7 @@ class Publisher:
         Raises:
             NatsStreamError: The first failure whose future was not read.
 
-        Cost: at most `ack_timeout` plus `retry_for`.
+        Cost: at most `ack_timeout`, or `retry_for` if that is longer.
         """
         self._api.client.check_loop()
         if self._sender is not None:

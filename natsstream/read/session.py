@@ -30,7 +30,7 @@ from natsstream.api.consumer_requests import (
 )
 from natsstream.api.message import Message, messages_of
 from natsstream.api.requests import Api
-from natsstream.errors import NatsStreamError, ProtocolError, ServerError
+from natsstream.errors import NatsStreamError, PermissionDeniedError, ProtocolError, ServerError
 from natsstream.read.read_events import BreakReason
 from natsstream.read.runs import Run, hide, run_of
 from natsstream.read.start_position import ConsumerStart
@@ -163,7 +163,9 @@ class ReadSession(Generic[Item]):
         self._unwatch = client.watch(lambda: self._fail(broken))
         self._unwatch_denied = client.watch_denied(self._on_denied)
         inbox = client.new_inbox()
-        self._subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
+        self._subscription = await client.subscribe(
+            inbox, self._on_frames, on_denied=self._fail, what=f"read of stream {self._stream}"
+        )
         if self._convert is not None:
             from natsstream._wire.framing import cut_block  # noqa: PLC0415 - numpy is an extra.
 
@@ -251,7 +253,7 @@ class ReadSession(Generic[Item]):
         self._subscription.close()
         self._subscription = None
         creation = self._creation
-        if creation is None:
+        if creation is None or _is_denied(creation):
             return
         if creation.done() and not confirm:
             self._send_delete()
@@ -264,6 +266,8 @@ class ReadSession(Generic[Item]):
             # One that has no answer still ends a turn later; nobody waits for it any more.
             creation.add_done_callback(_take_error)
             creation.cancel()
+        if _is_denied(creation):
+            return
         client = self._api.client
         if not confirm or not client.is_connected:
             self._send_delete()
@@ -473,6 +477,13 @@ class ReadSession(Generic[Item]):
         self._silent_s = 0.0
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+
+def _is_denied(creation: asyncio.Task[StartedConsumer]) -> bool:
+    """Return True if this user may not make the consumer, so that there is none to delete."""
+    if not creation.done() or creation.cancelled():
+        return False
+    return isinstance(creation.exception(), PermissionDeniedError)
 
 
 def _take_error(task: asyncio.Task[StartedConsumer]) -> None:

@@ -119,6 +119,8 @@ class JetStreamContext:
             WrongLastSequenceError: An expectation did not hold.
             MessageRuleError: The stream does not allow a TTL, rollup, schedule or counter.
             RequestTimeoutError: No ack in time; the message may be stored.
+            ConnectionLostError: The connection broke, and the message may be stored; or there was
+                none in time, and it says that it was not sent.
             ProtocolError: The answer came from something other than a stream.
 
         Cost: one round trip, plus the stream's replication. An expected last message id costs two
@@ -157,9 +159,9 @@ class JetStreamContext:
             max_pending_bytes: Bytes of the messages in flight; beyond that `send` waits. A larger
                 message is sent alone.
             ack_timeout: Seconds after which a message without an ack fails, or is sent again.
-            retry_for: Seconds from `send` in which a message may be sent again; afterwards only
-                its last ack is awaited. The stream's configuration is read before the first
-                message, with retries for as long.
+            retry_for: Seconds from `send` in which a message is sent again; without an ack it fails
+                then, or after `ack_timeout` if that is longer. The stream's configuration is read
+                before the first message, with retries for as long.
             stream: The stream that captures the subjects; None looks it up by the first subject.
                 With `retry_for`, messages that another stream captures are refused.
 

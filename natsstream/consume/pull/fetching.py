@@ -139,7 +139,9 @@ class _Call:
         self._is_told = False
         self._loop = asyncio.get_running_loop()
         now, answer_s = self._loop.time(), self._client.options.request_timeout
-        self._deadline = now + options.timeout_s
+        # A call that takes only what is there waits for a server as any other request does.
+        wait_s = min(options.timeout_s, answer_s) if options.no_wait else options.timeout_s
+        self._deadline = now + wait_s
         # A server that is not to wait is asked anew after breaks until then.
         self._answer_by = now + max(options.timeout_s, answer_s)
 
@@ -207,7 +209,12 @@ class _Call:
         if inbox is not None and (inbox.messages or inbox.failure is not None):
             return inbox
         if inbox is None or not client.is_connected:
-            await client.wait_connected(max(self._left_s(), 0.001), what=self._source.what)
+            try:
+                await client.wait_connected(max(self._left_s(), 0.001), what=self._source.what)
+            except ConnectionLostError as error:
+                more = "timeout and request_timeout" if self._options.no_wait else "timeout"
+                error.hint = f"check the servers, or raise {more}"
+                raise
         if inbox is not None and inbox.options is not None and inbox.is_broken:
             self._owner.pool.discard(inbox)
             self._inbox = inbox = None

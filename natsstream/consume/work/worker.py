@@ -32,6 +32,7 @@ from natsstream.errors import (
     SubjectOverlapError,
     TransportError,
     UnavailableError,
+    UsageError,
 )
 
 _log = logging.getLogger("natsstream.worker")
@@ -122,9 +123,11 @@ class Worker:
         Without a call, leaving the block raises the same.
 
         Raises:
+            UsageError: It was never opened.
             ConsumerDeletedError: The consumer was deleted.
             NatsStreamError: Another failure ended it.
         """
+        self._check_opened()
         if self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         self._raise_failure()
@@ -140,17 +143,19 @@ class Worker:
 
         Cost: one round trip each 50 ms, and each second after a while.
         """
+        self._check_opened()
         pause_s = _EMPTY_PAUSE_MIN_S
-        while True:
+        while self._tasks:
             ended, _ = await asyncio.wait(
                 self._tasks, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
             )
-            if ended or not self._tasks:
-                return await self.wait()
+            if ended:
+                break
             with suppress(TransportError, UnavailableError):
                 if not (await self._source.info()).lag:
                     return None
             pause_s = min(1.5 * pause_s, _EMPTY_PAUSE_MAX_S)
+        return await self.wait()
 
     async def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest.
@@ -160,7 +165,11 @@ class Worker:
                 `stop_timeout`.
 
         A call that is cancelled cancels the handlers at once. Calling it again is fine.
+
+        Raises:
+            UsageError: It was never opened.
         """
+        self._check_opened()
         await self._end(timeout, is_drain=False)
 
     async def drain(self, *, timeout: float | None = None) -> None:
@@ -168,7 +177,11 @@ class Worker:
 
         Args:
             timeout: As in `stop`.
+
+        Raises:
+            UsageError: It was never opened.
         """
+        self._check_opened()
         await self._end(timeout, is_drain=True)
 
     async def __aenter__(self) -> Self:
@@ -184,6 +197,13 @@ class Worker:
             self._raise_failure()
 
     # Beginning and ending.
+
+    def _check_opened(self) -> None:
+        if not self._is_opened:
+            raise UsageError(
+                "the worker is not open",
+                hint="async with consumer.worker(handler) as worker: await worker.wait()",
+            )
 
     async def _ensure_letters(self) -> None:
         name = self.options.dead_letter

@@ -126,6 +126,7 @@ class ChunkPut:
                 raise
             raise RequestTimeoutError(
                 f"chunks of {self._subject}: no ack for {self._ack_timeout:g} s",
+                detail=self._api.client.loss,
                 hint="does the stream have a leader? put it again",
                 retryable=True,
             ) from error

@@ -90,7 +90,8 @@ class Consumer:
         within a tenth of a second.
 
         Args:
-            timeout: Seconds to wait; 0 takes only a message that is ready.
+            timeout: Seconds to wait; 0 takes only a message that is ready, and raises at once while
+                the server is away.
             heartbeat: Seconds between the server's heartbeats; two and a half without one count as
                 a break. None is a fifth of `timeout`, at most 2, for waits of 5 s and more.
             group: Priority group; None is the consumer's, if it has one.
@@ -145,7 +146,8 @@ class Consumer:
             n: Messages at most; more than the consumer's `max_batch` are pulled in parts.
             timeout: Seconds to wait for all of them; 0 is `no_wait`.
             max_bytes: Bytes of all of them at most, subjects and headers included.
-            no_wait: Take only the messages that are ready.
+            no_wait: Take only the messages that are ready. While the server is away it waits for
+                `timeout`, at most for `request_timeout`.
             heartbeat: Seconds between the server's heartbeats; two and a half without one count as
                 a break. None is a fifth of `timeout`, at most 2, for waits of 5 s and more.
             group: Priority group; None is the consumer's, if it has one.

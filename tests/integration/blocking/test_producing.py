@@ -27,3 +27,15 @@ def test_producer_stores_and_ends(server: NatsNode, stream_name: str) -> None:
             assert closed.final_offset == producer.last_offset
         stored = [message.data for message in stream.read(first_seq=1, filters=[subject])]
         assert stored == [b"%d" % number for number in range(102)]
+
+
+def test_connection_that_ends_stores_what_was_appended(server: NatsNode, stream_name: str) -> None:
+    subject = f"{stream_name}.d"
+    with natsstream.blocking.connect(server.url) as js:
+        js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+        producer = js.producer(stream_name, "p", subject=subject, update_stream=True)
+        for number in range(1_000):
+            producer.append(b"%d" % number)
+    with natsstream.blocking.connect(server.url) as js:
+        stored = js.streams.get(stream_name).read(first_seq=1, filters=[subject])
+        assert [message.data for message in stored] == [b"%d" % number for number in range(1_000)]

@@ -63,6 +63,7 @@ async def test_closed_port_fails_with_a_hint(closed_port: int) -> None:
 
     assert "nats-server -js" in caught.value.hint
     assert caught.value.detail
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,7 @@ async def test_unknown_host_fails() -> None:
             await connect("nats://nowhere.invalid", connect_timeout=1).open()
 
     assert "no address is known for the host nowhere.invalid" in caught.value.hint
+    assert not caught.value.retryable
 
 
 async def test_host_that_neither_accepts_nor_refuses_is_told_from_a_silent_server() -> None:
@@ -102,6 +104,7 @@ async def test_host_that_neither_accepts_nor_refuses_is_told_from_a_silent_serve
             await connect(f"nats://127.0.0.1:{full.getsockname()[1]}", connect_timeout=0.3).open()
 
     assert "no TCP connection to" in caught.value.detail
+    assert caught.value.retryable
     assert re.search("firewall.*longer connect_timeout", caught.value.hint)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from natsstream import connect
-from natsstream.errors import NatsStreamError
+from natsstream.errors import ConnectionLostError, NatsStreamError
 from tests.support.chunked import held, some_bytes
 from tests.support.clusters import connect_to, step_down
 from tests.support.eventually import eventually_async
@@ -134,3 +135,24 @@ async def test_puts_while_leaders_change_are_whole(nats_cluster: NatsCluster) ->
 
         await eventually_async(is_swept)
         await js.objects.delete("faults-put")
+
+
+@pytest.mark.parametrize("retry_for", [0, 1.5])
+async def test_a_put_without_a_server_names_the_object_and_the_lost_connection(
+    fresh_server: NatsServer, retry_for: float
+) -> None:
+    async with connect(fresh_server.url, request_timeout=1) as js:
+        box = await js.objects.create("b")
+        fresh_server.kill()
+
+        async def is_away() -> bool:
+            return not js.is_connected
+
+        await eventually_async(is_away)
+        began = time.monotonic()
+        with pytest.raises(
+            ConnectionLostError, match="object 'p' of store b: no reconnect"
+        ) as told:
+            await box.put("p", b"x", retry_for=retry_for)
+        assert time.monotonic() - began < retry_for + 2
+        assert "Connect call failed" in told.value.detail

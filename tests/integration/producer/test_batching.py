@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from natsstream import PublishMessage
+from natsstream import PublishMessage, connect
 from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError
 from tests.support.producers import MODES, append_all, numbers
 
 if TYPE_CHECKING:
+    from natsstream.testing import NatsServer
     from tests.support.producers import Place
 
 pytestmark = pytest.mark.asyncio
@@ -132,3 +134,48 @@ async def test_delete_closed_stream(place: Place) -> None:
         assert (producer.epoch, producer.recovered) == (0, None)
         producer.append(b"new")
     assert await place.data() == [b"new"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_drained", [True, False])
+async def test_connection_that_ends_stores_what_was_appended(
+    place: Place, mode: Any, *, is_drained: bool
+) -> None:
+    async with connect(f"nats://127.0.0.1:{place.port}") as js:
+        subject = f"{place.name}.d"
+        producer = await js.producer(
+            place.name, "p", subject=subject, mode=mode, linger=30, update_stream=True
+        )
+        append_all(producer, numbers(1_500))
+        if is_drained:
+            await js.drain()
+    assert await place.data() == numbers(1_500)
+    with pytest.raises(ConfigError, match="detached"):
+        producer.append(b"late")
+
+
+async def test_block_that_is_left_by_an_error_tells_what_was_given_up(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012 - The error must be inside the block.
+        async with await place.open(linger=30) as producer:
+            append_all(producer, numbers(7))
+            raise ZeroDivisionError
+    told = [r for r in caplog.records if r.name == "natsstream.producer"]
+    assert [record.levelno for record in told] == [logging.ERROR]
+    assert f"producer 'p' of stream {place.name}: 7 messages" in told[0].message
+    assert await place.data() == []
+
+
+async def test_connection_that_ends_without_a_server_tells_what_was_not_stored(
+    fresh_server: NatsServer, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await js.streams.ensure(stream_name, subjects=[f"{stream_name}.>"])
+        subject = f"{stream_name}.d"
+        producer = await js.producer(stream_name, "p", subject=subject, update_stream=True)
+        fresh_server.kill()
+        append_all(producer, numbers(3))
+    told = [r.message for r in caplog.records if r.name == "natsstream.producer"]
+    assert len(told) == 1
+    assert f"producer 'p' of stream {stream_name}: 3 messages" in told[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from natsstream.errors import (
     WrongStreamError,
 )
 from tests.conftest import MAX_PAYLOAD_BYTES
+from tests.support.eventually import eventually_async
 from tests.support.streams import payload
 
 if TYPE_CHECKING:
@@ -31,6 +33,15 @@ pytestmark = pytest.mark.asyncio
 
 async def make(js: JetStream, name: str) -> Stream:
     return await js.streams.create(name, subjects=[f"{name}.>"])
+
+
+async def left(js: JetStream) -> None:
+    """Wait until the client knows that its server has gone."""
+
+    async def is_away() -> bool:
+        return not js.is_connected
+
+    await eventually_async(is_away)
 
 
 async def contents(stream: Stream) -> list[bytes]:
@@ -360,3 +371,34 @@ async def test_chain_goes_on_from_the_last_sequence_after_a_crash(
 
         assert await contents(stream) == [payload(number) for number in range(5_000)]
         assert crashes == 1
+
+
+async def test_message_that_was_never_sent_says_so(fresh_server: NatsServer) -> None:
+    async with connect(fresh_server.url, request_timeout=1) as js:
+        bucket = await js.kv.create("B")
+        fresh_server.kill()
+        await left(js)
+        puts = [js.publish("S.a", b"x"), bucket.put("k", b"x")]
+        for error in await asyncio.gather(*puts, return_exceptions=True):
+            assert isinstance(error, ConnectionLostError)
+            assert error.message.endswith("no reconnect within 1 s; it was not sent")
+            assert "Connect call failed" in error.detail
+            assert error.retryable
+
+
+@pytest.mark.parametrize(("retry_for", "limit_s"), [(None, 1.0), (0.5, 1.0), (1.6, 1.6)])
+async def test_message_of_a_publisher_that_was_never_sent_says_so_in_time(
+    fresh_server: NatsServer, retry_for: float | None, limit_s: float
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await js.streams.create("S", subjects=["S.*"])
+        async with js.publisher(ack_timeout=1, retry_for=retry_for) as publisher:
+            await publisher.send("S.a")
+            await publisher.flush()
+            fresh_server.kill()
+            await left(js)
+            began = time.monotonic()
+            future = await publisher.send("S.b")
+            with pytest.raises(ConnectionLostError, match=r"publish to S\.b: .*; it was not sent"):
+                await future
+            assert limit_s <= time.monotonic() - began < limit_s + 0.5

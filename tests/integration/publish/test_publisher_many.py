@@ -14,7 +14,6 @@ from natsstream.errors import (
     ConnectionLostError,
     PayloadTooLargeError,
     PermissionDeniedError,
-    RequestTimeoutError,
     SubjectError,
     WrongLastSequenceError,
 )
@@ -156,7 +155,7 @@ async def test_what_waits_for_a_connection_is_not_sent_after_it_has_failed(
         waiting.cancel()
         if leave == "cancel":
             task.cancel()
-        expected = {"error": KeyError, "deadline": RequestTimeoutError}
+        expected = {"error": KeyError, "deadline": ConnectionLostError}
         with pytest.raises(expected.get(leave, asyncio.CancelledError)):
             await task
         assert all(isinstance(future.exception(), NatsStreamError) for future in futures)

@@ -146,3 +146,19 @@ async def test_user_without_permission_is_told(permissions: str) -> None:
             with pytest.raises(PermissionDeniedError):
                 async with stream.ordered() as tail:
                     await anext(tail)
+
+
+async def test_denied_read_names_the_stream_and_a_rule_and_deletes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    permissions = '{ publish: { deny: ["$JS.API.CONSUMER.>"] } }'
+    with NatsServer(config=PERMISSIONS.format(permissions=permissions)) as server:
+        async with connect(server.url, user="all", password="p") as js:  # noqa: S106
+            await js.streams.create("S", subjects=["s"])
+            await js.publish("s", b"x")
+        async with connect(server.url, user="some", password="p") as js:  # noqa: S106
+            stream = await js.streams.get("S")
+            with pytest.raises(PermissionDeniedError, match="read of stream S: ") as told:
+                _ = [message async for message in stream.read()]
+    assert told.value.hint.endswith(": publish $JS.API.CONSUMER.CREATE.S.>")
+    assert not [each for each in caplog.records if "CONSUMER.DELETE" in each.getMessage()]

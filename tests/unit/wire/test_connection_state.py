@@ -103,7 +103,7 @@ async def test_old_complaint_is_not_taken_for_the_cause_of_a_break(
 
 async def test_waiting_ends_with_what_ended_the_connection(life: ConnectionState) -> None:
     with pytest.raises(ConnectionLostError, match="no reconnect"):
-        await life.wait_connected(0.001)
+        await life.wait_connected(0.01)
     life.on_refused(AuthenticationError("no longer"))
     life.end()
     life.end()

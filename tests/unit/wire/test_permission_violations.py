@@ -11,6 +11,7 @@ from natsstream._wire.permission_violations import (
     denied_error,
     is_about_credentials,
     parse_permission_violation,
+    permission_rule,
 )
 from natsstream.events import PermissionDenied
 
@@ -101,3 +102,20 @@ def test_error_of_a_denial_says_what_to_allow() -> None:
 
     assert (error.operation, error.subject) == ("subscription", "a.>")
     assert "subscribe a.>" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("subject", "rule"),
+    [
+        ("_INBOX.1975ee0123456789abcdef.*", "_INBOX.>"),
+        ("_MINE.a.1975ee0123456789abcdef", "_MINE.a.>"),
+        ("$JS.API.CONSUMER.CREATE.S.read-54dfa42b2ff228b5", "$JS.API.CONSUMER.CREATE.S.>"),
+        ("$JS.hub.API.CONSUMER.MSG.NEXT.S.54dfa42b2ff228b5", "$JS.hub.API.CONSUMER.MSG.NEXT.S.>"),
+        ("$JS.API.CONSUMER.CREATE.S.read-54dfa42b2ff228b5.a.b", "$JS.API.CONSUMER.CREATE.S.>"),
+        ("$JS.API.CONSUMER.CREATE.S.mine", "$JS.API.CONSUMER.CREATE.S.mine"),
+        ("$JS.ACK.S.mine.1.2.3.4.5", "$JS.ACK.>"),
+        ("orders.54dfa42b2ff228b5", "orders.54dfa42b2ff228b5"),
+    ],
+)
+def test_rule_has_no_name_that_is_drawn_for_each_call(subject: str, rule: str) -> None:
+    assert permission_rule(subject) == rule

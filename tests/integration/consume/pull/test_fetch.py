@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from natsstream import connect
 from natsstream.errors import (
     ConfigError,
+    ConnectionLostError,
     ConsumerDeletedError,
     PullLimitError,
     UsageError,
@@ -360,3 +362,33 @@ async def test_nothing_is_told_over_a_slow_link_as_well(
             proxy.delay(0.2)
             assert await worker.next(timeout=0.2) is None
             assert await worker.fetch(5, timeout=0.2) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "limit_s"),
+    [
+        ({"no_wait": True}, "no reconnect within 1 s", 1.0),
+        ({"timeout": 0}, "the connection is lost", 0.0),
+        ({"timeout": 0.5}, "no reconnect within 0.5 s", 0.5),
+    ],
+)
+async def test_fetch_without_a_server_ends_in_time(
+    fresh_server: NatsServer,
+    stream_name: str,
+    options: dict[str, Any],
+    message: str,
+    limit_s: float,
+) -> None:
+    async with connect(fresh_server.url, request_timeout=1) as js:
+        worker = await worker_of(js, stream_name, 1)
+        fresh_server.kill()
+
+        async def is_away() -> bool:
+            return not js.is_connected
+
+        await eventually_async(is_away)
+        began = time.monotonic()
+        with pytest.raises(ConnectionLostError, match=message) as told:
+            await worker.fetch(1, **options)
+        assert limit_s - 0.05 <= time.monotonic() - began < limit_s + 1
+        assert "raise timeout" in told.value.hint

@@ -11,7 +11,13 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
-from natsstream.errors import ConfigError, ConsumerDeletedError, LeaseLostError, StreamNotFoundError
+from natsstream.errors import (
+    ConfigError,
+    ConsumerDeletedError,
+    LeaseLostError,
+    StreamNotFoundError,
+    UsageError,
+)
 from natsstream.testing import FaultProxy
 from tests.support.eventually import eventually_async
 from tests.support.standstill import prove
@@ -540,3 +546,17 @@ async def test_run_goes_on_over_a_break_of_the_connection(
                 proxy.heal()
                 await holds(lambda: len(seen) == 300)
                 await holds(lambda: worker.report.acked >= 300)
+
+
+@pytest.mark.parametrize("call", ["wait", "wait_until_empty", "stop", "drain"])
+async def test_worker_that_was_never_opened_says_so(
+    js: JetStream, stream_name: str, call: str
+) -> None:
+    consumer = await make_work(js, stream_name, 1)
+
+    async def handle(_: DeliveredMessage) -> None: ...
+
+    worker = consumer.worker(handle)
+    with pytest.raises(UsageError, match="not open") as told:
+        await getattr(worker, call)()
+    assert "async with" in told.value.hint
