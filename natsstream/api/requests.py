@@ -181,20 +181,24 @@ class Api:
     ) -> Fields:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        is_repeated = False
+        refused: UnavailableError | None = None
         while True:
             try:
                 left = max(deadline - loop.time(), 0.001)
                 return await self._watching(ask(left), look, what)
             except NotFoundError:
-                if is_repeated and look.is_done(None):
+                if refused is not None and look.is_done(None):
                     return Fields({}, what)  # The first request has deleted it.
+                raise
+            except RequestTimeoutError as error:
+                if refused is not None:
+                    raise refused from error  # It says more than that time is up.
                 raise
             except UnavailableError as error:
                 is_leaderless = find_error_code(error.err_code) is ErrorCode.CLUSTER_NOT_AVAIL
                 if not is_leaderless or loop.time() + _RETRY_WAIT_S >= deadline:
                     raise
-            is_repeated = True
+                refused = error
             await asyncio.sleep(_RETRY_WAIT_S)
             with suppress(NatsStreamError):
                 found = await self._find(look, what)

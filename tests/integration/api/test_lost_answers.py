@@ -216,9 +216,11 @@ async def test_change_that_a_server_without_a_leader_refuses_is_made(
         await js.streams.get(stream_name)
 
 
+@pytest.mark.parametrize("answers", [1, 1_000])
 async def test_cluster_that_stays_without_a_leader_is_told(
-    server: NatsServer, js: JetStream, stream_name: str
+    server: NatsServer, js: JetStream, stream_name: str, answers: int
 ) -> None:
+    """Also when it falls silent after its first answer."""
     prefix = f"{stream_name}_api"
     async with (
         js.core.subscribe(f"{prefix}.>") as requests,
@@ -227,8 +229,8 @@ async def test_cluster_that_stays_without_a_leader_is_told(
     ):
 
         async def refuse_all() -> None:
-            async for request in requests:
-                await request.respond(LEADERLESS)
+            for _ in range(answers):
+                await (await anext(requests)).respond(LEADERLESS)
 
         refusing = group.create_task(refuse_all())
         with pytest.raises(UnavailableError, match="10008"):

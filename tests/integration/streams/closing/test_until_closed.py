@@ -192,7 +192,7 @@ async def test_stream_without_control_subjects_is_refused(js: JetStream, stream_
 
 
 @pytest.mark.parametrize(
-    "other", [{"last_seq": 1}, {"end_time": 1}, {"eviction_is_loss": True}], ids=str
+    "other", [{"last_seq": 1}, {"end_time": 10**18}, {"eviction_is_loss": True}], ids=str
 )
 async def test_two_ends_are_refused(js: JetStream, stream_name: str, other: dict[str, Any]) -> None:
     stream = await js.streams.create(stream_name, subjects=[stream_name])
