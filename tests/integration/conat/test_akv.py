@@ -97,13 +97,14 @@ async def test_a_value_is_hidden_from_the_moment_of_its_expiry(server: NatsNode)
         late = timedelta.max
         # The server removes it after a second; on a busy machine a look may come later than that.
         for key in "abcdefgh":
-            stored = await kv.set(key, 1, ttl=30)
+            stored = await kv.set(key, 1, ttl=300)
             while await kv.get(key) is not UNDEFINED:
                 pass
             late = min(late, datetime.now(UTC) - stored.time)
             if late < timedelta(milliseconds=900):
                 break
-        assert timedelta(milliseconds=30) <= late < timedelta(milliseconds=900)
+        # The server's clock is known as well as half of a round trip.
+        assert timedelta(milliseconds=200) <= late < timedelta(milliseconds=900)
         assert await kv.keys() == []
 
 
