@@ -2803,6 +2803,7 @@ class Stream:
         eviction_is_loss: bool = False,
         until_closed: bool = False,
         control: bool = False,
+        max_pending_bytes: int = 16777216,
     ) -> StreamRange:
         """Describe a bounded read; iterate the result for messages, or call it for columns."""
 

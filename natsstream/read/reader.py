@@ -38,6 +38,7 @@ from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run
 from natsstream.read.session import (
     HEARTBEAT_S,
+    WINDOW_BYTES,
     ReadSession,
     SessionBrokenError,
     SessionIdleError,
@@ -80,6 +81,7 @@ class RangeSpec:
     heartbeat_s: float = HEARTBEAT_S
     control: bool = True
     until_closed: bool = False
+    max_pending_bytes: int = WINDOW_BYTES
 
     def __post_init__(self) -> None:
         for name in ("first_seq", "last_seq", "created_ns"):
@@ -94,6 +96,7 @@ class RangeSpec:
             }
             check_starts(starts, hint="give newest alone, or with last_seq or end_time")
         object.__setattr__(self, "filters", check_filters(self.filters))
+        check_int(self.max_pending_bytes, "max_pending_bytes", minimum=1)
         check_choice(self.on_loss, "on_loss", ON_LOSS)
         check_bool(self.eviction_is_loss, "eviction_is_loss")
         for name in ("headers_only", "control", "until_closed"):
@@ -258,6 +261,7 @@ class RangeReader(Generic[Item]):
             headers_only=self._spec.headers_only,
             convert=self._convert,
             hidden=self._hidden,
+            window_bytes=self._spec.max_pending_bytes,
             heartbeat_s=self._spec.heartbeat_s,
         )
         progress.begin()

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 # Two pulls of 8 MiB: while one is handed over the other is in flight, and the server's own limit
-# of 64 MiB pending for a connection stays far.
+# of 64 MiB pending for a connection stays far. A stream sends its messages and its acks to
+# publishers through one queue, so a publisher waits for what the readers have asked for: see
+# docs/decisions.md.
 WINDOW_BYTES = 16 << 20
 WINDOW_MESSAGES_MAX = 65_536
 # A delivery's line and ack subject come on top of what the stream counts.
@@ -94,6 +96,7 @@ class ReadSession(Generic[Item]):
         headers_only: Leaves out the payloads.
         convert: Makes columns of a block; None for messages.
         hidden: The first bytes of subjects whose messages are left out of the runs; empty for none.
+        window_bytes: Most bytes in flight or not handed over, but for messages far above the mean.
         heartbeat_s: How often an idle server says so, None is `HEARTBEAT_S`; two times end a read
             with an end.
 
@@ -113,6 +116,7 @@ class ReadSession(Generic[Item]):
         headers_only: bool = False,
         convert: Callable[[FrameBlock], Item] | None = None,
         hidden: bytes = b"",
+        window_bytes: int = WINDOW_BYTES,
         heartbeat_s: float | None = None,
     ) -> None:
         self._api = api
@@ -130,12 +134,12 @@ class ReadSession(Generic[Item]):
         self.wants_full: bool = convert is not None
         self.bytes_min: int = 0 if self.wants_full else BULK_BYTES_MIN
         self._heartbeat_ns = duration_ns(HEARTBEAT_S if heartbeat_s is None else heartbeat_s)
-        share = WINDOW_BYTES // (message_bytes + _WIRE_BYTES)
+        share = window_bytes // (message_bytes + _WIRE_BYTES)
         self._window = max(2, min(WINDOW_MESSAGES_MAX, share))
         # A byte limit that the server's largest message fits into, subject and headers included; a
         # larger one is pulled alone. Two pulls must stay below the server's 64 MiB.
         largest = api.client.max_payload_bytes + (64 << 10)
-        self._pull_bytes = min(_PULL_BYTES_MAX, max(WINDOW_BYTES // 2, largest))
+        self._pull_bytes = min(_PULL_BYTES_MAX, max(window_bytes // 2, largest))
         self._is_live = last is None
         # Without an end there is always more to ask for than the window holds.
         self._last = _SEQUENCE_MAX if last is None else last

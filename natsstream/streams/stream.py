@@ -31,6 +31,7 @@ from natsstream.read.latest.wanted import LatestRequest
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.ranges import StreamRange
 from natsstream.read.reader import RangeSpec
+from natsstream.read.session import WINDOW_BYTES
 from natsstream.read.start_position import DeliverPolicy, OrderedSpec
 from natsstream.streams.chain.links import ChainHead
 from natsstream.streams.chain.verification import verify_chain
@@ -193,6 +194,7 @@ class Stream:
         eviction_is_loss: bool = False,
         until_closed: bool = False,
         control: bool = False,
+        max_pending_bytes: int = WINDOW_BYTES,
     ) -> StreamRange:
         """Describe a bounded read; iterate the result for messages, or call it for columns.
 
@@ -220,6 +222,10 @@ class Stream:
                 before the record that says so, whatever lies behind it. A stream that is closed or
                 sealed already is read like any range. Deleting the stream raises.
             control: Also read the control records of producers.
+            max_pending_bytes: Most bytes asked for and not read yet, as the stream's mean size of a
+                message tells. A publisher's ack waits behind them in the server's queue: beside
+                several readers at once, 4 MiB for each keep it short. A message of the server's
+                `max_payload` is always asked for whole.
 
         Returns:
             The range; nothing is sent before it is iterated.
@@ -230,8 +236,8 @@ class Stream:
                 `start_time`, `until_closed` with another end, two filters overlap, or a value is
                 not legal.
 
-        Cost: one ephemeral consumer; at most 16 MiB of messages in flight, up to 48 MiB where the
-        server takes messages of 24 MiB. `newest` with filters, or in a stream with deleted
+        Cost: one ephemeral consumer; `max_pending_bytes` of messages in flight, up to 48 MiB where
+        the server takes messages of 24 MiB. `newest` with filters, or in a stream with deleted
         messages or control records, first counts with two consumers for each doubling of the
         distance from the end. Then it reads the headers of these messages and of an eighth or 1,000
         more.
@@ -250,6 +256,7 @@ class Stream:
             eviction_is_loss=eviction_is_loss,
             until_closed=until_closed,
             control=control,
+            max_pending_bytes=max_pending_bytes,
         )
         return StreamRange(self._api, spec)
 

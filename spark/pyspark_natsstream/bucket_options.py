@@ -14,7 +14,7 @@ from natsstream.kv.conventions import BUCKET
 from natsstream.kv.keys import check_key_filter
 from pyspark_natsstream.options import flag, note, spark_name, words
 from pyspark_natsstream.payloads import DataFormat, Mode
-from pyspark_natsstream.read_options import EARLIEST, LATEST, ReadOptions
+from pyspark_natsstream.read_options import EARLIEST, LATEST, PENDING_BYTES, ReadOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -33,7 +33,7 @@ class BucketOptions(ReadOptions):
         metadata=note(
             str.strip,
             "Name of the key-value bucket, instead of `stream`. The options of reads apply, but "
-            "not `subjects`, `includeHeaders` and `control`.",
+            "not `subjects`, `includeHeaders`, `control` and `maxPendingBytes`.",
         )
     )
     keys: tuple[str, ...] = field(
@@ -54,6 +54,7 @@ class BucketOptions(ReadOptions):
     )
     stream: str = field(init=False, default="")
     subjects: tuple[str, ...] = field(init=False, default=())
+    max_pending_bytes: int = field(init=False, default=PENDING_BYTES)
     include_headers: bool = field(init=False, default=False)
     control: bool = field(init=False, default=False)
     data_format: DataFormat = field(init=False, default="bytes")

@@ -72,6 +72,7 @@ def _message_batches(
             created_ns=partition.created_ns,
             on_loss="raise" if options.fail_on_data_loss else "report",
             eviction_is_loss=True,
+            max_pending_bytes=options.max_pending_bytes,
             control=options.control,
         )
         decode = None

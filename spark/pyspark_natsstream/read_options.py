@@ -25,6 +25,7 @@ NOT_AS_STORED = ("data_format", "mode", "filter_pushdown")
 OF_QUERIES = ("job", "max_messages_per_trigger", "max_bytes_per_trigger")
 """Fields that only a streaming query has."""
 
+PENDING_BYTES = 4 << 20
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
 
@@ -147,6 +148,14 @@ class ReadOptions(NatsOptions):
     max_records_per_partition: int | None = field(
         default=None,
         metadata=note(whole, "Maximum sequences in one range, 1 or more. Default: no limit."),
+    )
+    max_pending_bytes: int = field(
+        default=PENDING_BYTES,
+        metadata=note(
+            whole,
+            "Maximum bytes that a task has asked the server for and not read, 1 or more. More is "
+            "faster; a publisher of the stream waits longer for its acks. Default 4194304 (4 MiB).",
+        ),
     )
     fail_on_data_loss: bool = field(
         default=True,

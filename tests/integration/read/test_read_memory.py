@@ -56,6 +56,24 @@ async def test_reader_that_stops_reading_holds_a_few_pulls(
     assert messages.report.resumes == 0
 
 
+async def test_reader_has_no_more_in_flight_than_it_was_allowed(
+    server: NatsServer, stream_name: str
+) -> None:
+    async with connect(server.url, name=stream_name) as js:
+        stream = await fill(js, stream_name, 20_000, size=1_000)
+        before = connection_of(server, stream_name)["out_bytes"]
+        messages = stream.read(max_pending_bytes=4 * MIB)
+        async with aclosing(aiter(messages)) as items:
+            await anext(items)
+
+            held = await sent_until_quiet(server, stream_name) - before
+            async for _ in items:
+                pass
+
+    assert MIB < held <= 6 * MIB  # The message that was taken had asked for another pull.
+    assert messages.report.messages == 20_000
+
+
 async def test_reader_whose_consumer_has_expired_goes_on(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
