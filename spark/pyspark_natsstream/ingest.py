@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from pyspark.errors import PySparkException
@@ -23,9 +23,9 @@ from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.registration import register
-from pyspark_natsstream.schema import default_schema
+from pyspark_natsstream.schema import check_schema, default_schema
 from pyspark_natsstream.source import FORMAT
-from pyspark_natsstream.tables import DATE, json_fields, table_of
+from pyspark_natsstream.tables import DATE, json_fields, json_rows, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,8 +92,9 @@ def ingest(
             `10 seconds` runs until the query is stopped.
         fmt: Format of the files; "delta" and "iceberg" are tables of Parquet files that
             deltalake and pyiceberg commit to.
-        json_schema: Columns of JSON messages, such as `origin string, distance int`. They replace
-            `stream` and `data`; a message that does not fit keeps its bytes in `_corrupt_record`.
+        json_schema: Columns of JSON messages, such as `origin string, distance int`, with the
+            types and rules of `dataFormat=json`. They replace `stream` and `data`; they are null in
+            a message that does not fit, which keeps its bytes in `_corrupt_record`.
         on_progress: Called about once a second while messages are written.
 
     Raises:
@@ -107,7 +108,11 @@ def ingest(
     asked = ReadOptions.parse(options)
     asked.check_streaming()
     asked.check_as_stored()
-    fields = None if json_schema is None else json_fields(json_schema)
+    schema = default_schema(include_headers=asked.include_headers)
+    if json_schema is not None:
+        asked = replace(asked, data_format="json", mode="PERMISSIVE")
+        schema = json_rows(schema, json_fields(json_schema))
+        check_schema(schema, asked)
     if fmt not in get_args(TableFormat):
         hint = f"choose from {', '.join(get_args(TableFormat))}"
         raise ConfigError(f"{fmt!r} is not a format of the table", hint=hint)
@@ -122,9 +127,8 @@ def ingest(
     if write_batch is None:
         check_table(spark, out, checkpoint)
     pinned = pin_start(spark, asked, checkpoint)
-    schema = default_schema(include_headers=pinned.include_headers)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
-    rows = table_of(messages, fields=fields, partition_by=partition_by)
+    rows = table_of(messages, partition_by=partition_by)
     check_columns_kept(spark, checkpoint, rows.schema, partition_by)
     writer = rows.writeStream.option("checkpointLocation", checkpoint)
     if write_batch is not None:

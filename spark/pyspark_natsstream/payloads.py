@@ -120,8 +120,17 @@ def payload_decoder(data_format: DataFormat, kind: DataType) -> Decode:
     convert = _converter(kind, "data", data_format)
     if data_format == "msgpack":
         return lambda payload: convert(from_msgpack(payload))
-    # A float would lose the digits that a decimal keeps.
-    return lambda payload: convert(from_json(payload, parse_float=Decimal))
+    return lambda payload: convert(from_json(payload, parse_float=_number))
+
+
+def _number(text: str) -> Decimal | float:
+    """Return a number with a fraction; a float would lose the digits that a decimal keeps."""
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        if found := float(text):
+            raise
+        return found  # Its exponent is below all that Decimal has, so as a float it is zero.
 
 
 def no_schema(data_format: DataFormat) -> ConfigError:

@@ -303,6 +303,28 @@ def test_malformed_payload_fails_with_the_place_of_the_message() -> None:
     assert "PERMISSIVE" in error.hint
 
 
+def test_batch_without_messages_stays_one() -> None:
+    schema = StructType([StructField("data", MEASURED)])
+
+    batch, _ = decode(schema, [], dataFormat="json")
+
+    assert batch.num_rows == 0
+
+
+def test_few_malformed_payloads_among_many_are_found() -> None:
+    schema = StructType([StructField("data", MEASURED), StructField(CORRUPT_RECORD, BinaryType())])
+    payloads = [b'{"v": %d}' % row for row in range(1_000)]
+    payloads[17] = payloads[18] = payloads[999] = b"{"
+
+    batch, _ = decode(schema, payloads, dataFormat="json", mode="PERMISSIVE")
+
+    rows = batch.to_pylist()
+    assert [row for row in range(1_000) if rows[row][CORRUPT_RECORD] == b"{"] == [17, 18, 999]
+    assert [row["data"]["v"] for row in rows if row["data"]] == [
+        row for row in range(1_000) if row not in (17, 18, 999)
+    ]
+
+
 def test_malformed_payloads_are_left_out_and_counted() -> None:
     schema = StructType([StructField("sequence", LongType()), StructField("data", MEASURED)])
 
