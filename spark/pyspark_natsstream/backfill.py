@@ -17,6 +17,7 @@ from pyspark.sql.types import MapType
 from natsstream.errors import ConfigError
 from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
+from pyspark_natsstream.tables import read_table
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def backfill(
         raise ConfigError("a backfill needs the option job", hint="job=backfill-2026-11")
     register(spark)
     with _same_splits(spark):
-        rows = spark.read.format(fmt).load(table)
+        rows = read_table(spark, table, fmt)
         if where is not None:
             rows = rows.where(where)
         messages = messages_of(rows, asked)

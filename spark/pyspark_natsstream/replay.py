@@ -20,6 +20,7 @@ from pyspark_natsstream.backfill import messages_of
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.rows import check_columns, rows_of
 from pyspark_natsstream.stored_rows import RowCheck, StoredRows
+from pyspark_natsstream.tables import read_table
 from pyspark_natsstream.write_options import WriteOptions
 from pyspark_natsstream.writing import GROUP_BYTES_MAX, GROUP_MAX
 
@@ -116,7 +117,7 @@ def replay(
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
     if not speed >= 0:  # Nan is refused too.
         raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
-    rows = spark.read.format(fmt).load(table)
+    rows = read_table(spark, table, fmt)
     if "time" not in rows.columns:
         raise ConfigError(f"table {table} has no column time", hint="use backfill without a pace")
     rows = rows if where is None else rows.where(where)

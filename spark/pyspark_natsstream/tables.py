@@ -1,4 +1,4 @@
-"""The columns of an ingested table.
+"""The tables of the jobs: finding one, and the columns of an ingested one.
 
 Law: no message is dropped. One that does not fit the schema keeps its bytes in `_corrupt_record`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark.sql.types import BinaryType, StructField, StructType
 
@@ -18,11 +18,26 @@ from pyspark_natsstream.schema import CORRUPT_RECORD, default_schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
+
+
+def read_table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
+    """Return the rows of a table of files.
+
+    Raises:
+        ConfigError: There is no table at this place.
+    """
+    try:
+        return spark.read.format(fmt).load(table)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        hint = "give the folder that `ingest` calls out, or one that Spark can read"
+        raise ConfigError(f"there is no table at {table}", hint=hint) from error
 
 
 def json_fields(ddl: str) -> StructType:

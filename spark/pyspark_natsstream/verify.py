@@ -16,6 +16,7 @@ from natsstream.errors import ConfigError
 from pyspark_natsstream.read_options import Position, ReadOptions
 from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
+from pyspark_natsstream.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,11 +98,11 @@ def verify(
 
 def _table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
     """Return the columns of a table that are compared, with the types of the stream's."""
-    reader = spark.read.format(fmt)
-    names = reader.load(table).columns
+    names = read_table(spark, table, fmt).columns
     # Spark's JSON has only the milliseconds of a time.
     wanted = [name for name in names if name in _TYPES and not (fmt == "json" and name == "time")]
-    return reader.schema(", ".join(f"{name} {_TYPES[name]}" for name in wanted)).load(table)
+    types = ", ".join(f"{name} {_TYPES[name]}" for name in wanted)
+    return spark.read.format(fmt).schema(types).load(table)
 
 
 def _until(options: ReadOptions, last_seq: int) -> ReadOptions:

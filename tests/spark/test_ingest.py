@@ -363,10 +363,14 @@ def test_command_prints_the_report_as_one_json_line(
     assert report["end"]["streams"][stream_name]["next"] == 6
 
 
-@pytest.mark.usefixtures("spark", "interpreter_kept")
-def test_command_tells_a_missing_stream_by_message_hint_and_exit_code(
-    stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
+def test_command_tells_a_missing_stream_before_spark_starts(
+    stream_name: str,
+    table: Table,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delattr("pyspark_natsstream.jobs.command.job_session")
+
     code = main(command(table))
 
     told = capsys.readouterr()
@@ -383,6 +387,18 @@ def test_command_refuses_a_wrong_option_before_spark_starts(
 
     assert code == 2
     assert "startingOffsets: 'first' is not a position" in capsys.readouterr().err
+
+
+def test_command_names_the_nearest_argument(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(command(table, subject="a.>"))
+
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --subject a.>; did you mean --subjects?" in (
+        capsys.readouterr().err
+    )
 
 
 def test_spark_submit_runs_the_job(feed: Feeder, stream_name: str, table: Table) -> None:

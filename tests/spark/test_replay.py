@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark_natsstream.jobs.replay import main
 from pyspark_natsstream.replay import Pace, replay
@@ -116,7 +115,7 @@ def test_replay_that_cannot_be_is_refused(
     spark.read.parquet(table).drop("time").write.parquet(timeless)
     with pytest.raises(ConfigError, match="no column time"):
         replay(spark, options=options, table=timeless)
-    with pytest.raises(PySparkException):
+    with pytest.raises(ConfigError, match="there is no table at"):
         replay(spark, options=options, table=f"{table}-nowhere")
     del options["job"]
     with pytest.raises(ConfigError, match="needs the option job"):

@@ -140,6 +140,9 @@ def test_table_of_json_and_one_with_partitions_are_compared(
 def test_table_that_cannot_be_compared_is_refused(
     spark: SparkSession, options: dict[str, str], table: Path
 ) -> None:
+    with pytest.raises(ConfigError, match="there is no table at") as refused:
+        verify(spark, options=options, table=str(table.with_name("none")))
+    assert "the folder that `ingest` calls out" in refused.value.hint
     with pytest.raises(ConfigError, match="no column sequence"):
         changed(spark, table, spark.read.parquet(str(table)).drop("sequence"), **options)
     with pytest.raises(ConfigError, match="newest:3 is no range"):

@@ -13,10 +13,11 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, cast
 
 from pyspark.sql import SparkSession
 
+from natsstream.arguments import did_you_mean
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -24,6 +25,7 @@ from natsstream.errors import (
     TransportError,
     UsageError,
 )
+from pyspark_natsstream.driver import connected
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.ingest import AVAILABLE_NOW
 from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
@@ -32,6 +34,8 @@ from pyspark_natsstream.session import local_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
+
+    from natsstream.blocking import JetStream
 
 EXIT_DIFFERENT = 4
 EXIT_INTERRUPTED = 130
@@ -78,6 +82,7 @@ class JobCommand:
         arguments: Its own arguments.
         options: The options of `format("nats")` that it takes as arguments.
         without: Fields of these options that it does not take.
+        first: Asks the server before Spark starts, so that a missing stream is an error at once.
         work: Does the work; gets the session, the options and all arguments.
     """
 
@@ -86,6 +91,7 @@ class JobCommand:
     arguments: Sequence[Argument]
     options: type[NatsOptions]
     without: Sequence[str] = ()
+    first: Callable[[JetStream, Mapping[str, str]], object] = lambda _js, _options: None
     work: Callable[[SparkSession, dict[str, str], argparse.Namespace], Report]
 
     def __call__(self, arguments: Sequence[str] | None = None) -> int:
@@ -121,13 +127,15 @@ class JobCommand:
         return EXIT_DIFFERENT if getattr(report, "is_different", False) else 0
 
     def _work(self, asked: argparse.Namespace) -> Report:
-        # The options are checked before the seconds that Spark takes to start.
+        # All that needs no Spark is checked before the seconds that it takes to start.
         options = self._options(asked)
+        with connected(self.options.parse(options), lambda js: self.first(js, options)):
+            pass
         name = f"natsstream-{self.name.replace('_', '-')}"
         return self.work(job_session(asked.master, name), options, asked)
 
     def _parser(self) -> argparse.ArgumentParser:
-        parser = argparse.ArgumentParser(
+        parser = _Parser(
             prog=self.name,
             description=self.description,
             fromfile_prefix_chars=None,
@@ -159,6 +167,17 @@ class JobCommand:
         options = {spark_name(name): text for name, text in given.items() if text is not None}
         self.options.parse(options)
         return options
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest argument where one is not known, as Python does from 3.14 on for others."""
+
+    def error(self, message: str) -> NoReturn:
+        known = [flag for action in self._actions for flag in action.option_strings]
+        given = [word for word in message.split() if word.startswith("--")]
+        if message.startswith("unrecognized arguments") and given:
+            message = f"{message}; {did_you_mean(given[0], known)}see --help"
+        super().error(message)
 
 
 def job_session(master: str | None, name: str) -> SparkSession:

@@ -55,6 +55,7 @@ main = JobCommand(
     description="Write a JetStream stream into a table, every message once.",
     arguments=_ARGUMENTS,
     options=ReadOptions,
+    first=lambda js, options: js.streams.get(options["stream"]),
     without=NOT_AS_STORED,
     work=_work,
 )

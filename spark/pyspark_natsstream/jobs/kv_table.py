@@ -46,6 +46,7 @@ main = JobCommand(
     description="Keep a table equal to a key-value bucket.",
     arguments=_ARGUMENTS,
     options=BucketOptions,
+    first=lambda js, options: js.kv.get(options["bucket"]),
     without=_NOT_ASKED,
     work=_work,
 )

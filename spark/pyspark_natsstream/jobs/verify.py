@@ -26,6 +26,7 @@ main = JobCommand(
     "table's last sequence. Prints a JSON line, and exits with 4 if the two differ.",
     arguments=TABLE,
     options=ReadOptions,
+    first=lambda js, options: js.streams.get(options["stream"]),
     without=(*NOT_AS_STORED, *OF_QUERIES),
     work=_work,
 )
