@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from natsstream.errors import MissingExtraError
@@ -51,7 +52,7 @@ def local_session(
     Raises:
         MissingExtraError: There is no Java, or it is too old.
     """
-    check_java()
+    java_major = check_java()
     _share_interpreter(master)
     settings = {
         "spark.ui.enabled": "false",
@@ -66,14 +67,28 @@ def local_session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+    java_options: list[str] = []
     if _LOGGING.is_file():  # A zip has no such file.
-        settings["spark.driver.extraJavaOptions"] = (
-            f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        )
+        java_options.append(f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+    archive = class_archive(java_major)
+    if archive.is_file():
+        # Java leaves an archive of another version alone, and would print why.
+        java_options += [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"]
+    if java_options:
+        settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in (settings | dict(config or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def class_archive(java_major: int) -> Path:
+    """Return where `python -m pyspark_natsstream.class_archive` keeps Spark's classes for Java.
+
+    It is a folder of the environment, as the archive serves only the jars of this PySpark.
+    """
+    name = f"spark-{pyspark.__version__}-java-{java_major}.jsa"
+    return Path(sys.prefix, "share", "natsstream", name)
 
 
 def check_java() -> int:
