@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import secrets
 from collections.abc import Callable
 
-from natsstream.api.control import control_of
+from natsstream.api.control import control_of, named_control
 from natsstream.api.features import (
     ATOMIC_BATCH,
     FAST_BATCH,
@@ -28,18 +29,19 @@ from natsstream.errors import (
 from natsstream.foreign_names import answers_names
 from natsstream.producer.batches import Batches
 from natsstream.producer.exclusive_writer import ExclusiveWriter
-from natsstream.producer.messages import MessageMaker, Placement
+from natsstream.producer.messages import MessageMaker, Placement, check_captured
 from natsstream.producer.options import BATCH_MESSAGES_MAX, Mode, ProducerEncoding, ProducerOptions
 from natsstream.producer.producer import IdempotentProducer
 from natsstream.producer.records import token_of
 from natsstream.producer.session import Writer
-from natsstream.producer.settings import missing_settings
+from natsstream.producer.settings import may_have_forgotten, missing_settings
 from natsstream.producer.shared_writer import SharedWriter
 from natsstream.publish.batches.atomic_rules import is_clustered
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.nearest import hint_at_nearest
 
 _OWNER_BYTES = 9
+_log = logging.getLogger("natsstream.producer")
 
 
 @answers_names("js.producer")
@@ -178,6 +180,8 @@ class Producers:
                 f"js.streams.update({stream!r}, {fields})",
             )
         if lacks:
+            if options.subject is not None:  # A call that is refused changes nothing.
+                check_captured(info.config, options.subject, named_control(info.config))
             info = (await self._js.streams.update(stream, **lacks)).cached
         return info
 
@@ -212,7 +216,15 @@ class Producers:
         rng = random.Random()  # noqa: S311 - It spreads waits, no secrets.
         rules = Batches(options, secrets.token_urlsafe(_OWNER_BYTES), rng, info.name)
         before_close = self._api.client.endings.before_close
-        return await IdempotentProducer(rules, writer, maker, options, before_close).open()
+        producer = await IdempotentProducer(rules, writer, maker, options, before_close).open()
+        if producer.recovered is None and may_have_forgotten(info):
+            _log.warning(
+                "producer %s finds no state in stream %s, whose limits remove the oldest messages: "
+                "if it wrote here before, messages that it appends again are stored twice",
+                options.producer_id,
+                info.name,
+            )
+        return producer
 
     def __repr__(self) -> str:
         return f"<Producers {self._js.url}>"

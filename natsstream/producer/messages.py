@@ -181,15 +181,25 @@ class MessageMaker:
         return check_bytes(value, "data")
 
     def _check_subject(self, subject: str) -> None:
-        check_subject(subject)
-        if self._control.has(subject) or not captures(self._config, subject):
-            raise WrongStreamError(
-                f"stream {self._config.name} does not capture {subject} as data",
-                hint=f"its subjects are {', '.join(self._config.subjects or ())}",
-            )
+        check_captured(self._config, subject, self._control)
         if len(self._known) >= _SUBJECTS_MAX:
             self._known.clear()
         self._known.add(subject)
+
+
+def check_captured(config: StreamConfig, subject: str, control: Control | None) -> None:
+    """Refuse a subject that is no data of a stream.
+
+    Raises:
+        SubjectError: The subject is illegal.
+        WrongStreamError: The stream does not capture it, or it is a control subject.
+    """
+    check_subject(subject)
+    if (control is not None and control.has(subject)) or not captures(config, subject):
+        raise WrongStreamError(
+            f"stream {config.name} does not capture {subject} as data",
+            hint=f"its subjects are {', '.join(config.subjects or ())}",
+        )
 
 
 def _is_pair(value: object) -> TypeGuard[tuple[str, object]]:

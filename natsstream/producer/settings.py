@@ -9,6 +9,7 @@ from __future__ import annotations
 from natsstream.api.config_fields import StreamFields
 from natsstream.api.control import CONTROL_KEY, captured, expected_control, named_control
 from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import ConfigError
 from natsstream.producer.options import Mode
 
@@ -64,6 +65,8 @@ def _check(config: StreamConfig, *, has_ttl: bool, takes_ttl: bool) -> None:
     Raises:
         ConfigError: It cannot.
     """
+    if config.name.startswith(("KV_", "OBJ_")):
+        raise _unfit(config, "it holds a bucket", "write with js.kv, js.objects or their tables")
     if config.mirror is not None:
         raise _unfit(config, "it is a mirror", "publish into the stream that it mirrors")
     if config.no_ack:
@@ -91,6 +94,16 @@ def _check(config: StreamConfig, *, has_ttl: bool, takes_ttl: bool) -> None:
         raise _unfit(
             config, "it has persist_mode='async'", "js.streams.update(name, persist_mode='default')"
         )
+
+
+def may_have_forgotten(info: StreamInfo) -> bool:
+    """Return True if a stream may have removed the state record of a producer that was away.
+
+    Limits of messages and bytes remove it with other old messages; an age does not.
+    """
+    limits = (info.config.max_msgs, info.config.max_bytes)
+    has_limit = any(limit is not None and limit > 0 for limit in limits)
+    return has_limit and info.config.discard != "new" and info.state.first_seq > 1
 
 
 def _unfit(config: StreamConfig, why: str, hint: str) -> ConfigError:

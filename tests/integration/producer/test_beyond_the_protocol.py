@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from natsstream.errors import (
+    ConfigError,
     ProducerFailedError,
     SequenceGapError,
     StreamClosedError,
+    WrongStreamError,
 )
 from tests.support.clusters import step_down
 from tests.support.eventually import eventually_async
@@ -141,6 +143,49 @@ async def test_max_msgs_evicts_the_state(place: Place) -> None:
     assert (caught.value.expected_seq, caught.value.received_seq) == (0, 0)
     await producer.detach(ignore_errors=True)
     assert await place.data() == []
+
+
+async def test_producer_that_limits_made_forgotten_is_told(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can tell it from one that never wrote."""
+    await place.make(max_msgs=5)
+    async with await place.open() as producer:
+        await producer.append_wait(b"0", checkpoint=1)
+    assert not caplog.messages
+    for number in range(5):
+        await place.js.publish(f"{place.name}.f", b"%d" % number)
+
+    async with await place.open() as producer:
+        assert producer.recovered is None
+
+    assert f"producer p finds no state in stream {place.name}" in caplog.text
+    assert "stored twice" in caplog.text
+
+
+async def test_stream_of_a_bucket_is_refused_and_left_as_it_is(place: Place) -> None:
+    kv = await place.js.kv.create(place.name)
+    before = (await kv.stream.info()).config
+
+    with pytest.raises(ConfigError, match="it holds a bucket") as refused:
+        await place.js.producer(
+            f"KV_{place.name}", "p", subject=f"$KV.{place.name}.k", update_stream=True
+        )
+
+    assert "js.kv" in refused.value.hint
+    assert (await kv.stream.info()).config == before
+
+
+async def test_subject_of_another_stream_is_refused_before_the_stream_is_changed(
+    place: Place,
+) -> None:
+    stream = await place.make()
+    before = (await stream.info()).config
+
+    with pytest.raises(WrongStreamError, match="does not capture elsewhere"):
+        await place.open(subject="elsewhere")
+
+    assert (await stream.info()).config == before
 
 
 @pytest.mark.parametrize("mode", MODES)
