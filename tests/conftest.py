@@ -94,7 +94,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sampled",
         default="",
         metavar="all|SEED",
-        help="which tests marked `sampled` run: all, or the third of a seed (the day's by default)",
+        help="which tests marked `sampled` run: all, or the fifth of a seed (the day's by default)",
     )
     parser.addoption(
         "--random-order",
@@ -131,7 +131,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def leave_out_other_samples(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Leave two thirds of the sampled tests out; a test that is named by its id always runs.
+    """Leave four fifths of the sampled tests out; a test that is named by its id always runs.
 
     Returns:
         A line for the end of the report, or none.
