@@ -38,7 +38,7 @@ def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backof
     """Return the backoff that a caller gave; None when there is none.
 
     Raises:
-        ConfigError: It is no list of durations.
+        ConfigError: It is no list of durations, or an empty one.
     """
     if delays is None or isinstance(delays, Backoff):
         return delays
@@ -47,6 +47,10 @@ def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backof
             f"backoff is {described(delays)}", hint="give seconds in a list: backoff=[1, 5, 30]"
         )
     seconds = tuple(duration_ns(delay) / NS_PER_SECOND for delay in delays)
+    if not seconds:
+        raise ConfigError(
+            "backoff is empty", hint="leave it out for the consumer's own, or give [0]"
+        )
     if len(seconds) > _DELAYS_MAX:
         raise ConfigError(f"backoff has {len(seconds)} delays, at most {_DELAYS_MAX} are taken")
     return Backoff(seconds)

@@ -89,6 +89,8 @@ def test_last_delay_goes_on(delivered: int, delay: float) -> None:
 def test_backoff_comes_from_the_caller_the_consumer_or_nobody() -> None:
     assert make_backoff([1, timedelta(seconds=2)]) == Backoff((1.0, 2.0))
     assert make_backoff(None) is None
+    with pytest.raises(ConfigError, match="backoff is empty"):
+        make_backoff([])
     assert make_backoff(DEFAULT_BACKOFF) is DEFAULT_BACKOFF
     assert backoff_from_ns([10**9]) == Backoff((1.0,))
     assert backoff_from_ns(()) is DEFAULT_BACKOFF
