@@ -226,6 +226,14 @@ def test_server_harness_imports_where_files_have_no_locks() -> None:
     assert "NatsServer needs Linux or macOS\nhint: use NatsContainer" in blocked("fcntl", program)
 
 
+@pytest.mark.parametrize("name", ["NatsContainer", "NatsClusterContainer"])
+def test_containers_without_docker_say_what_to_install(name: str) -> None:
+    printed = blocked("docker", f"from natsstream.testing import {name}")
+
+    assert "MissingExtraError" in printed
+    assert "pip install 'natsstream[containers]'" in printed
+
+
 def test_connector_without_pyspark_says_what_to_install() -> None:
     printed = blocked("pyspark", "import pyspark_natsstream")
 
