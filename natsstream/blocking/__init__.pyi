@@ -353,7 +353,7 @@ class AtomicBatch:
         """Messages in the batch."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def add(
         self,
         subject: str,
@@ -2934,9 +2934,7 @@ class Stream:
     ) -> BackupInfo:
         """Write the stream into a new folder, as the nats CLI does; each restores the other's."""
 
-    def purge(
-        self, *, subject: str = ">", last_seq: int = 18446744073709551615, keep: int = 0
-    ) -> int:
+    def purge(self, *, subject: str = ">", last_seq: int = ..., keep: int = 0) -> int:
         """Remove messages and return how many; without arguments all of them."""
 
     def delete_message(self, sequence: int, *, secure: bool = False) -> None:
