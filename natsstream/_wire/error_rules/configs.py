@@ -95,8 +95,7 @@ HINTS_BY_WORDS = (
     ("overlaps with", "leave out the subject that the other one covers"),
     (
         "no-ack to be true",
-        'name other subjects, such as subjects=["orders.>"]; with no_ack=True the server takes '
-        "these, and acks no message",
+        'name other subjects, such as subjects=["orders.>"], or set no_ack=True: nothing is acked',
     ),
     ("max age needs to be", "give max_age as seconds, 0.1 or more; 0 is no limit"),
     ("larger then max age", "also set duplicate_window=, at most max_age"),

@@ -186,7 +186,9 @@ async def test_lock_without_a_server_says_so_when_its_time_is_over(
         await eventually_async(lambda: is_away(js), within_s=20)
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        with pytest.raises(ConnectionLostError, match="lock 'l' .*: no reconnect within 1") as told:
+        with pytest.raises(
+            ConnectionLostError, match=r"lock 'l' .*: no reconnect within 1"
+        ) as told:
             async with kv.lock("l", ttl=ttl, timeout=timeout):
                 pass
         # Taking the claim back would last for 2 s more.

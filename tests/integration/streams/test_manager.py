@@ -109,8 +109,9 @@ async def test_field_that_the_server_refuses_is_typed(js: JetStream, stream_name
 async def test_field_that_the_server_refuses_has_a_way_out(
     js: JetStream, stream_name: str, fields: dict[str, Any], hint: str
 ) -> None:
+    given: dict[str, Any] = {"subjects": ["HINT.>"], **fields}
     with pytest.raises(InvalidConfigError) as caught:
-        await js.streams.create(stream_name, **({"subjects": ["HINT.>"]} | fields))
+        await js.streams.create(stream_name, **given)
 
     assert hint in caught.value.hint
 
