@@ -20,21 +20,24 @@ ConfigT = TypeVar("ConfigT")
 _SHOWN_CHARS_MAX = 60
 
 
-def check_text(value: object, name: str, *, error: type[UsageError] = ConfigError) -> str:
+def check_text(
+    value: object, name: str, *, error: type[UsageError] = ConfigError, hint: str = "give a text"
+) -> str:
     """Return a text.
 
     Args:
         value: The given value.
         name: The argument's name, for the message.
         error: Class of the error.
+        hint: The way out, for anything but bytes.
 
     Raises:
         UsageError: The value is no text; the class is `error`.
     """
     if isinstance(value, str):
         return value
-    hint = "decode it: value.decode()" if isinstance(value, bytes) else "give a text"
-    raise error(f"{name} is {described(value)}", hint=hint)
+    way = "decode it: value.decode()" if isinstance(value, bytes) else hint
+    raise error(f"{name} is {described(value)}", hint=way)
 
 
 def check_utf8(value: object, name: str) -> str:

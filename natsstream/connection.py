@@ -190,13 +190,18 @@ def attach(
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:
-        ConfigError: A value is illegal; on opening: not a connected client of nats-py.
+        ConfigError: A value is illegal, or `nats_client` is no client of nats-py; on opening: it
+            is not connected.
 
     Example:
         `async with natsstream.attach(nc) as js: ...`
     """
     arguments: dict[str, object] = dict(locals())
     del arguments["nats_client"]
+    # An application with a client of nats-py has imported it already.
+    from natsstream._wire.attach import check_client  # noqa: PLC0415
+
+    check_client(nats_client)
     given = {option: value for option, value in arguments.items() if value is not None}
     # The arguments have the types of the fields of the same names.
     return Connection(ConnectOptions(**given), nats_client)  # pyright: ignore[reportArgumentType]

@@ -112,7 +112,10 @@ def read_file(value: str | Path, *, option: str) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise ConfigError(f"{option}: {path} cannot be read: {reason}") from None
+        raise ConfigError(
+            f"{option}: {path} cannot be read: {reason}",
+            hint="give a text file that this user may read",
+        ) from None
 
 
 def existing_file(value: str | Path, *, option: str) -> Path:
@@ -128,14 +131,16 @@ def existing_file(value: str | Path, *, option: str) -> Path:
         path = Path(value).expanduser()
         found = path.is_file()
     except (OSError, RuntimeError, ValueError):  # Too long, no home directory, a null character.
-        raise ConfigError(f"{option} is not a valid path") from None
+        raise ConfigError(
+            f"{option} is not a valid path", hint="check the path: this system cannot look it up"
+        ) from None
     if not found:
         if path.is_dir():  # A folder that exists is no secret.
             raise ConfigError(f"{option}: {path} is a folder", hint="give a file in it")
         if _is_file_name(path):
             raise ConfigError(
                 f"{option}: the file {path.absolute()} does not exist",
-                hint="" if path.is_absolute() else _RELATIVE,
+                hint="check the path and its spelling" if path.is_absolute() else _RELATIVE,
             )
         raise ConfigError(
             f"{option}: there is no such file",

@@ -573,7 +573,13 @@ class AuthenticationError(TransportError):
 
 
 class ConnectionLostError(TransportError):
-    """The connection broke and did not come back within the deadline."""
+    """The connection broke and did not come back within the deadline.
+
+    Attributes:
+        is_unsent: True for a message that was never sent: sending it again stores it once.
+    """
+
+    is_unsent: bool = False
 
 
 class ConnectionClosedError(TransportError):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
-from natsstream.arguments import did_you_mean
+from natsstream.arguments import counted, did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
 
@@ -221,6 +221,16 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
 }
 """Members of the objects of other clients, by what is asked for them here."""
 
+OPENERS: Mapping[str, str] = {
+    "box": "box = await js.objects.get(name)",
+    "consumer": "consumer = await stream.consumers.get(name)",
+    "js": "`async with natsstream.connect(url) as js:`, or natsstream.attach(nc) for a client of "
+    "nats-py",
+    "kv": "kv = await js.kv.get(name)",
+    "stream": "stream = await js.streams.get(name)",
+}
+"""The calls that return an object, for programs that call its class."""
+
 _PUBLISH: Mapping[str, str] = {
     "expected_last_seq": "expect=Expect(last_seq=...)",
     "msgID": "msg_id=",
@@ -385,9 +395,25 @@ def answers_names(holder: str, *, calls: bool | Sequence[str] = True) -> Callabl
             is_call = is_public and isinstance(member, FunctionType)
             if is_call and not inspect.isasyncgenfunction(member):
                 setattr(kind, name, _answering(member, holder if is_own else f"{holder}.{name}"))
+        init = vars(kind).get("__init__")
+        if holder in OPENERS and init is not None:
+            setattr(kind, "__init__", _opening(init, OPENERS[holder]))  # noqa: B010 - As above.
         return kind
 
     return decorate
+
+
+def _opening(init: FunctionType, opener: str) -> Callable[..., None]:
+    """Return a constructor that names the way to an object, if called with what a user has."""
+
+    def checked(self: object, *args: object, **options: object) -> None:
+        try:
+            init(self, *args, **options)
+        except (AttributeError, TypeError) as error:  # Of arguments that only this package has.
+            told = f"{type(self).__name__}() is not for calling; in natsstream: {opener}"
+            raise TypeError(told) from error
+
+    return functools.wraps(init)(checked)
 
 
 def _answering(method: FunctionType, call: str) -> Callable[..., Any]:
@@ -429,8 +455,8 @@ def _mistake(method: FunctionType, call: str, given: int, options: Mapping[str, 
     if given > len(by_place) and others and not has_rest:
         places = ", ".join(each.name for each in by_place)
         return (
-            f"{call}({places}) was given {given} arguments by place; give the others by name, "
-            f"such as {others[0]}="
+            f"{call}({places}) was given {counted(given, 'argument')} by place; other arguments "
+            f"go by name, such as {others[0]}="
         )
     return ""
 

@@ -45,7 +45,7 @@ _BOUNDED_RECONNECT_S = 30.0
 # Not ws and wss: the fast lane needs the transport of a TCP connection.
 _SCHEMES = ("nats", "tls")
 # These may be shown; any other word may be a part of a password.
-_OTHER_SCHEMES = ("http", "https", "tcp", "mqtt", "amqp", "kafka")
+_OTHER_SCHEMES = ("http", "https", "tcp", "mqtt", "amqp", "kafka", "redis")
 _PORT = re.compile(r"(?:nats://|tls://)?[\w.-]+:([0-9]{5,9})/?")
 _PORT_MAX = 65_535
 _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
@@ -54,6 +54,9 @@ _HOST = re.compile(r"[\w.-]+")
 _ESCAPES = (
     "in a user or password write each of @ : / ? # , [ ] % and blanks with quote() of "
     "urllib.parse, such as %40; or give user= and password="
+)
+_URL_FORM = (
+    "write nats://host:port or tls://host:port, the port in digits; a comma separates servers"
 )
 _SECONDS = ("connect_timeout", "request_timeout", "reconnect_timeout", "ping_interval")
 _SIGN_IN_HINT = (
@@ -328,7 +331,8 @@ def _check_url(url: str, number: int) -> None:
     parts = _read_url(url)
     if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
         return
-    hint, why = f"write nats://host:port; {_ESCAPES}", ""
+    # Only before an @ may there be a password to write in another way.
+    hint, why = f"write nats://host:port; {_ESCAPES}" if "@" in url else _URL_FORM, ""
     port = _PORT.fullmatch(url)
     if url.startswith(("ws://", "wss://")):
         hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"

@@ -58,6 +58,20 @@ _METHODS = (
 )
 
 
+def check_client(nats: object) -> NatsPyClient:
+    """Return a client of nats-py, connected or not.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    if isinstance(nats, NatsPyClient):
+        return nats
+    raise ConfigError(
+        f"attach takes a client of nats-py, not {type(nats).__name__}",
+        hint="nc = await nats.connect(...); natsstream.attach(nc)",
+    )
+
+
 def attach_nats(nats: object, parser: FrameParser, listener: ConnectionListener) -> NatsPyLink:
     """Hook into a connected client of nats-py.
 
@@ -66,11 +80,7 @@ def attach_nats(nats: object, parser: FrameParser, listener: ConnectionListener)
             attached already.
         ProtocolError: The server's INFO is invalid.
     """
-    if not isinstance(nats, NatsPyClient):
-        raise ConfigError(
-            f"attach takes a client of nats-py, not {type(nats).__name__}",
-            hint="nc = await nats.connect(...); natsstream.attach(nc)",
-        )
+    nats = check_client(nats)
     if not nats.is_connected:
         raise ConfigError(
             "the client of nats-py is not connected", hint="await nats.connect() first"

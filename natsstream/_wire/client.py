@@ -257,7 +257,10 @@ class Client:
 
     def unsent_error(self, waited_s: float) -> ConnectionLostError:
         """Return the error for what has waited for a connection, and is not sent any more."""
-        return self._state.away(waited_s, left_open="it was not sent")
+        error = self._state.away(waited_s, left_open="it was not sent")
+        error.is_unsent = True
+        error.hint = "check the servers, and send it again; or raise request_timeout"
+        return error
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back on every disconnect, reconnect and close; return a function to stop."""

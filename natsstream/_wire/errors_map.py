@@ -1,7 +1,7 @@
 """From a server's error answer to the error of the caller.
 
 Law: only `err_code` decides. The text differs between servers, and `code` mixes faults of callers
-(10111 is a 500) and of servers; both are shown only.
+(10111 is a 500) and of servers; both are shown only. The text may choose among hints.
 
 If one number has several causes (10057, 10077), the hint names them, and an upper layer finds out
 more. `retryable` is True only if the server refused and stored nothing, so that
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # The server's HTTP-like code for "not now", in answers that have no err_code.
 _UNAVAILABLE_CODE = 503
+_MANY_CAUSES = ErrorCode.STREAM_INVALID_CONFIG
 
 
 def server_error(error: Mapping[str, object], *, what: str) -> errors.ServerError:
@@ -53,12 +54,16 @@ def server_error(error: Mapping[str, object], *, what: str) -> errors.ServerErro
         code=code,
         err_code=err_code,
         description=description,
-        hint=rule.hint,
+        hint=(known is _MANY_CAUSES and _hint_by_words(description)) or rule.hint,
         retryable=rule.retryable,
     )
     if isinstance(failure, errors.WrongLastSequenceError):
         failure.last_seq = _last_sequence(description)
     return failure
+
+
+def _hint_by_words(description: str) -> str:
+    return next((hint for words, hint in configs.HINTS_BY_WORDS if words in description), "")
 
 
 def _number(value: object) -> int:

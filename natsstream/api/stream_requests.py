@@ -243,9 +243,9 @@ async def purge(
     api: Api,
     stream: str,
     *,
-    subject: str | None = None,
-    last_seq: int | None = None,
-    keep: int | None = None,
+    subject: str = ">",
+    last_seq: int = SEQUENCE_MAX,
+    keep: int = 0,
     timeout: float | None = None,
 ) -> int:
     """Remove messages of a stream and return how many; `Stream.purge` has the arguments.
@@ -259,22 +259,26 @@ async def purge(
 
     Cost: one round trip; a filter makes the server look at each subject that it matches.
     """
-    body: dict[str, object] = {}
-    if last_seq is not None and keep is not None:
+    # None is refused: the value of a variable that is not set must not remove everything.
+    hint = 'give a subject; subject=">" is all messages'
+    check_filter(check_text(subject, "subject", error=SubjectError, hint=hint))
+    check_int(last_seq, "last_seq", minimum=0, maximum=SEQUENCE_MAX)
+    check_int(keep, "keep", minimum=0, maximum=SEQUENCE_MAX)
+    if keep and last_seq < SEQUENCE_MAX:
         raise ConfigError(
             "purge takes last_seq or keep, not both",
             hint="purge twice, or count what to keep from the stream's info",
         )
-    if subject is not None:
-        body["filter"] = check_filter(check_text(subject, "subject", error=SubjectError))
-    if last_seq is not None:
-        # The server's word is the first sequence that stays.
-        body["seq"] = check_int(last_seq, "last_seq", minimum=0, maximum=SEQUENCE_MAX - 1) + 1
-        if not last_seq:
-            return 0  # Sequences begin at 1, and some stores read that one as no limit.
-    if keep is not None and check_int(keep, "keep", minimum=0, maximum=SEQUENCE_MAX):
+    if not last_seq:
+        return 0  # Sequences begin at 1, and some stores read that one as no limit.
+    body: dict[str, object] = {}
+    if subject != ">":
+        body["filter"] = subject
+    if last_seq < SEQUENCE_MAX:
+        body["seq"] = last_seq + 1  # The server's word is the first sequence that stays.
+    if keep:
         body["keep"] = keep
-    what = f"purge of {'stream' if subject is None else f'{subject} in stream'} {stream}"
+    what = f"purge of {'stream' if subject == '>' else f'{subject} in stream'} {stream}"
     answer = await api.change(api_subjects.stream_purge(stream), body, what=what, timeout=timeout)
     return answer.count("purged")
 

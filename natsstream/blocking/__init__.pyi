@@ -353,7 +353,7 @@ class AtomicBatch:
         """Messages in the batch."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def add(
         self,
         subject: str,
@@ -1498,12 +1498,10 @@ class DeadLetterQueue:
     def info(self) -> StreamInfo:
         """Return the dead-letter stream's configuration and state now."""
 
-    def list(
-        self, *, stream: str | None = None, consumer: str | None = None
-    ) -> Iterator[DeadLetter]:
+    def list(self, *, stream: str = "*", consumer: str = "*") -> Iterator[DeadLetter]:
         """Yield the letters that are there now."""
 
-    def count(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+    def count(self, *, stream: str = "*", consumer: str = "*") -> int:
         """Return how many letters there are; arguments as in `list`."""
 
     def get(self, number: int) -> DeadLetter | None:
@@ -1523,8 +1521,8 @@ class DeadLetterQueue:
         self,
         *,
         to: str | None = None,
-        stream: str | None = None,
-        consumer: str | None = None,
+        stream: str = "*",
+        consumer: str = "*",
         keep_effects: bool = False,
     ) -> int:
         """Replay all letters, oldest first; a letter without its message stays."""
@@ -1532,7 +1530,7 @@ class DeadLetterQueue:
     def drop(self, letter: DeadLetter | int) -> None:
         """Delete a letter, and release its message where it is stuck in its stream."""
 
-    def drop_all(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+    def drop_all(self, *, stream: str = "*", consumer: str = "*") -> int:
         """Drop all letters, or those of a stream or consumer; return how many."""
 
 class DeadLetters:
@@ -2936,9 +2934,7 @@ class Stream:
     ) -> BackupInfo:
         """Write the stream into a new folder, as the nats CLI does; each restores the other's."""
 
-    def purge(
-        self, *, subject: str | None = None, last_seq: int | None = None, keep: int | None = None
-    ) -> int:
+    def purge(self, *, subject: str = ">", last_seq: int = ..., keep: int = 0) -> int:
         """Remove messages and return how many; without arguments all of them."""
 
     def delete_message(self, sequence: int, *, secure: bool = False) -> None:

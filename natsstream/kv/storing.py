@@ -123,6 +123,8 @@ async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:
     except NoRespondersError as error:
         raise await _why_no_responders(stream, bucket, error) from error
     except (RequestTimeoutError, ConnectionLostError) as error:
+        if isinstance(error, ConnectionLostError) and error.is_unsent:
+            raise
         error.hint = (
             f"get({record.key!r}, consistent=True) returns what is stored; a create or update may "
             "be repeated, for a second copy is refused"

@@ -93,7 +93,7 @@ async def publish(
             if loop.time() >= deadline:  # A busy loop woke up late: the deadline has passed.
                 raise no_stream(subject) from error
         except ConnectionLostError as error:
-            if error.hint:  # It was not sent.
+            if error.is_unsent:
                 raise
             raise lost_error(f"publish to {subject}", error.detail) from error
         except RequestTimeoutError as error:

@@ -12,6 +12,7 @@ from natsstream.api import stream_requests
 from natsstream.api.control import data_subjects, named_control
 from natsstream.api.diff import ConfigChange
 from natsstream.api.message import Message
+from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.requests import Api
 from natsstream.api.step_down import StepDownTarget, step_down
 from natsstream.api.stream_info import DeletedRange, StreamInfo
@@ -739,11 +740,12 @@ class Stream:
     # Removal.
 
     async def purge(
-        self, *, subject: str | None = None, last_seq: int | None = None, keep: int | None = None
+        self, *, subject: str = ">", last_seq: int = SEQUENCE_MAX, keep: int = 0
     ) -> int:
         """Remove messages and return how many; without arguments all of them.
 
-        The next message gets the sequence that it would have had.
+        The next message gets the sequence that it would have had. None is no value of any
+        argument, so that a variable that is not set removes nothing.
 
         Args:
             subject: Only messages of this subject; may have wildcards.
@@ -752,7 +754,7 @@ class Stream:
 
         Raises:
             ConfigError: `last_seq` and `keep` are given together, or a value is not legal.
-            SubjectError: The subject is not legal; nothing was sent.
+            SubjectError: The subject is None or not legal; nothing was sent.
             NotPermittedError: The stream has `deny_purge`.
             StreamSealedError: The stream is sealed.
             TransportError: No answer; messages may be removed or not. Repeating the purge is safe
@@ -765,7 +767,7 @@ class Stream:
         count = await stream_requests.purge(
             self._api, self.name, subject=subject, last_seq=last_seq, keep=keep
         )
-        if subject is not None and not count:
+        if subject != ">" and not count:
             await warn_unmatched(self._api, self.cached, (subject,), f"purge of stream {self.name}")
         return count
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from natsstream.errors import NatsStreamError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
-from natsstream.testing.cleanup import owner_labels
 from natsstream.testing.containers import NatsContainer
 from natsstream.testing.daemons import daemon_errors
 from natsstream.testing.members import Members, node_names
 
 # Below: testcontainers is an extra, whose absence `containers.py` turns into an error of ours.
+from natsstream.testing.cleanup import owner_labels  # isort: skip
 from testcontainers.core.network import Network  # isort: skip
 
 if TYPE_CHECKING:

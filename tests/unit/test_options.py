@@ -109,6 +109,13 @@ def test_missing_credentials_file_is_told_before_connecting(tmp_path: Path) -> N
         ConnectOptions(creds=tmp_path / "none.creds")
 
 
+def test_missing_file_at_an_absolute_path_has_a_way_out() -> None:
+    for option in ("creds", "nkey", "ca"):
+        with pytest.raises(ConfigError, match="does not exist") as caught:
+            ConnectOptions(**cast("Any", {option: "/nope/x.creds"}))
+        assert "check the path" in caught.value.hint
+
+
 def test_missing_credentials_file_is_told_with_the_path_that_was_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,30 @@ async def test_arguments_by_place_that_do_not_fit_are_named(
         await getattr(held(holder), method)(*arguments)
 
 
+@pytest.mark.asyncio
+async def test_delay_of_a_nak_by_place_is_answered_with_its_name() -> None:
+    message: Any = object.__new__(ns.DeliveredMessage)
+    with pytest.raises(TypeError) as caught:
+        await message.nak(5)
+
+    assert str(caught.value) == (
+        "message.nak() was given 1 argument by place; other arguments go by name, such as delay="
+    )
+
+
+@pytest.mark.parametrize("holder", foreign_names.OPENERS)
+@pytest.mark.parametrize("given", [("orders",), ({}, {}), ()])
+def test_class_that_users_do_not_call_names_what_gives_its_objects(
+    holder: str, given: tuple[object, ...]
+) -> None:
+    kind: Any = HOLDERS[holder]
+    with pytest.raises(TypeError) as caught:
+        kind(*given)
+
+    assert f"{kind.__name__}() is not for calling" in str(caught.value)
+    assert foreign_names.OPENERS[holder] in str(caught.value)
+
+
 def test_type_error_within_a_call_is_raised_as_it_is() -> None:
     @foreign_names.answers_names("js")
     class Holder:
@@ -224,6 +248,14 @@ def test_server_harness_imports_where_files_have_no_locks() -> None:
     )
 
     assert "NatsServer needs Linux or macOS\nhint: use NatsContainer" in blocked("fcntl", program)
+
+
+@pytest.mark.parametrize("name", ["NatsContainer", "NatsClusterContainer"])
+def test_containers_without_docker_say_what_to_install(name: str) -> None:
+    printed = blocked("docker", f"from natsstream.testing import {name}")
+
+    assert "MissingExtraError" in printed
+    assert "pip install 'natsstream[containers]'" in printed
 
 
 def test_connector_without_pyspark_says_what_to_install() -> None:

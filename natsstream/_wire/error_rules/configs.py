@@ -36,12 +36,17 @@ RULES = (
     ),
     rule(
         errors.InvalidConfigError,
+        "CONSUMER_DELIVER_CYCLE",
+        "give a deliver_subject that the stream does not capture",
+    ),
+    rule(
+        errors.InvalidConfigError,
         "CLUSTER_TAGS CONSUMER_ACK_FC_REQUIRES_FC CONSUMER_ACK_FC_REQUIRES_MAX_ACK_PENDING "
         "CONSUMER_ACK_FC_REQUIRES_NO_ACK_WAIT CONSUMER_ACK_FC_REQUIRES_NO_MAX_DELIVER "
         "CONSUMER_ACK_FC_REQUIRES_PUSH CONSUMER_ACK_POLICY_INVALID CONSUMER_ACK_WAIT_NEGATIVE "
         "CONSUMER_BACK_OFF_NEGATIVE CONSUMER_BAD_DURABLE_NAME CONSUMER_CONFIG_REQUIRED "
         "CONSUMER_CREATE CONSUMER_CREATE_DURABLE_AND_NAME_MISMATCH "
-        "CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH CONSUMER_DELIVER_CYCLE "
+        "CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH "
         "CONSUMER_DELIVER_TO_WILDCARDS CONSUMER_DESCRIPTION_TOO_LONG "
         "CONSUMER_DIRECT_REQUIRES_EPHEMERAL CONSUMER_DIRECT_REQUIRES_PUSH "
         "CONSUMER_DUPLICATE_FILTER_SUBJECTS CONSUMER_DURABLE_NAME_NOT_IN_SUBJECT "
@@ -80,5 +85,22 @@ RULES = (
         "STREAM_INVALID_EXTERNAL_DELIVERY_SUBJ STREAM_MIRROR_NOT_UPDATABLE STREAM_MOVE_AND_SCALE "
         "STREAM_NAME_CONTAINS_PATH_SEPARATORS STREAM_REPLICAS_NOT_UPDATABLE "
         "STREAM_TRANSFORM_INVALID_DESTINATION STREAM_TRANSFORM_INVALID_SOURCE",
+        "change what the server names",
     ),
+)
+
+# STREAM_INVALID_CONFIG stands for many causes, which only the server's words tell apart. A server
+# with other words gets the hint of the rule.
+HINTS_BY_WORDS = (
+    ("overlaps with", "leave out the subject that the other one covers"),
+    (
+        "no-ack to be true",
+        'name other subjects, such as subjects=["orders.>"], or set no_ack=True: nothing is acked',
+    ),
+    ("max age needs to be", "give max_age as seconds, 0.1 or more; 0 is no limit"),
+    ("larger then max age", "also set duplicate_window=, at most max_age"),
+    ("duplicates window needs to be", "give duplicate_window as seconds, 0.1 or more"),
+    ("requires discard new policy", 'also set discard="new" and max_msgs_per_subject='),
+    ("requires max msgs per subject", "also set max_msgs_per_subject="),
+    ("republish destination", "republish to subjects that the stream does not capture"),
 )

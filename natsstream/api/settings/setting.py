@@ -110,7 +110,7 @@ class Setting(NotebookTable):
             return value
         if not isinstance(value, Mapping):
             raise ConfigError(
-                f"{what} is {described(value)}", hint=f"give a {cls.__name__}, or a mapping"
+                f"{what} is {described(value)}", hint=f"give {cls._example(value)}, or a mapping"
             )
         setting = cls.from_json(Fields(cast("object", value), what, error=ConfigError))
         if value:  # An empty mapping removes the part.
@@ -127,10 +127,16 @@ class Setting(NotebookTable):
         if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
             raise ConfigError(
                 f"{what} is {described(cast('object', values))}",
-                hint=f"give a list of {cls.__name__}",
+                hint=f"give a list: [{cls._example(cast('object', values))}]",
             )
         items = enumerate(cast("Sequence[object]", values))
         return tuple(cls.of(item, f"{what}, number {index}") for index, item in items)
+
+    @classmethod
+    def _example(cls, value: object) -> str:
+        """Return what to write instead of a value: a name becomes that of the part."""
+        is_name = isinstance(value, str) and "name" in field_kinds(cls)
+        return f"{cls.__name__}(name={value!r})" if is_name else f"{cls.__name__}(...)"
 
     def _what(self, name: str) -> str:
         """Return the name of a field in errors."""

@@ -65,17 +65,15 @@ class DeadLetterQueue:
         """
         return await stream_info(self._api, self.name)
 
-    async def list(
-        self, *, stream: str | None = None, consumer: str | None = None
-    ) -> AsyncGenerator[DeadLetter]:
+    async def list(self, *, stream: str = "*", consumer: str = "*") -> AsyncGenerator[DeadLetter]:
         """Yield the letters that are there now.
 
         Letters that workers stored come first, then those made of advisories; each oldest first. A
         message is one letter, however many advisories name it.
 
         Args:
-            stream: Only messages of this stream.
-            consumer: Only messages of consumers of this name.
+            stream: Only messages of this stream; "*" is all. None is refused.
+            consumer: Only messages of consumers of this name; "*" is all. None is refused.
 
         Raises:
             StreamNotFoundError: The dead-letter stream was deleted.
@@ -99,7 +97,7 @@ class DeadLetterQueue:
             if wanted(captured.stream, captured.consumer):
                 yield await self._told(captured, numbers)
 
-    async def count(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+    async def count(self, *, stream: str = "*", consumer: str = "*") -> int:
         """Return how many letters there are; arguments as in `list`.
 
         Cost: that of `list` without the round trips for single letters.
@@ -216,8 +214,8 @@ class DeadLetterQueue:
         self,
         *,
         to: str | None = None,
-        stream: str | None = None,
-        consumer: str | None = None,
+        stream: str = "*",
+        consumer: str = "*",
         keep_effects: bool = False,
     ) -> int:
         """Replay all letters, oldest first; a letter without its message stays.
@@ -261,7 +259,7 @@ class DeadLetterQueue:
         """
         await self._remove(await self._letter(letter))
 
-    async def drop_all(self, *, stream: str | None = None, consumer: str | None = None) -> int:
+    async def drop_all(self, *, stream: str = "*", consumer: str = "*") -> int:
         """Drop all letters, or those of a stream or consumer; return how many.
 
         Cost: that of `list`, and of `drop` for each.
@@ -376,15 +374,13 @@ class DeadLetterQueue:
 class _Wanted:
     """The stream and consumer that letters are wanted of."""
 
-    def __init__(self, stream: str | None, consumer: str | None) -> None:
-        for name, value in (("stream", stream), ("consumer", consumer)):
-            if value is not None:
-                check_text(value, name)
-        self._stream = stream
-        self._consumer = consumer
+    def __init__(self, stream: str, consumer: str) -> None:
+        # None is refused: a variable that is not set must not drop the letters of all streams.
+        self._stream = check_text(stream, "stream", hint='give a name; "*" is all streams')
+        self._consumer = check_text(consumer, "consumer", hint='give a name; "*" is all consumers')
 
     def __call__(self, stream: str, consumer: str) -> bool:
-        return self._stream in (None, stream) and self._consumer in (None, consumer)
+        return self._stream in ("*", stream) and self._consumer in ("*", consumer)
 
 
 def _no_letter(queue: str, number: int) -> MessageNotFoundError:

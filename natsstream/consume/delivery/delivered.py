@@ -30,6 +30,7 @@ from natsstream.consume.delivery.confirming import Confirming
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import MessageSettledError, NatsStreamError, SubjectError, UsageError
+from natsstream.foreign_names import answers_names
 
 _log = logging.getLogger("natsstream.consumer")
 
@@ -38,6 +39,8 @@ FLUSH_AT = 64
 """Acks that leave at once; the server works on them while the reader handles more."""
 
 
+# Not `ack`, which is called for each message.
+@answers_names("message", calls=("nak", "term", "in_progress"))
 class DeliveredMessage(Message):
     """One delivery of a message: settle it with `ack`, `nak` or `term`.
 

@@ -47,8 +47,11 @@ class Acquisition:
 
         Raises:
             LockHeldError: Another held it all the time.
+            ConnectionLostError: No server was connected at the end.
             NatsStreamError: The last try had no answer, or no try can be of use.
         """
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
         try:
             async with asyncio.timeout(timeout_s or None) as limit:
                 await self._try(0)
@@ -56,8 +59,11 @@ class Acquisition:
                     await self._follow(limit)
         except TimeoutError:
             pass
-        if not self._is_got:
-            raise self._trouble or await self._held()
+        if self._is_got:
+            return
+        if not self._key.bucket.is_connected:
+            raise self._key.away(loop.time() - begun) from self._trouble
+        raise self._trouble or await self._held()
 
     async def _follow(self, limit: asyncio.Timeout) -> None:
         """Try whenever the key becomes free, until the lock is got or the watch breaks."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from natsstream.errors import (
     BucketNotFoundError,
+    ConnectionLostError,
     KeyExistsError,
     LockLostError,
     NatsStreamError,
@@ -161,6 +162,16 @@ class LockKey:
         """Return the error of a request that nobody answered."""
         return RequestTimeoutError(
             f"lock {self.name!r} of bucket {self.bucket.name}: no answer to its {what} in time",
+            hint="try again, or wait longer: timeout=...",
+            retryable=True,
+        )
+
+    def away(self, waited_s: float) -> ConnectionLostError:
+        """Return the error of one that has waited for the lock without a server."""
+        return ConnectionLostError(
+            f"lock {self.name!r} of bucket {self.bucket.name}: no reconnect within "
+            f"{waited_s:.3g} s",
+            hint="check the servers, or wait longer: timeout=...",
             retryable=True,
         )
 

@@ -66,7 +66,8 @@ class Lock(Generic[T]):
             ConfigError: The bucket cannot keep locks; the hint has the missing settings.
             BucketNotFoundError: The bucket was deleted.
             LockLostError: It was acquired and lost before the block began.
-            NatsStreamError: The server was away until `timeout`.
+            ConnectionLostError: The server was away until `timeout`.
+            NatsStreamError: The server did not answer until `timeout`.
 
         Cost: one round trip if the lock was never held or was free for its ttl, else three. While
         waiting one consumer, and a round trip when the lock becomes free.
@@ -83,7 +84,9 @@ class Lock(Generic[T]):
             if self._keeper is not None:
                 await self._keeper.leave()
             elif self._key.is_unsure:
-                await self._key.endings.run(self._key.give_back(None))
+                giving_back = self._key.endings.begin(self._key.give_back(None))
+                if self._bucket.is_connected:  # Else there is nothing to wait for.
+                    await asyncio.shield(giving_back)
             raise
         self._owner = asyncio.current_task()
         self._cancels_before = 0 if self._owner is None else self._owner.cancelling()

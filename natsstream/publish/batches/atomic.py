@@ -8,6 +8,7 @@ could have a gap, so it ends before anything of it is stored.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from typing import Literal, Self
 
@@ -16,7 +17,7 @@ from natsstream.api.features import ATOMIC_BATCH, ATOMIC_BATCH_END, has_feature
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.arguments import check_int, check_seconds
+from natsstream.arguments import check_int, check_seconds, counted
 from natsstream.errors import (
     BatchExpiredError,
     BatchIncompleteError,
@@ -47,6 +48,8 @@ OUTCOME_TIMEOUT_S = 30.0
 # Room for the batch's own headers, apart from the stream's name.
 _OWN_BYTES = 160
 
+_log = logging.getLogger("natsstream.publisher")
+
 _State = Literal["new", "open", "committing", "committed", "unknown", "over"]
 
 
@@ -54,7 +57,8 @@ class AtomicBatch:
     """Messages that the stream stores together or not at all; made by `Stream.batch`.
 
     Use it as `async with stream.batch() as tx`. Leaving the block without `commit` abandons the
-    batch. No reader sees a message before the commit.
+    batch, and logs a warning unless an exception or `abandon` has ended it. No reader sees a
+    message before the commit.
 
     Attributes:
         batch_id: The `Nats-Batch-Id` of its messages.
@@ -103,9 +107,17 @@ class AtomicBatch:
         self._state = "open"
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._state == "open":
-            self._end(None)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._state != "open":
+            return
+        if kind is None and self.count:
+            _log.warning(
+                "batch into stream %s: the block ended without a commit, %s not stored; call "
+                "`await tx.commit()`, or `await tx.abandon()` to give them up",
+                self._stream.name,
+                counted(self.count, "message"),
+            )
+        self._end(None)
 
     async def add(
         self,

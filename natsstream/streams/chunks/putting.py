@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import cast
 
+from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.requests import Api
 from natsstream.api.stream_requests import purge
 from natsstream.errors import (
@@ -210,7 +211,7 @@ class ChunkPut:
                 await remove(self._api, self._stream, self._subject)
 
 
-async def remove(api: Api, stream: str, subject: str, *, last_seq: int | None = None) -> int:
+async def remove(api: Api, stream: str, subject: str, *, last_seq: int = SEQUENCE_MAX) -> int:
     """Remove all messages of a subject of chunks; retried while the server is away.
 
     It can be repeated at any time, because such a subject is written once.
@@ -219,7 +220,7 @@ async def remove(api: Api, stream: str, subject: str, *, last_seq: int | None = 
         api: The connection.
         stream: The stream's name.
         subject: The subject.
-        last_seq: Only messages up to this sequence, inclusive; None is all of them.
+        last_seq: Only messages up to this sequence, inclusive.
 
     Raises:
         NatsStreamError: The server refused it, or did not answer in time.

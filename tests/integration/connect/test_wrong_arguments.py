@@ -69,6 +69,9 @@ async def test_websocket_is_answered_with_how_to_attach_one(url: str) -> None:
     [
         ("http://127.0.0.1:4222", "begins with http://", "nats://host:port"),
         ("nats://127.0.0.1:99999", "port is too large", "65535"),
+        ("redis://127.0.0.1", "begins with redis://", "nats://host:port"),
+        ("nats://127.0.0.1:abc", "number 1 is not a server URL", "the port in digits"),
+        ("nats://a:1 nats://b:2", "number 1 is not a server URL", "a comma separates"),
         ("127.0.0.1:65536", "port is too large", "65535"),
         ("", "servers is empty", "is a variable unset"),
         ("nats://a:1,", "number 2 is empty", "is a variable unset"),
@@ -79,6 +82,7 @@ async def test_address_is_answered_with_what_is_wrong(url: str, told: str, hint:
         connect(url)
 
     assert hint in raised.value.hint
+    assert "password" not in raised.value.hint
 
 
 async def test_unknown_scheme_is_not_shown_since_it_may_be_a_secret() -> None:

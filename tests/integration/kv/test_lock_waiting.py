@@ -12,6 +12,7 @@ import natsstream as ns
 from natsstream.errors import (
     BucketNotFoundError,
     CodecError,
+    ConnectionLostError,
     LockHeldError,
     RequestTimeoutError,
 )
@@ -41,6 +42,10 @@ async def has_waiters(kv: KeyValue, count: int) -> None:
         return (await kv.stream.info()).state.consumer_count == count
 
     await eventually_async(is_so, within_s=20)
+
+
+async def is_away(js: JetStream) -> bool:
+    return not js.is_connected
 
 
 async def test_who_takes_the_lock_again_at_once_does_not_starve_who_waits(kv: KeyValue) -> None:
@@ -168,3 +173,25 @@ async def test_a_server_that_does_not_answer_is_not_taken_for_a_holder(
         finally:
             await asyncio.to_thread(fresh_server.resume)
         assert caught.value.retryable
+        assert caught.value.hint
+
+
+@pytest.mark.parametrize(("ttl", "timeout"), [(60, 1), (1, 0)])
+async def test_lock_without_a_server_says_so_when_its_time_is_over(
+    fresh_server: NatsServer, ttl: float, timeout: float
+) -> None:
+    async with ns.connect(fresh_server.url, reconnect_timeout=60) as js:
+        kv = await js.kv.create("locks", limit_marker_ttl=1)
+        await asyncio.to_thread(fresh_server.kill)
+        await eventually_async(lambda: is_away(js), within_s=20)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        with pytest.raises(
+            ConnectionLostError, match=r"lock 'l' .*: no reconnect within 1"
+        ) as told:
+            async with kv.lock("l", ttl=ttl, timeout=timeout):
+                pass
+        # Taking the claim back would last for 2 s more.
+        assert loop.time() - begun < 2.5
+        assert "check the servers" in told.value.hint
+        assert told.value.retryable

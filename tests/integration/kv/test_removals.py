@@ -95,9 +95,7 @@ async def test_key_that_is_written_again_meanwhile_keeps_its_value(
     await kv.delete("a")
     purge = Stream.purge
 
-    async def purge_behind_a_write(
-        self: Stream, *, subject: str | None = None, last_seq: int | None = None
-    ) -> int:
+    async def purge_behind_a_write(self: Stream, *, subject: str, last_seq: int) -> int:
         await kv.put("a", b"2")
         await kv.put("a", b"3")
         return await purge(self, subject=subject, last_seq=last_seq)
@@ -117,9 +115,7 @@ async def test_many_markers_are_removed_side_by_side_and_not_all_at_once(
     purge = Stream.purge
     under_way, most = 0, 0
 
-    async def counted(
-        self: Stream, *, subject: str | None = None, last_seq: int | None = None
-    ) -> int:
+    async def counted(self: Stream, *, subject: str, last_seq: int) -> int:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -144,9 +140,7 @@ async def test_removal_that_fails_ends_the_others_and_is_told(
     purge = Stream.purge
     begun, ended = 0, 0
 
-    async def failing(
-        self: Stream, *, subject: str | None = None, last_seq: int | None = None
-    ) -> int:
+    async def failing(self: Stream, *, subject: str, last_seq: int) -> int:
         nonlocal begun, ended
         begun += 1
         if last_seq == 1:

@@ -383,6 +383,8 @@ async def test_message_that_was_never_sent_says_so(fresh_server: NatsServer) -> 
             assert isinstance(error, ConnectionLostError)
             assert error.message.endswith("no reconnect within 1 s; it was not sent")
             assert "Connect call failed" in error.detail
+            assert error.is_unsent
+            assert "send it again" in error.hint
             assert error.retryable
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from natsstream import ConfigError, ConnectOptions, StreamConfig, connect
+from natsstream import ConfigError, ConnectOptions, Republish, StreamConfig, connect
 from natsstream._wire.requests import RETRY_WAIT_S
 from natsstream.errors import (
     InvalidConfigError,
@@ -89,6 +89,41 @@ async def test_subjects_of_another_stream_are_refused(js: JetStream, stream_name
 async def test_field_that_the_server_refuses_is_typed(js: JetStream, stream_name: str) -> None:
     with pytest.raises(InvalidConfigError):
         await js.streams.create(stream_name, subjects=[stream_name], duplicate_window=9, max_age=5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({"subjects": ["HINT.>", "HINT.a"]}, "leave out the subject"),
+        ({"subjects": [">"]}, "name other subjects"),
+        ({"subjects": ["$JS.API.>"]}, "name other subjects"),
+        ({"max_age": 0.01}, "0.1 or more"),
+        ({"max_age": 5, "duplicate_window": 60}, "duplicate_window=, at most max_age"),
+        ({"duplicate_window": 0.01}, "0.1 or more"),
+        ({"discard_new_per_subject": True}, 'discard="new"'),
+        ({"discard_new_per_subject": True, "discard": "new"}, "max_msgs_per_subject="),
+        ({"republish": Republish(source="HINT.>", destination="HINT.x.>")}, "does not capture"),
+        ({"subject_delete_marker_ttl": 0.5}, "what the server names"),
+    ],
+)
+async def test_field_that_the_server_refuses_has_a_way_out(
+    js: JetStream, stream_name: str, fields: dict[str, Any], hint: str
+) -> None:
+    given: dict[str, Any] = {"subjects": ["HINT.>"], **fields}
+    with pytest.raises(InvalidConfigError) as caught:
+        await js.streams.create(stream_name, **given)
+
+    assert hint in caught.value.hint
+
+
+async def test_push_consumer_into_its_own_stream_has_a_way_out(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    with pytest.raises(InvalidConfigError) as caught:
+        await stream.consumers.create("c", deliver_subject=f"{stream_name}.loop")
+
+    assert "does not capture" in caught.value.hint
 
 
 async def test_change_that_the_server_refuses_is_typed(js: JetStream, stream_name: str) -> None:

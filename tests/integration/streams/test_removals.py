@@ -15,6 +15,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     StreamSealedError,
     SubjectError,
+    UsageError,
 )
 from natsstream.testing import NatsServer
 from tests.support.liars import Told, lying
@@ -84,6 +85,9 @@ async def test_purge_of_a_subject_leaves_the_others(js: JetStream, stream_name: 
     ("arguments", "error"),
     [
         ({"last_seq": 3, "keep": 2}, ConfigError),
+        ({"last_seq": None}, ConfigError),
+        ({"keep": None}, ConfigError),
+        ({"subject": None}, SubjectError),
         ({"last_seq": -1}, ConfigError),
         ({"keep": -1}, ConfigError),
         ({"keep": True}, ConfigError),
@@ -97,14 +101,25 @@ async def test_purge_of_a_subject_leaves_the_others(js: JetStream, stream_name: 
     ],
 )
 async def test_purge_refuses_wrong_arguments_before_anything_goes(
-    js: JetStream, stream_name: str, arguments: dict[str, Any], error: type[Exception]
+    js: JetStream, stream_name: str, arguments: dict[str, Any], error: type[UsageError]
 ) -> None:
     stream = await fill(js, stream_name, 2)
 
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         await stream.purge(**arguments)
 
+    assert caught.value.hint
     assert await held(stream) == [1, 2]
+
+
+async def test_purge_of_every_subject_is_a_purge_without_a_filter(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await fill(js, stream_name, 3)
+
+    async with js.core.subscribe(f"$JS.API.STREAM.PURGE.{stream_name}") as requests:
+        assert await stream.purge(subject=">") == 3
+        assert (await anext(requests)).data in (b"", b"{}")
 
 
 @pytest.mark.proves("1a", "delete msg: plain / secure erase")

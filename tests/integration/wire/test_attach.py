@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from nats.aio.client import Client as NatsPyClient
 
+from natsstream import attach
 from natsstream._wire.client import Client
 from natsstream.core.core import Core
 from natsstream.errors import (
@@ -180,6 +181,8 @@ async def test_denied_request_on_an_attached_connection_is_typed() -> None:
 
 
 async def test_what_can_not_be_attached_is_refused(application: Any) -> None:
+    with pytest.raises(ConfigError, match="takes a client of nats-py"):
+        attach("nats://127.0.0.1:4222")
     with pytest.raises(ConfigError, match="takes a client of nats-py"):
         await Client.attach("nats://127.0.0.1:4222", ConnectOptions())
     client = await Client.attach(application, ConnectOptions())

@@ -103,6 +103,8 @@ def test_domain_is_short_for_its_api() -> None:
         ({"mirror": "M"}, "mirror of stream A"),
         ({"mirror": {"filter_subject": "x"}}, "name of a stream source"),
         ({"sources": StreamSource(name="S")}, "sources of stream A"),
+        ({"sources": "S"}, r"give a list: \[StreamSource\(name='S'\)\]"),
+        ({"mirror": "S"}, r"give StreamSource\(name='S'\), or a mapping"),
         ({"sources": [5]}, "sources of stream A, number 0"),
         ({"republish": {"src": ">"}}, "republish.destination"),
         ({"subject_transform": {"src": 5}}, "subject_transform of stream A: the field src"),

@@ -321,6 +321,12 @@ async def test_replay_of_all_goes_on_where_it_was_refused(js: JetStream, stream_
     assert await queue.count() == 2
     await js.streams.update(stream_name, max_msgs=-1)
     assert await queue.replay_all(stream="another") == 0
+    unset: Any = None
+    for call in (queue.count, queue.replay_all, queue.drop_all):
+        for name in ("stream", "consumer"):
+            with pytest.raises(ConfigError, match=f"{name} is None") as refused:
+                await call(**{name: unset})
+            assert '"*"' in refused.value.hint
     assert await queue.replay_all(stream=stream_name, consumer="c") == 2
 
     assert caught.type.__module__.startswith("natsstream.errors")

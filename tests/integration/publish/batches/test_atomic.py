@@ -106,6 +106,27 @@ async def test_leaving_without_commit_stores_nothing_and_frees_the_place(stream:
     assert await tx.outcome() is None
 
 
+async def test_block_that_ends_without_commit_is_logged(
+    stream: Stream, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with stream.batch() as tx:
+        for _ in range(2):
+            await tx.add(f"{stream.name}.a", b"x")
+    async with stream.batch():
+        pass
+    async with stream.batch() as tx:
+        await tx.add(f"{stream.name}.a", b"x")
+        await tx.abandon()
+    with pytest.raises(ZeroDivisionError):
+        await fail_in_block(stream)
+
+    (record,) = [each for each in caplog.records if each.name == "natsstream.publisher"]
+    assert record.levelname == "WARNING"
+    assert stream.name in record.message
+    assert "2 messages" in record.message
+    assert "await tx.commit()" in record.message
+
+
 async def fail_in_block(stream: Stream) -> None:
     async with stream.batch() as tx:
         await tx.add(f"{stream.name}.a", b"x")
