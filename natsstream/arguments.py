@@ -98,7 +98,12 @@ def check_bytes(value: object, name: str) -> bytes:
 
 
 def check_int(
-    value: object, name: str, *, minimum: int | None = None, maximum: int | None = None
+    value: object,
+    name: str,
+    *,
+    minimum: int | None = None,
+    maximum: int | None = None,
+    unit: str = "",
 ) -> int:
     """Return a whole number.
 
@@ -107,12 +112,14 @@ def check_int(
         name: The argument's name, for the message.
         minimum: Smallest legal value.
         maximum: Largest legal value.
+        unit: The unit in the plural, such as "milliseconds"; empty for a plain number.
 
     Raises:
         ConfigError: The value is no whole number, or out of range.
     """
     lowest = "" if minimum is None else f" from {minimum}"
-    allowed = f"a whole number{lowest}{'' if maximum is None else f' to {maximum}'}"
+    kind = f"a whole number of {unit}" if unit else "a whole number"
+    allowed = f"{kind}{lowest}{'' if maximum is None else f' to {maximum}'}"
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigError(f"{name} is {described(value)}", hint=f"give {allowed}")
     if (minimum is not None and value < minimum) or (maximum is not None and value > maximum):

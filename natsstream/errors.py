@@ -99,7 +99,8 @@ NatsStreamError
     ├── SlowReaderError                  a core subscription dropped messages
     ├── StaleEpochError                  another instance of the producer has taken over
     │   └── ProducerConflictError        two instances of a producer use one epoch
-    └── StreamRecreatedError
+    ├── StreamRecreatedError
+    └── UnsavedChangesError              a map or a log was closed before all was saved
 ```
 
 Source: nats-server's `server/errors.json` for the meaning of each `err_code`.
@@ -107,7 +108,7 @@ Source: nats-server's `server/errors.json` for the meaning of each `err_code`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 
@@ -722,6 +723,22 @@ class ControlRecordError(IntegrityError):
 
     `detail` has the field, or the beginning of the record.
     """
+
+
+class UnsavedChangesError(IntegrityError):
+    """A map or a log was closed before all of its changes were saved; the others are lost.
+
+    Attributes:
+        count: The number of keys or messages that are lost.
+        keys: The keys, of a map; empty for a log.
+    """
+
+    def __init__(self, message: str, *, count: int, keys: Sequence[str] = ()) -> None:
+        super().__init__(
+            message, hint="await save() before closing: it waits as long as you let it"
+        )
+        self.count = count
+        self.keys = keys
 
 
 class StaleEpochError(IntegrityError):

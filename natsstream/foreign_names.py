@@ -206,8 +206,36 @@ _CONSUMERS: Mapping[str, str] = {
     "info": "stream.consumers.get(name), then consumer.info()",
 }
 
+DKV_MEMBERS: Mapping[str, str] = {
+    "copy": "dkv.get_all()",
+    "getAll": "dkv.get_all()",
+    "hasUnsavedChanges": "dkv.has_unsaved_changes()",
+    "isStable": "dkv.is_stable()",
+    "items": "dkv.get_all().items()",
+    "pop": "dkv.get(key), then dkv.delete(key)",
+    "put": "dkv.set(key, value), or dkv[key] = value",
+    "setMany": "dkv.set_many(values)",
+    "setdefault": "dkv.get(key, default), then dkv.set(key, value)",
+    "unsavedChanges": "dkv.unsaved_changes()",
+    "update": "dkv.set_many(values)",
+    "values": "dkv.get_all().values()",
+}
+"""As `MEMBERS`, for a DKV: its keys are attributes too."""
+
+_DSTREAM: Mapping[str, str] = {
+    "append": "dstream.push(value), or dstream.publish(value, headers=...)",
+    "extend": "dstream.push(*values)",
+    "getAll": "dstream.get_all()",
+    "hasUnsavedChanges": "dstream.has_unsaved_changes()",
+    "isStable": "dstream.is_stable()",
+    "pop": "await dstream.delete(seq=dstream.seq(-1))",
+    "remove": "await dstream.delete(seq=...)",
+    "unsavedChanges": "dstream.unsaved_changes()",
+}
+
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "consumer": _CONSUMER,
+    "dstream": _DSTREAM,
     "js": _JETSTREAM,
     "js.core": _CORE,
     "js.streams": _STREAMS,

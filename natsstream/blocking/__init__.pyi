@@ -922,6 +922,9 @@ class CoreStream:
     def conflates(self) -> bool:
         """True if values may be overwritten unseen, although this client is connected."""
 
+    def check_ttl(self, ttl: int | None) -> None:
+        """Refuse a `ttl` with which no message can be stored; None is none."""
+
     def set_kv(
         self,
         key: str,
@@ -1176,7 +1179,7 @@ class DKO:
         """Leave, as `DKV.close`."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def set(self, key: str, value: Any) -> None:
         """Set an object here, and save the fields that differ; None and UNDEFINED delete it."""
 
@@ -1259,7 +1262,7 @@ class DKV:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def set(
         self,
         key: str,
@@ -1379,7 +1382,7 @@ class DStream:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def publish(
         self, mesg: Any, *, headers: Mapping[str, object] | None = None, ttl: int | None = None
     ) -> None:
@@ -1880,7 +1883,7 @@ class Inventory:
         """Save and leave, as `DKV.close`."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None: ...
     def set(
         self, name: str, kind: StoreType, numbers: CoreStreamInventory, *, desc: Any = None
     ) -> None:
@@ -1974,6 +1977,10 @@ class JetStream:
     @property
     def is_connected(self) -> bool:
         """True while a server is connected."""
+
+    @property
+    def bounded_reconnect_s(self) -> float:
+        """Seconds that a read with an end, or a call, waits for a reconnect."""
 
     def publish(
         self,

@@ -23,14 +23,18 @@ T = TypeVar("T")
 _PASSING = (TransportError, StreamNotFoundError, StreamRecreatedError)
 
 
-async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+async def retried(attempt: Callable[[], Awaitable[T]], limit_s: float = math.inf) -> T:
     """Return the result of an attempt, repeated while its error may pass.
 
+    Args:
+        attempt: Makes one attempt.
+        limit_s: Seconds after the first error until the last one is raised.
+
     Raises:
-        NatsStreamError: The error cannot pass: code 403, 429, a closed connection, or a wrong
-            argument.
+        NatsStreamError: The time is over, or the error cannot pass: code 403, 429, a closed
+            connection, or a wrong argument.
     """
-    recovery = Recovery[str](math.inf)
+    recovery = Recovery[str](limit_s)
     while True:
         try:
             return await attempt()
@@ -40,5 +44,7 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
                 raise
             if conat_code(error) in (403, 429):
                 raise
-            now = asyncio.get_running_loop().time()
-            await asyncio.sleep(recovery.next_wait(now) or 0.0)
+            wait_s = recovery.next_wait(asyncio.get_running_loop().time())
+            if wait_s is None:
+                raise
+            await asyncio.sleep(wait_s)

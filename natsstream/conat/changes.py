@@ -20,7 +20,7 @@ Listener = Callable[[T], object]
 CHANGES_KEPT_MAX = 65_536
 """Changes that may wait for one reader."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.conat")
 
 
 class Changes(Generic[T]):

@@ -37,6 +37,12 @@ _INT32_MAX = (1 << 31) - 1
 # The largest whole number of JavaScript; its milliseconds are more than servers have nanoseconds.
 _INTEGER_MAX = (1 << 53) - 1
 _AGE_MS_MAX = ((1 << 63) - 1) // NS_PER_MS
+_UNITS: Mapping[str, str] = {
+    "max_age": "milliseconds",
+    "max_bytes": "bytes",
+    "max_msg_size": "bytes",
+    "max_bytes_per_second": "bytes",
+}
 # Servers take 128 KiB of metadata; the path has its part.
 _LOGICAL_BYTES_MAX = 100_000
 
@@ -79,7 +85,7 @@ class Configuration:
                 "max_msgs is 0, which JetStream takes for no limit",
                 hint="give 1 or more, or -1 for no limit",
             )
-        check_int(self.max_age, "max_age", maximum=_AGE_MS_MAX)
+        check_int(self.max_age, "max_age", maximum=_AGE_MS_MAX, unit=_UNITS["max_age"])
         policy = "new" if self.discard_policy == "new" else "old"
         object.__setattr__(self, "discard_policy", policy)
         object.__setattr__(self, "allow_msg_ttl", bool(self.allow_msg_ttl))
@@ -248,7 +254,7 @@ def _integer(value: object, name: str) -> int:
             number = int(float(value)) if isinstance(value, float) else int(value)
         except (ValueError, OverflowError):
             number = value
-    return check_int(number, name, maximum=_INTEGER_MAX)
+    return check_int(number, name, maximum=_INTEGER_MAX, unit=_UNITS.get(name, ""))
 
 
 _DEFAULTS: Mapping[str, object] = {item.name: item.default for item in fields(Configuration)}

@@ -21,6 +21,7 @@ from natsstream.conat.foreign import ForeignCodec, ForeignOpener, ForeignOptions
 from natsstream.conat.layer_events import CORE_EVENTS, LayerEvents
 from natsstream.conat.lifetime import Lifetime
 from natsstream.conat.limiter import Limiter
+from natsstream.conat.naming import naming
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.reconcile import Edit
 from natsstream.conat.republished import RepublishedFeed
@@ -36,6 +37,7 @@ from natsstream.conat.writer import (
     PublishResult,
     Stored,
     Writer,
+    check_ttl,
     check_value,
 )
 from natsstream.errors import (
@@ -173,9 +175,10 @@ class CoreStream:
     async def open(self) -> Self:
         """Create the stream if it is missing, load its messages and follow it.
 
-        While no server answers it waits, as Conat does.
+        It waits for a server as long as a call waits for a reconnect.
 
         Raises:
+            ConnectionLostError: No server came back in time (503).
             PermissionDeniedError: The user may not read the stream (403).
             ResourceExhaustedError: The account has no room for the stream (429).
             StreamExistsError: A stream of this name belongs to something else.
@@ -187,11 +190,8 @@ class CoreStream:
             raise UsageError("a core stream is opened once", hint="call js.core_stream() again")
         self._is_open = True
         try:
-            if self._held is not None:
-                await retried(self._held.lifetime.end_abandoned)
-            await self._sync.open()
-            if isinstance(self._options, CoreStreamOptions) and self._options.config:
-                await self._own.limiter.evict()
+            with naming(self._names):
+                await self._load()
         except BaseException:
             await self._end()
             raise
@@ -239,7 +239,7 @@ class CoreStream:
             msg_id: An id that stores the message once, within two minutes.
             key: The key whose value it becomes; any text.
             previous_seq: With a key: the sequence of the key's newest message, a tombstone's too;
-                0 if the key must have none. Ignored without a key.
+                0 if the key must have none.
             ttl: Milliseconds to live; it needs `allow_msg_ttl` in the configuration.
             timeout: Seconds to wait; None is the connection's `request_timeout`.
 
@@ -248,7 +248,9 @@ class CoreStream:
             object has published the id before, or a deleted key had no value.
 
         Raises:
-            ConfigError: The value cannot be encoded, or is UNDEFINED without a key.
+            ConfigError: The value cannot be encoded, or is UNDEFINED without a key; or
+                `previous_seq` has no key.
+            MessageRuleError: The configuration has no `allow_msg_ttl`, and the message a `ttl`.
             RejectedError: A limit of the stream refuses it ("reject").
             WrongLastSequenceError: `previous_seq` is not the newest ("wrong-last-sequence").
             NoRespondersError: The stream has no leader, or is gone (503).
@@ -308,6 +310,15 @@ class CoreStream:
         them: a stream that is only read, or whose republishing an operator has removed.
         """
         return self._sync.conflates
+
+    def check_ttl(self, ttl: int | None) -> None:
+        """Refuse a `ttl` with which no message can be stored; None is none.
+
+        Raises:
+            ConfigError: It is no number of milliseconds.
+            MessageRuleError: The configuration has no `allow_msg_ttl`.
+        """
+        check_ttl(ttl, self._sync.config)
 
     # Keys and values.
 
@@ -578,11 +589,12 @@ class CoreStream:
         flight.
         """
         deletion = self._own.deletion
-        if key is not None and not any((all, seq, seqs, last_seq)) and last_index is None:
-            return await deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
-        return await deletion.of(
-            all=all, last_index=last_index, seq=seq, seqs=seqs, last_seq=last_seq
-        )
+        with naming(self._names):
+            if key is not None and not any((all, seq, seqs, last_seq)) and last_index is None:
+                return await deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
+            return await deletion.of(
+                all=all, last_index=last_index, seq=seq, seqs=seqs, last_seq=last_seq
+            )
 
     async def config(self, changes: Mapping[str, object] | None = None) -> Configuration:
         """Set some fields of the configuration, apply its limits, and return all of it.
@@ -598,12 +610,13 @@ class CoreStream:
         Cost: two round trips, four with changes.
         """
         self._check()
-        if changes:
-            self._sync.stream = await self._own.opener.set_config(changes)
-            await self._sync.announce(Announcement(is_config_changed=True))
-        await self._sync.settle()
-        if self._held is not None:
-            await self._held.limiter.evict()
+        with naming(self._names):
+            if changes:
+                self._sync.stream = await self._own.opener.set_config(changes)
+                await self._sync.announce(Announcement(is_config_changed=True))
+            await self._sync.settle()
+            if self._held is not None:
+                await self._held.limiter.evict()
         return self._sync.config
 
     # Changes.
@@ -649,6 +662,14 @@ class CoreStream:
         return f"<CoreStream {self.name}: {state}>"
 
     # Internals.
+
+    async def _load(self) -> None:
+        if self._held is not None:
+            limit_s = self._js.bounded_reconnect_s
+            await retried(self._held.lifetime.end_abandoned, limit_s)
+        await self._sync.open()
+        if isinstance(self._options, CoreStreamOptions) and self._options.config:
+            await self._own.limiter.evict()
 
     async def _end(self) -> None:
         self._is_closed = True

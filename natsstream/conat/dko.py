@@ -14,6 +14,7 @@ from natsstream.arguments import check_utf8, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.dkv import DKV, KeyChange, RejectedKey
 from natsstream.conat.layer_events import LayerEvents
+from natsstream.conat.saver import quiet_after
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import json_text
@@ -82,18 +83,21 @@ class DKO:
         """Leave, as `DKV.close`."""
         if not self._is_closed and self._release():
             self._is_closed = True
-            await self._dkv.close()
-            self._dkv.off("change", self._on_change)
-            self._dkv.off("reject", self._on_reject)
-            self._dkv.off("stable", self._on_stable)
-            self._dkv.off("closed", self._events.close)
-            self._events.close()
+            try:
+                await self._dkv.close()
+            finally:
+                self._dkv.off("change", self._on_change)
+                self._dkv.off("reject", self._on_reject)
+                self._dkv.off("stable", self._on_stable)
+                self._dkv.off("closed", self._events.close)
+                self._events.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with quiet_after(kind):
+            await self.close()
 
     # Writing.
 

@@ -12,14 +12,23 @@ from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
 from natsstream.conat.layer_events import LayerEvents
-from natsstream.conat.saver import Saver
+from natsstream.conat.saver import Saver, quiet_after
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.unsaved_keys import Merge, Outcome, Unsaved, UnsavedKeys
 from natsstream.conat.values import encode_value
 from natsstream.conat.views import Change
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult
-from natsstream.errors import NatsStreamError, UsageError
+from natsstream.errors import (
+    MessageRuleError,
+    NatsStreamError,
+    UnsavedChangesError,
+    UsageError,
+)
+from natsstream.foreign_names import DKV_MEMBERS
+
+# In the error for lost changes.
+_KEYS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,8 @@ class DKV:
     """A map whose writes are here at once, and on the server when they are saved.
 
     Made by `js.dkv(name)`; use it with `async with`, or call `close`. `kv["a"]`, `kv.a` and
-    `kv.get("a")` read the same value. Every method raises `UsageError` after the end, and
+    `kv.get("a")` read the same value. A value that is changed in place is not saved: assign it
+    again, as in `kv["a"] = [*kv["a"], 1]`. Every method raises `UsageError` after the end, and
     the error that ended the sync.
 
     Events for `on`: "change" (`KeyChange`: a value came from the server, own ones too), "reject"
@@ -90,6 +100,7 @@ class DKV:
             f"DKV {core.name}",
             self._attempt,
             lambda: len(self._unsaved) > 0,
+            self._lost,
             is_automatic=not no_autosave,
         )
         self._is_uncertain = False
@@ -111,23 +122,29 @@ class DKV:
     async def close(self) -> None:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user.
 
-        Without autosave, unsaved changes are lost.
+        It waits at most 10 s for the server. Changes that are not saved by then are lost. Without
+        autosave, unsaved changes are lost at once, and nothing reports them.
 
-        Cost: at most 10 s if the server does not answer; the log says if changes are lost.
+        Raises:
+            UnsavedChangesError: Changes are lost, which is also logged. The end of a block raises
+                it unless the block has raised another error.
         """
         if not self._is_closed and self._release():
             self._is_closed = True
-            await self._saver.close()
-            self._core.off("change", self._on_change)
-            self._core.off("closed", self._events.close)
-            self._events.close()
-            await self._core.close()
+            try:
+                await self._saver.close()
+            finally:
+                self._core.off("change", self._on_change)
+                self._core.off("closed", self._events.close)
+                self._events.close()
+                await self._core.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with quiet_after(kind):
+            await self.close()
 
     # Writing.
 
@@ -150,6 +167,7 @@ class DKV:
         Raises:
             ConfigError: The key, the value or the headers cannot be encoded.
             HeaderError: The headers are too large.
+            MessageRuleError: A `ttl` is given, and somebody has set `allow_msg_ttl` to False.
         """
         self._check()
         if value is UNDEFINED:
@@ -157,6 +175,7 @@ class DKV:
             return
         encoding = self._core.encoding
         check_utf8(key, "the key")
+        self._core.check_ttl(ttl)
         encode_value(value, encoding)
         header_values(encoding, headers=headers, key=key, ttl_ms=ttl)
         self._unsaved.set(key, value, headers, ttl)
@@ -261,6 +280,9 @@ class DKV:
     async def save(self) -> None:
         """Save all changes; with `no_autosave`, by one attempt, which may leave some unsaved.
 
+        With autosave it waits through any outage until they are stored. `asyncio.timeout` limits
+        the wait; the attempts continue in the background.
+
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
 
@@ -335,7 +357,9 @@ class DKV:
     def __getattr__(self, name: str) -> Any:
         value = UNDEFINED if name.startswith("_") else self.get(name)
         if value is UNDEFINED:
-            raise AttributeError(f"DKV {name!r} has no value")
+            here = DKV_MEMBERS.get(name)
+            told = f"; in natsstream: {here}" if here else ""
+            raise AttributeError(f"DKV {name!r} has no value{told}")
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -365,6 +389,15 @@ class DKV:
     def _has(self, key: str) -> bool:
         held = self._unsaved.get(key)
         return key in self._core.kv if held is None else held.value is not UNDEFINED
+
+    def _lost(self) -> UnsavedChangesError:
+        keys = tuple(self._unsaved)
+        more = f" and {len(keys) - _KEYS_SHOWN} more" if len(keys) > _KEYS_SHOWN else ""
+        shown = ", ".join(map(repr, keys[:_KEYS_SHOWN]))
+        number = counted(len(keys), "unsaved key")
+        return UnsavedChangesError(
+            f"DKV {self.name} was closed with {number}: {shown}{more}", count=len(keys), keys=keys
+        )
 
     async def _attempt(self) -> bool:
         if self._is_uncertain:
@@ -414,7 +447,7 @@ class DKV:
         if error is None:
             # Its copy came before, if the id was not known to the server already.
             self._forget(key, held)
-        elif result.code == "reject" or isinstance(error, UsageError):
+        elif result.code == "reject" or isinstance(error, UsageError | MessageRuleError):
             if self._forget(key, held):
                 self._events.emit("reject", RejectedKey(key, held.value, error))
         elif result.code != "wrong-last-sequence":

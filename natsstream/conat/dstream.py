@@ -12,14 +12,20 @@ from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
 from natsstream.conat.layer_events import LayerEvents
-from natsstream.conat.saver import Saver
+from natsstream.conat.saver import Saver, quiet_after
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.unsaved_keys import Unsaved, new_msg_id
 from natsstream.conat.values import encode_value
 from natsstream.conat.views import Change
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, check_value
-from natsstream.errors import NatsStreamError, UsageError
+from natsstream.errors import (
+    MessageRuleError,
+    NatsStreamError,
+    UnsavedChangesError,
+    UsageError,
+)
+from natsstream.foreign_names import answers_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,7 @@ class RejectedMessage:
     error: NatsStreamError
 
 
+@answers_names("dstream", calls=False)
 class DStream:
     """A log whose new messages are here at once, and on the server when they are saved.
 
@@ -65,6 +72,7 @@ class DStream:
             f"DStream {core.name}",
             self._attempt,
             lambda: len(self._unsaved) > 0,
+            self._lost,
             is_automatic=not no_autosave,
         )
         self._is_uncertain = False
@@ -86,23 +94,29 @@ class DStream:
     async def close(self) -> None:
         """Save what autosave has not saved yet, and leave; a shared one ends with the last user.
 
-        Without autosave, unsaved messages are lost.
+        It waits at most 10 s for the server. Messages that are not saved by then are lost. Without
+        autosave, unsaved messages are lost at once, and nothing reports them.
 
-        Cost: at most 10 s if the server does not answer; the log says if messages are lost.
+        Raises:
+            UnsavedChangesError: Messages are lost, which is also logged. The end of a block raises
+                it unless the block has raised another error.
         """
         if not self._is_closed and self._release():
             self._is_closed = True
-            await self._saver.close()
-            self._core.off("change", self._on_change)
-            self._core.off("closed", self._events.close)
-            self._events.close()
-            await self._core.close()
+            try:
+                await self._saver.close()
+            finally:
+                self._core.off("change", self._on_change)
+                self._core.off("closed", self._events.close)
+                self._events.close()
+                await self._core.close()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with quiet_after(kind):
+            await self.close()
 
     # Writing.
 
@@ -119,9 +133,11 @@ class DStream:
         Raises:
             ConfigError: The value or the headers cannot be encoded, or the value is UNDEFINED.
             HeaderError: The headers are too large.
+            MessageRuleError: A `ttl` is given, and the configuration has no `allow_msg_ttl`.
         """
         self._check()
         check_value(mesg)
+        self._core.check_ttl(ttl)
         encoding = self._core.encoding
         encode_value(mesg, encoding)
         header_values(encoding, headers=headers, ttl_ms=ttl)
@@ -226,6 +242,9 @@ class DStream:
     async def save(self) -> None:
         """Save all messages; with `no_autosave`, by one attempt, which may leave some unsaved.
 
+        With autosave it waits through any outage until they are stored. `asyncio.timeout` limits
+        the wait; the attempts continue in the background.
+
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
 
@@ -318,6 +337,12 @@ class DStream:
         at = self._position(check_int(n, "n"))
         return at if at is not None and at < len(self._core) else None
 
+    def _lost(self) -> UnsavedChangesError:
+        number = counted(len(self._unsaved), "unsaved message")
+        return UnsavedChangesError(
+            f"DStream {self.name} was closed with {number}", count=len(self._unsaved)
+        )
+
     async def _attempt(self) -> bool:
         if self._is_uncertain:
             # A message whose ack was lost may be stored: then it has come back after this.
@@ -339,7 +364,7 @@ class DStream:
         if error is None:
             # Its copy came before, if the id was not known to the server already.
             self._forget(unsaved.msg_id)
-        elif result.code == "reject" or isinstance(error, UsageError):
+        elif result.code == "reject" or isinstance(error, UsageError | MessageRuleError):
             if self._forget(unsaved.msg_id):
                 self._events.emit("reject", RejectedMessage(unsaved.value, error))
         else:

@@ -13,6 +13,7 @@ from natsstream.conat.core_stream import CoreStreamInventory
 from natsstream.conat.dko import DKO
 from natsstream.conat.dkv import DKV
 from natsstream.conat.dstream import DStream
+from natsstream.conat.saver import quiet_after
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import json_text
@@ -83,8 +84,9 @@ class Inventory:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with quiet_after(kind):
+            await self.close()
 
     def set(
         self, name: str, kind: StoreType, numbers: CoreStreamInventory, *, desc: Any = None

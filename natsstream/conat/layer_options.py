@@ -16,7 +16,7 @@ class LeaderArguments(TypedDict, total=False):
         account_id: UUID of the account that owns it; counts before `project_id`.
         project_id: UUID of the project that owns it.
         config: Fields of its configuration to set, by Conat's names.
-        ephemeral: Keep a new stream in memory.
+        ephemeral: Keep a new stream in memory; one on disk stays there.
         replicas: Replicas of a new stream, 1 to 5; None leaves it to the server.
         encoding: The format of values that this object writes.
         tombstone_ttl: Milliseconds after which the tombstone of a key expires; None is never.

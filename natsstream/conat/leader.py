@@ -23,6 +23,7 @@ from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob
+from natsstream.conat.naming import naming
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.record import Record
 from natsstream.conat.views import Codec
@@ -84,13 +85,15 @@ class LeaderStream:
         self._swept_s = -math.inf
 
     async def open(self) -> None:
-        """Create the stream if it is missing; waits while no server answers.
+        """Create the stream if it is missing; waits for a server as long as for a reconnect.
 
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
+            ConnectionLostError: No server came back in time (503).
         """
-        self.stream = await retried(self._opener.open)
-        await self._look()
+        with naming(self._names):
+            self.stream = await retried(self._opener.open, self._js.bounded_reconnect_s)
+            await self._look()
 
     async def close(self) -> None:
         """End the object: every call raises `UsageError` from now on.
@@ -119,10 +122,11 @@ class LeaderStream:
         self.check()
         subject = "" if isinstance(place, int) else self._subject_of(place)
         while True:
-            if isinstance(place, int):
-                found = await self.stream.get(place)
-            else:
-                found = await self.stream.get(last_by_subject=subject)
+            with naming(self._names):
+                if isinstance(place, int):
+                    found = await self.stream.get(place)
+                else:
+                    found = await self.stream.get(last_by_subject=subject)
             record = None if found is None else self._live(found)
             if record is None:
                 return None
@@ -166,10 +170,11 @@ class LeaderStream:
     async def publish(self, mesg: Any, options: PublishOptions) -> Stored | None:
         """Store one message; None if this object has published its id before."""
         self.check()
-        before = await self._big_value(options.key)
-        stored = await self._writer.publish(mesg, options)
-        if before is not None and stored is not None and stored.seq > before.seq:
-            await self._blobs.remove(self._blobs.of([before]))
+        with naming(self._names):
+            before = await self._big_value(options.key)
+            stored = await self._writer.publish(mesg, options)
+            if before is not None and stored is not None and stored.seq > before.seq:
+                await self._blobs.remove(self._blobs.of([before]))
         self._sweep_soon()
         return stored
 
@@ -215,10 +220,11 @@ class LeaderStream:
     async def set_config(self, changes: Mapping[str, object] | None) -> Configuration:
         """Set some fields of the configuration, and return all of it."""
         self.check()
-        if changes:
-            self.stream = await self._opener.set_config(changes)
-            await self._announce(Announcement(is_config_changed=True))
-        await self._look()
+        with naming(self._names):
+            if changes:
+                self.stream = await self._opener.set_config(changes)
+                await self._announce(Announcement(is_config_changed=True))
+            await self._look()
         return self.config
 
     # Internals.

@@ -17,7 +17,7 @@ from natsstream.conat.views import Codec
 from natsstream.errors import NatsStreamError
 from natsstream.publish.pub_ack import PubAck
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.conat")
 
 
 class InFlight:

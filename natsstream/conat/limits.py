@@ -70,7 +70,12 @@ def surplus(config: Configuration, size: int, sizes: Iterable[int]) -> int:
 
 def rejected_by_server(error: LimitExceededError) -> RejectedError:
     """Return a server's refusal of a message, at `max_msgs` or a size, as one of a core stream."""
-    return RejectedError(error.message, detail=error.detail, hint=error.hint)
+    return RejectedError(
+        error.message,
+        detail=error.detail,
+        hint="see max_msgs, max_msg_size and discard_policy in `await stream.config()`; "
+        "`stream.config({...})` sets them",
+    )
 
 
 def _rejected(limit: str, message: str, *, retryable: bool = False) -> RejectedError:

@@ -49,8 +49,9 @@ class CoreStreams:
     ) -> CoreStream:
         """Open a core stream; it is created if it is missing.
 
-        Calls with equal arguments share one object, which ends when each has closed it. While no
-        server answers the call waits, as in Conat.
+        Calls with equal arguments share one object, which ends when each has closed it. The call
+        waits for a server that is away as long as for a reconnect: `reconnect_timeout` seconds, 30
+        by default. A stream that is open follows its server again after any time.
 
         Args:
             name: Any text; with `/` for folders.
@@ -58,7 +59,8 @@ class CoreStreams:
             project_id: UUID of the project that owns it.
             config: Fields of its configuration to set, by Conat's names.
             start_seq: Load only messages from this sequence on; `load` adds older ones.
-            ephemeral: Keep a new stream in memory; it is gone when the last client closes it.
+            ephemeral: Keep a new stream in memory; it is gone when the last client closes it. A
+                stream on disk stays there.
             replicas: Replicas of a new stream, 1 to 5; None leaves it to the server.
             encoding: The format of values that this object writes.
             tombstone_ttl: Milliseconds after which the tombstone of a key expires, if the
@@ -75,6 +77,7 @@ class CoreStreams:
             PermissionDeniedError: The user may not read the stream (403).
             ResourceExhaustedError: The account has no room for the stream (429).
             StreamExistsError: A stream of this name belongs to something else.
+            ConnectionLostError: No server came back in time (503).
 
         Cost: two round trips and the bytes of the messages; one subscription. Then a round trip for
         each comparison.

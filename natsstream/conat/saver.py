@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 
 from natsstream.conat.codes import conat_code
-from natsstream.errors import ConnectionClosedError, NatsStreamError, TransportError
+from natsstream.errors import (
+    ConnectionClosedError,
+    NatsStreamError,
+    TransportError,
+    UnsavedChangesError,
+)
 
 RETRY_FIRST_S, RETRY_FACTOR, RETRY_MAX_S = 0.15, 1.3, 10.0
 """Seconds before the second attempt, the factor for each further one, and the most."""
 CLOSE_SAVE_S = 10.0
 """Seconds that closing waits for unsaved writes."""
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.conat")
 
 
 class Saver:
@@ -29,6 +34,7 @@ class Saver:
         name: The object's name, for the log.
         attempt: Tries to save all that is unsaved; True if none of it has to be tried again.
         has_unsaved: True if something is unsaved.
+        lost: Returns the error for what is unsaved at the end.
         is_automatic: True saves after each write, and repeats attempts.
     """
 
@@ -37,15 +43,18 @@ class Saver:
         name: str,
         attempt: Callable[[], Awaitable[bool]],
         has_unsaved: Callable[[], bool],
+        lost: Callable[[], UnsavedChangesError],
         *,
         is_automatic: bool,
     ) -> None:
         self._name = name
         self._attempt = attempt
         self._has_unsaved = has_unsaved
+        self._lost = lost
         self._is_automatic = is_automatic
         self._is_closed = False
         self._is_ended = False
+        self._failure: NatsStreamError | None = None
         self._task: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
 
@@ -70,18 +79,25 @@ class Saver:
             await self._join()
 
     async def close(self) -> None:
-        """Save what autosave has not saved yet, at most 10 s long, and end."""
+        """Save what autosave has not saved yet, at most 10 s long, and end.
+
+        Raises:
+            UnsavedChangesError: Something is still unsaved.
+        """
         self._is_closed = True
         if self._is_automatic and self._has_unsaved():
             with suppress(TimeoutError, NatsStreamError):
                 async with asyncio.timeout(CLOSE_SAVE_S):
                     await self.save()
-            if self._has_unsaved():
-                _log.warning("%s was closed with unsaved changes", self._name)
         self._is_ended = True
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait([self._task])
+        if self._is_automatic and self._has_unsaved():
+            error = self._lost()
+            error.detail = "" if self._failure is None else self._failure.message
+            _log.error("%s", error)
+            raise error
 
     @property
     def _is_running(self) -> bool:
@@ -107,6 +123,7 @@ class Saver:
             try:
                 is_done = await self._attempt()
             except NatsStreamError as error:
+                self._failure = error
                 if not _may_pass(error):
                     raise
                 is_done = False
@@ -122,6 +139,16 @@ class Saver:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             _log.warning("%s cannot save: %s", self._name, error)
+
+
+@contextmanager
+def quiet_after(kind: type[BaseException] | None) -> Generator[None]:
+    """Close at the end of a block: the error of the block counts more than lost changes."""
+    try:
+        yield
+    except UnsavedChangesError:  # The log has it.
+        if kind is None:
+            raise
 
 
 def _may_pass(error: NatsStreamError) -> bool:

@@ -21,6 +21,7 @@ from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob, is_big
+from natsstream.conat.naming import name_error
 from natsstream.conat.ordered_feed import OrderedFeed
 from natsstream.conat.reconcile import Doubt, InfoQuestion, Limits, Question, Reconciler
 from natsstream.conat.record import Record
@@ -46,7 +47,7 @@ _ROUND_WAIT_S = 1.0
 # A stream that is not there may be in the hands of servers that have just begun.
 _GONE_AFTER_S = 2.0
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.conat")
 
 OnFailure = Callable[[NatsStreamError], None]
 
@@ -138,15 +139,17 @@ class StreamSync:
         self._settling: list[asyncio.Future[None]] = []
 
     async def open(self) -> None:
-        """Subscribe, open the stream and load it; retries until the server answers.
+        """Subscribe, open the stream and load it; retries as long as a call waits for a reconnect.
 
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
+            ConnectionLostError: The server did not come back in time (503).
         """
+        limit_s = self._js.bounded_reconnect_s
         if self._feed is not None:
-            await retried(self._feed.open)
+            await retried(self._feed.open, limit_s)
             self._start(self._feed.follow())
-        await retried(self._load)
+        await retried(self._load, limit_s)
         self.arrays.check()
         self.arrays.begin()
         self._is_loaded = True
@@ -398,6 +401,7 @@ class StreamSync:
         if not isinstance(error, NatsStreamError):
             _log.error("the sync of core stream %s failed", self.arrays.names.path, exc_info=error)
             error = NatsStreamError("the sync of the core stream failed", detail=repr(error))
+        name_error(error, self.arrays.names)
         self.arrays.error = error
         self._end()
         self._on_failure(error)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, final
 
 from natsstream.conat.undefined import UNDEFINED
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("natsstream.conat")
 
 
 @final

@@ -22,12 +22,14 @@ from natsstream.conat.headers import TOMBSTONE_HEADERS, Blob, header_values
 from natsstream.conat.limiter import InFlight, Limiter
 from natsstream.conat.limits import refusal, rejected_by_server
 from natsstream.conat.names import StreamNames
+from natsstream.conat.naming import name_error, naming
 from natsstream.conat.sizes import logical_size
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding, encode_value
 from natsstream.errors import (
     ConfigError,
     ConflictError,
+    MessageRuleError,
     MessageTooLargeError,
     NatsStreamError,
     ServerError,
@@ -73,8 +75,8 @@ class PublishOptions:
         headers: A JSON object, nested or not.
         msg_id: An id that stores the message once, within two minutes.
         key: The key whose value the message is.
-        previous_seq: With a key: the sequence of the key's newest message, tombstones too; 0 for
-            a key that has none.
+        previous_seq: The sequence of the key's newest message, tombstones too; 0 for a key that
+            has none. It needs a key.
         ttl: Milliseconds to live; it needs `allow_msg_ttl` in the configuration.
         timeout: Seconds to wait for the ack; None is the connection's `request_timeout`.
     """
@@ -177,6 +179,10 @@ class Writer:
         """Store one message; None if this object has published its id before."""
         if options.msg_id is not None and options.msg_id in self.msg_ids:
             return None
+        with naming(self._names):
+            return await self._store(mesg, options)
+
+    async def _store(self, mesg: object, options: PublishOptions) -> Stored:
         data = encode_value(mesg, self._encoding)
         in_flight = self._admit(data, options)
         blob = None
@@ -211,6 +217,7 @@ class Writer:
                     try:
                         message, blob, future = await self._begin(publisher, item, in_flight)
                     except NatsStreamError as error:
+                        name_error(error, self._names)
                         results.append(PublishResult(None, error))
                     else:
                         sent.append((message, blob))
@@ -228,8 +235,9 @@ class Writer:
         return [each if isinstance(each, PublishResult) else next(answers) for each in results]
 
     def tombstone(self, key: str, options: PublishOptions, ttl_ms: int | None) -> PublishOptions:
-        """Return the options of the tombstone of a key."""
-        return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl_ms)
+        """Return the options of the tombstone of a key; it stays where no message may expire."""
+        ttl = ttl_ms if self._sync.config.allow_msg_ttl else None
+        return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl)
 
     async def _begin(
         self, publisher: Publisher, item: PublishItem, in_flight: list[InFlight]
@@ -289,7 +297,9 @@ class Writer:
         except NatsStreamError as error:
             self._note_answer(message.msg_id, error)
             is_full = isinstance(error, StreamFullError | MessageTooLargeError)
-            return PublishResult(None, rejected_by_server(error) if is_full else error)
+            told = rejected_by_server(error) if is_full else error
+            name_error(told, self._names)
+            return PublishResult(None, told)
 
     async def _in_use(
         self, message: PublishMessage, blob: Blob | None, found: PubAck | BaseException
@@ -350,13 +360,15 @@ class Writer:
     def _message(
         self, data: bytes, options: PublishOptions, blob: Blob | None = None
     ) -> PublishMessage:
-        if options.ttl is not None:
-            check_int(options.ttl, "ttl", minimum=0)
+        check_ttl(options.ttl, self._sync.config)
         if options.msg_id is not None:
             check_text(options.msg_id, "msg_id")
-        key = options.key
-        is_limited = options.ttl is not None and self._sync.config.allow_msg_ttl
-        has_expectation = key is not None and options.previous_seq is not None
+        key, has_expectation = options.key, options.previous_seq is not None
+        if has_expectation and key is None:
+            raise ConfigError(
+                f"previous_seq is {options.previous_seq}, and the message has no key",
+                hint="give key=: only the messages of one key are compared",
+            )
         return PublishMessage(
             self._names.subject_of(key),
             data if blob is None else b"",
@@ -366,7 +378,7 @@ class Writer:
             options.msg_id,
             Expect(last_subject_seq=options.previous_seq) if has_expectation else None,
             # Servers count whole seconds; clients hide the message at the exact moment.
-            max(math.ceil((options.ttl or 0) / 1_000), 1) if is_limited else None,
+            None if options.ttl is None else max(math.ceil(options.ttl / 1_000), 1),
             "subject" if key is not None else None,
         )
 
@@ -400,6 +412,23 @@ class Writer:
             ids[msg_id] = None
             if len(ids) > _IDS_KEPT:
                 del ids[next(iter(ids))]
+
+
+def check_ttl(ttl: int | None, config: Configuration) -> None:
+    """Refuse a `ttl` with which no message can be stored; None is none.
+
+    Raises:
+        ConfigError: It is no number of milliseconds.
+        MessageRuleError: The configuration has no `allow_msg_ttl`.
+    """
+    if ttl is None:
+        return
+    check_int(ttl, "ttl", minimum=0, unit="milliseconds")
+    if not config.allow_msg_ttl:
+        raise MessageRuleError(
+            f"the message has a ttl of {ttl} ms, and its stream lets none expire",
+            hint='set it first: await stream.config({"allow_msg_ttl": True})',
+        )
 
 
 def check_value(mesg: object) -> None:

@@ -75,6 +75,11 @@ class JetStreamContext:
         """True while a server is connected."""
         return self._client.is_connected
 
+    @property
+    def bounded_reconnect_s(self) -> float:
+        """Seconds that a read with an end, or a call, waits for a reconnect."""
+        return self._client.options.bounded_reconnect_s
+
     async def publish(
         self,
         subject: str,

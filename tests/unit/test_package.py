@@ -22,6 +22,7 @@ from natsstream.streams.consumers.manager import ConsumerManager
 from natsstream.streams.manager import StreamManager
 
 HOLDERS: dict[str, type[object]] = {
+    "dstream": ns.DStream,
     "message": ns.DeliveredMessage,
     "kv": ns.KeyValue,
     "lock": ns.Lock,
@@ -41,7 +42,7 @@ HOLDERS: dict[str, type[object]] = {
 }
 # Set in the constructor.
 ATTRIBUTES = {"js.core", "js.streams", "stream.cached", "consumer.cached"}
-KNOWN = ("consumer", "js", "kv", "lock", "message", "publisher", "box", "stream")
+KNOWN = ("consumer", "dstream", "js", "kv", "lock", "message", "publisher", "box", "stream")
 # What a message that was read has none of, and a consumer's message has.
 OF_DELIVERED = {"ack", "nak"}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import UNDEFINED, connect
+from natsstream import UNDEFINED, PublishItem, PublishOptions, connect
 from natsstream.errors import ConfigError, UsageError, WrongLastSequenceError
 from tests.support.core_streams import clients, new_name, remove, until_equal, until_kv
 from tests.support.eventually import eventually_async
@@ -277,10 +277,16 @@ async def test_CS34_the_right_previous_seq_sets_the_value(server: NatsNode) -> N
         assert stream.get_kv("my-key") == "new"
 
 
-async def test_CS35_a_previous_seq_without_a_key_is_ignored(server: NatsNode) -> None:
+async def test_CS35_a_previous_seq_without_a_key_is_refused(server: NatsNode) -> None:
+    """Conat ignores it, and the writer believes that it has compared."""
     async with clients(server, 1) as [stream]:
-        await stream.publish("stuff", previous_seq=10_000)
-        assert stream.get_all() == ["stuff"]
+        with pytest.raises(ConfigError, match="has no key") as caught:
+            await stream.publish("stuff", previous_seq=10_000)
+        assert "key=" in caught.value.hint
+        item = PublishItem("stuff", PublishOptions(previous_seq=0))
+        [result] = await stream.publish_many([item])
+        assert isinstance(result.error, ConfigError)
+        assert stream.get_all() == []
 
 
 async def test_CS36_two_clients_have_no_message_ids(server: NatsNode) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from natsstream import UNDEFINED, connect
 from natsstream.conat.writer import PublishItem, PublishOptions
 from natsstream.errors import (
     ConfigError,
+    MessageRuleError,
     MessageTooLargeError,
     NatsStreamError,
     RejectedError,
@@ -448,6 +450,25 @@ async def test_a_handler_may_publish(server: NatsNode) -> None:
         await one.publish(0)
         await until_equal(one, two, values=list(range(6)))
         await asyncio.gather(*tasks)
+
+
+async def test_a_ttl_that_the_stream_does_not_keep_is_refused(server: NatsNode) -> None:
+    async with clients(server, 1) as [stream]:
+        with pytest.raises(MessageRuleError, match="ttl of 500 ms") as caught:
+            await stream.publish("stays for ever", ttl=500)
+        assert "allow_msg_ttl" in caught.value.hint
+        [result] = await stream.publish_many([PublishItem("x", PublishOptions(ttl=500))])
+        assert isinstance(result.error, MessageRuleError)
+        wrong_type: Any = timedelta(seconds=1)
+        with pytest.raises(ConfigError) as caught_unit:
+            await stream.publish("x", ttl=wrong_type)
+        assert "milliseconds" in caught_unit.value.hint
+        await stream.set_kv("k", 1)
+        await stream.delete_kv("k")  # Its tombstone stays, as nothing may expire.
+        assert stream.keys_kv() == []
+        await stream.config({"allow_msg_ttl": True})
+        await stream.publish("goes", ttl=50)
+        await until(lambda: "goes" not in stream.get_all())
 
 
 async def test_a_message_with_a_ttl_expires_at_its_moment(server: NatsNode) -> None:

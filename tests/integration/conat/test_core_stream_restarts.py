@@ -14,7 +14,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.conat.codes import conat_code
-from natsstream.errors import NatsStreamError
+from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.testing import FaultProxy
 from tests.support.core_streams import (
     clients,
@@ -79,6 +79,30 @@ async def test_CB3_opening_waits_for_the_server(fresh_server: NatsServer) -> Non
         async with await opening as stream:
             await publish_eventually(stream, "x", "1")
             assert stream.get_all() == ["x"]
+
+
+async def test_opening_ends_when_no_server_comes_back_in_time(fresh_server: NatsServer) -> None:
+    """What is open goes on through the same outage."""
+    async with (
+        connect(fresh_server.url, reconnect_timeout=1, request_timeout=0.5) as js,
+        await js.core_stream("open", ephemeral=False) as stream,
+    ):
+        await asyncio.to_thread(fresh_server.stop, keep_store=True)
+        openers = (js.core_stream, js.dstream, js.dkv, js.dko, js.akv, js.astream)
+        began = asyncio.get_running_loop().time()
+        ended = await asyncio.gather(
+            *(each("log/x") for each in openers), js.inventory(), return_exceptions=True
+        )
+        assert asyncio.get_running_loop().time() - began < 10
+        for error in ended:
+            assert isinstance(error, ConnectionLostError)
+        assert "core stream 'hub/log/x': " in str(ended[0])
+        assert "core stream 'hub/log/x': " in str(ended[4])
+        await asyncio.to_thread(fresh_server.start)
+        await publish_eventually(stream, "x", "1")
+        assert stream.get_all() == ["x"]
+        async with await js.core_stream("log/x") as later:
+            assert later.get_all() == []
 
 
 async def test_CB5_publishing_works_again_after_a_restart(fresh_server: NatsServer) -> None:

@@ -7,6 +7,7 @@ Source: Conat backend/conat/test/sync/dkv.test.ts and dkv-basics.test.ts; core-s
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,8 @@ import pytest
 from natsstream import blocking, connect
 from natsstream.conat.dkv import KeyChange
 from natsstream.conat.undefined import UNDEFINED
-from natsstream.errors import ConfigError, UsageError
+from natsstream.errors import ConfigError, MessageRuleError, UsageError
+from natsstream.foreign_names import DKV_MEMBERS
 from tests.support.conat_layers import heard, new_name, opened, settled, until
 from tests.support.streams import server_subscriptions
 
@@ -389,6 +391,30 @@ async def test_changes_are_iterated_until_the_map_is_closed(server: NatsNode) ->
         assert await anext(changes) == KeyChange("a", 1, UNDEFINED)
         await two.close()
         assert [change async for change in changes] == []
+
+
+async def test_names_of_a_dictionary_are_answered_with_those_of_a_map(server: NatsNode) -> None:
+    async with opened("dkv", server) as [kv]:
+        with pytest.raises(AttributeError, match=r"no value; in natsstream: dkv\.set_many"):
+            kv.update({"a": 1})
+        for name, here in DKV_MEMBERS.items():
+            assert not hasattr(kv, name)
+            for member in re.findall(r"dkv\.(\w+)", here):
+                assert callable(getattr(kv, member)), here
+
+
+async def test_a_ttl_is_refused_once_the_map_keeps_none(server: NatsNode) -> None:
+    async with opened("dkv", server) as [kv]:
+        rejected = heard(kv, "reject")
+        kv.set("a", 1, ttl=1_000)
+        await kv.core.config({"allow_msg_ttl": False})
+        with pytest.raises(MessageRuleError):
+            kv.set("b", 1, ttl=1_000)
+        kv.c = 1
+        await kv.save()
+        assert "c" in kv
+        assert not kv.has_unsaved_changes()
+        assert [each.key for each in rejected] in ([], ["a"])
 
 
 async def test_a_value_expires_by_its_ttl(server: NatsNode) -> None:

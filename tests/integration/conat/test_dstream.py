@@ -15,7 +15,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.conat.undefined import UNDEFINED
-from natsstream.errors import ConfigError, UsageError
+from natsstream.errors import ConfigError, MessageRuleError, UsageError
 from tests.support.conat_layers import heard, new_name, opened, settled, until
 from tests.support.streams import server_subscriptions
 
@@ -306,3 +306,14 @@ async def test_changes_of_a_log_are_iterated_until_it_is_closed(server: NatsNode
         assert ends == [None]
         with pytest.raises(UsageError, match="no event"):
             one.on("reset", print)
+
+
+async def test_a_ttl_that_the_log_does_not_keep_is_refused(server: NatsNode) -> None:
+    async with opened("dstream", server) as [log]:
+        with pytest.raises(MessageRuleError, match="ttl of 500 ms"):
+            log.publish("stays for ever", ttl=500)
+        assert not log.has_unsaved_changes()
+        await log.config({"allow_msg_ttl": True})
+        log.publish("goes", ttl=50)
+        await log.save()
+        await until(lambda: log.get_all() == [])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
+from natsstream.errors import UnsavedChangesError
 from natsstream.testing import FaultProxy
 from tests.support.conat_layers import new_name, opened, remove, until
 
@@ -65,6 +66,53 @@ async def test_writes_whose_connection_is_cut_are_stored_once(fresh_server: Nats
             assert sorted(log.core.get_all()) == list(range(12))
             assert kv.core.get_all_kv() == {f"{number}": number for number in range(12)}
             assert {kv.seq(key) for key in kv} == set(range(1, 13))
+
+
+async def test_leaving_a_block_without_a_server_raises_what_is_lost(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = new_name(), f"{new_name()} log"
+    async with connect(fresh_server.url, request_timeout=1) as js:
+
+        async def write_to_a_map() -> None:
+            async with await js.dkv(names[0]) as kv:
+                is_open.release()
+                await away.wait()
+                kv.update_many = 1
+                kv.set_many({f"{number}": number for number in range(7)})
+
+        async def write_to_a_log() -> None:
+            async with await js.dstream(names[1]) as log:
+                is_open.release()
+                await away.wait()
+                log.push(1, 2)
+
+        async def fail_in_a_map() -> None:
+            async with await js.dkv(names[0], no_cache=True) as kv:
+                is_open.release()
+                await away.wait()
+                kv.a = 1
+                raise KeyError("a")
+
+        away, is_open = asyncio.Event(), asyncio.Semaphore(0)
+        jobs = asyncio.gather(
+            write_to_a_map(), write_to_a_log(), fail_in_a_map(), return_exceptions=True
+        )
+        for _ in range(3):
+            await is_open.acquire()
+        await asyncio.to_thread(fresh_server.stop, keep_store=True)
+        away.set()
+        of_map, of_log, of_block = await jobs
+        await asyncio.to_thread(fresh_server.start)
+    assert isinstance(of_map, UnsavedChangesError)
+    assert (of_map.count, of_map.keys[:2]) == (8, ("update_many", "0"))
+    assert f"DKV {names[0]} was closed with 8 unsaved keys: 'update_many', '0'," in str(of_map)
+    assert "'3' and 3 more" in str(of_map)
+    assert isinstance(of_log, UnsavedChangesError)
+    assert f"DStream {names[1]} was closed with 2 unsaved messages" in str(of_log)
+    assert isinstance(of_block, KeyError)
+    errors = [each.name for each in caplog.records if "was closed with" in each.message]
+    assert errors == ["natsstream.conat"] * 3
 
 
 @pytest.mark.parametrize("is_deletion", [False, True], ids=["value", "deletion"])

@@ -236,3 +236,19 @@ async def test_a_retry_after_a_lost_ack_is_answered_by_the_server_not_by_a_limit
             assert (again.code, again.seq) == (None, 1)
             assert other.code == "reject"
             assert stream.get_all() == ["x" * 60]
+
+
+@pytest.mark.parametrize("config", FULL_AFTER_ONE, ids=lambda config: next(iter(config)))
+async def test_a_refusal_names_the_core_stream_and_its_configuration(
+    server: NatsNode, config: dict[str, Any]
+) -> None:
+    async with clients(server, 1, config=config) as [stream]:
+        await stream.publish("x" * 60)
+        with pytest.raises(RejectedError) as caught:
+            await stream.publish("x" * 60)
+        [result] = await stream.publish_many([PublishItem("x" * 60)])
+        for error in (caught.value, result.error):
+            assert isinstance(error, RejectedError)
+            assert error.message.startswith(f"core stream 'hub/{stream.name}': ")
+            assert "config" in error.hint
+            assert next(iter(config)) in error.hint

@@ -60,6 +60,7 @@ async def test_a_stream_that_the_user_may_not_read_is_refused_with_403(user: str
             with pytest.raises(PermissionDeniedError) as caught:
                 await js.core_stream("guarded")
             assert conat_code(caught.value) == 403
+            assert caught.value.message.startswith("core stream 'hub/guarded': ")
 
 
 async def test_a_write_that_the_user_may_not_make_is_refused_with_403_and_reads_go_on() -> None:
@@ -73,6 +74,7 @@ async def test_a_write_that_the_user_may_not_make_is_refused_with_403_and_reads_
             with pytest.raises(PermissionDeniedError) as caught:
                 await read.publish("refused")
             assert conat_code(caught.value) == 403
+            assert caught.value.message.startswith("core stream 'hub/guarded': ")
             await written.publish("seen")
             await until(lambda: read.get_all() == ["seen"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import cast
 
 import pytest
@@ -232,3 +233,10 @@ def test_a_stream_of_another_path_service_or_prefix_is_refused(other: StreamName
 def test_a_stream_that_is_no_core_stream_is_refused() -> None:
     with pytest.raises(StreamExistsError, match="CN_"):
         check_stream(_NAMES, StreamConfig(name=_NAMES.stream))
+
+
+@pytest.mark.parametrize("age", ["1h", timedelta(hours=1), 1 << 53])
+def test_an_illegal_age_is_answered_with_its_unit(age: object) -> None:
+    with pytest.raises(ConfigError, match="max_age is") as caught:
+        _merged(max_age=age)
+    assert caught.value.hint.startswith("give a whole number of milliseconds to ")

@@ -7,8 +7,8 @@ import itertools
 
 import pytest
 
-from natsstream.conat.saver import CLOSE_SAVE_S, Saver
-from natsstream.errors import NoRespondersError, PermissionDeniedError
+from natsstream.conat.saver import CLOSE_SAVE_S, Saver, quiet_after
+from natsstream.errors import NoRespondersError, PermissionDeniedError, UnsavedChangesError
 from tests.support import virtual_time
 
 
@@ -20,7 +20,11 @@ class Writes:
         self.attempts: list[float] = []
         self._outcomes = list(outcomes)
         self.saver = Saver(
-            "test", self._attempt, lambda: self.unsaved > 0, is_automatic=is_automatic
+            "test",
+            self._attempt,
+            lambda: self.unsaved > 0,
+            lambda: UnsavedChangesError("test was closed with writes", count=self.unsaved),
+            is_automatic=is_automatic,
         )
 
     def write(self) -> None:
@@ -86,7 +90,8 @@ def test_hurry_ends_the_pause() -> None:
         while len(writes.attempts) == before:
             writes.saver.hurry()
             await asyncio.sleep(0.01)
-        await writes.saver.close()
+        with pytest.raises(UnsavedChangesError):
+            await writes.saver.close()
         return writes
 
     times = virtual_time.run(main()).attempts
@@ -149,12 +154,23 @@ def test_closing_without_a_server_ends_and_says_that_changes_are_lost(
         writes = Writes(*[NoRespondersError("none")] * 1_000)
         writes.write()
         saving = asyncio.create_task(writes.saver.save())
-        await writes.saver.close()
+        with pytest.raises(UnsavedChangesError) as caught:
+            await writes.saver.close()
+        assert (caught.value.count, caught.value.detail) == (1, "none")
         await saving
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(main()) == pytest.approx(CLOSE_SAVE_S)
-    assert "test was closed with unsaved changes" in caplog.text
+    [logged] = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert (logged.name, logged.message[:27]) == ("natsstream.conat", "test was closed with writes")
+
+
+def test_the_error_of_a_block_counts_more_than_lost_changes() -> None:
+    lost = UnsavedChangesError("lost", count=1)
+    with quiet_after(KeyError):
+        raise lost
+    with pytest.raises(UnsavedChangesError), quiet_after(None):
+        raise lost
 
 
 def test_closing_without_autosave_saves_nothing() -> None:
