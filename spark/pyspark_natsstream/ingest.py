@@ -18,7 +18,7 @@ from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import check_table, pin_start
 from pyspark_natsstream.failures import typed_error
-from pyspark_natsstream.kept_columns import check_columns_kept
+from pyspark_natsstream.kept_columns import check_as_before
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
@@ -99,7 +99,7 @@ def ingest(
 
     Raises:
         ConfigError: An option, a column or the format is illegal, or the table was written with
-            another checkpoint, other columns or other partitions; nothing was started.
+            another checkpoint, other columns, partitions or subjects; nothing was started.
         MissingExtraError: The library of the format is not installed.
         NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
             start or later. The next run continues from the checkpoint.
@@ -129,7 +129,9 @@ def ingest(
     pinned = pin_start(spark, asked, checkpoint)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, partition_by=partition_by)
-    check_columns_kept(spark, checkpoint, rows.schema, partition_by)
+    check_as_before(
+        spark, checkpoint, rows.schema, partition_by=partition_by, subjects=asked.subjects
+    )
     writer = rows.writeStream.option("checkpointLocation", checkpoint)
     if write_batch is not None:
         writer = writer.foreachBatch(write_batch)
