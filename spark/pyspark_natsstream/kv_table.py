@@ -21,7 +21,7 @@ from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.folder import Folder
-from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, follow, triggered
+from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
 from pyspark_natsstream.offsets import Offset, offsets_of
 from pyspark_natsstream.options import spark_name
 from pyspark_natsstream.read_options import EARLIEST
@@ -70,7 +70,8 @@ def kv_table(
         on_progress: Called about once a second while there are changes.
 
     Raises:
-        ConfigError: An option is illegal, or the table is of another bucket or other keys.
+        ConfigError: An option or the trigger is illegal, or the table is of another bucket or other
+            keys.
         StreamRecreatedError: The bucket was deleted and created again since the table was begun.
         NatsStreamError: There is no server or no bucket, at the start or later. The next run
             continues from the checkpoint.
@@ -81,6 +82,7 @@ def kv_table(
     """
     asked = BucketOptions.parse(options)
     _check_whole(asked)
+    check_trigger(spark, trigger)
     register(spark)
     with connected(asked, lambda js: js.kv.get(asked.bucket).stream.info()) as info:
         begin = Offset(stream=asked.stream, next_seq=1, created_ns=info.created_ns)

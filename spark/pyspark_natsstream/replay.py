@@ -106,7 +106,7 @@ def replay(
         speed: How much faster than at first: 2 takes half of the time, 0 none.
 
     Raises:
-        ConfigError: An option or a column is illegal, or there is no `job`.
+        ConfigError: An option, a column or `where` is illegal, or there is no `job` or no table.
         InputChangedError: The job ran before, and the rows are not the same.
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """
@@ -117,10 +117,9 @@ def replay(
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
     if not speed >= 0:  # Nan is refused too.
         raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
-    rows = read_table(spark, table, fmt)
+    rows = read_table(spark, table, fmt, where)
     if "time" not in rows.columns:
         raise ConfigError(f"table {table} has no column time", hint="use backfill without a pace")
-    rows = rows if where is None else rows.where(where)
     timed = rows.withColumn(_MICROS, F.unix_micros("time"))
     # Rows of one time are in the same order each time.
     order = [name for name in ("time", "sequence", "subject", "data") if name in rows.columns]

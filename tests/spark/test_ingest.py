@@ -315,6 +315,7 @@ def test_missing_stream_is_a_typed_error(spark: SparkSession, table: Table) -> N
         ({"partition_by": ["day"]}, "no column 'day'"),
         ({"partition_by": "day"}, "partition_by is one string"),
         ({"fmt": "csv"}, "'csv' is not a format"),
+        ({"trigger": "-5 seconds"}, "trigger is '-5 seconds'"),
         ({"json_schema": "origin"}, "not a list of columns"),
         ({"json_schema": "sequence int"}, "cannot be named sequence"),
         ({"json_schema": "Date date"}, "cannot be named Date"),

@@ -224,6 +224,18 @@ def test_command_refuses_a_wrong_option_before_spark_starts(
     assert "illegal character" in capsys.readouterr().err
 
 
+def test_command_refuses_a_trigger_that_spark_does_not_know(
+    js: JetStream, stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    js.kv.create(stream_name).put("a", b"1")
+    words = table.options | {"out": str(table.out), "checkpoint": str(table.checkpoint)}
+    given = [word for name, text in words.items() for word in (f"--{name}", text)]
+
+    assert main([*given, "--trigger", "5 minuts"]) == 2
+    assert "trigger is '5 minuts'\nhint: write available-now, or" in capsys.readouterr().err
+    assert not table.out.exists()
+
+
 def test_spark_submit_runs_the_job_from_a_file(
     js: JetStream, stream_name: str, table: Table, tmp_path: Path
 ) -> None:
