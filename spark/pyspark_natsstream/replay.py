@@ -111,7 +111,8 @@ def replay(
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """
     asked = WriteOptions.parse(options)
-    if asked.job is None:
+    job = asked.job
+    if job is None:
         raise ConfigError("a replay needs the option job", hint="job=replay-2026-11")
     if asked.guarantee != "exactly-once":
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
@@ -130,7 +131,7 @@ def replay(
     with opening as opened, opened as producer:
         recovered = producer.recovered
         stored = StoredRows.of(None if recovered is None else recovered.checkpoint, 0)
-        check = RowCheck(stored)
+        check = RowCheck(stored, job)
         for group in _due(_rows(messages, asked), check, Pace(speed)):
             producer.append_many(group, checkpoint=check.so_far().to_json())
             producer.drain()
