@@ -110,6 +110,8 @@ def test_command_prints_the_report_as_one_json_line(
     lines = [f'servers = ["{options["servers"]}"]', f'table = "{table}"', "update_stream = true"]
     config.write_text("\n".join(lines))
     rest = ["--stream", options["stream"], "--subject", options["subject"], "--job", "other"]
+    alone = ["--servers", options["servers"], *rest, "--table", table, "--update-stream"]
+    assert main(alone) == 0
     assert main(["--config", str(config), *rest]) == 0
     assert main(["--config", f"{config}.none", *rest]) == 2
     capsys.readouterr()
