@@ -18,6 +18,7 @@ from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import check_table, pin_start
 from pyspark_natsstream.failures import typed_failures
+from pyspark_natsstream.folder import check_apart
 from pyspark_natsstream.kept_columns import check_as_before
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
@@ -121,6 +122,8 @@ def ingest(
         partition_by = () if fmt == "iceberg" else (DATE,)
     partition_by = check_texts(partition_by, "partition_by")
     check_trigger(spark, trigger)
+    if fmt != "iceberg":  # There it is a name.
+        check_apart(spark, {"out": out, "checkpoint": checkpoint})
     write_batch = None
     if fmt == "delta" or fmt == "iceberg":
         write_batch = lake_writer(fmt, out, partition_by)
@@ -150,9 +153,10 @@ def check_trigger(spark: SparkSession, trigger: str) -> None:
     """
     if trigger == AVAILABLE_NOW:
         return
-    jvm: Any = spark._jvm  # noqa: SLF001 - Python's writer parses it only after the start is kept.
+    session: Any = spark
     try:
-        jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)
+        # As Spark's writer does, which there is only after the start is kept.
+        session._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)  # noqa: SLF001
     except IllegalArgumentException as error:
         raise ConfigError(
             f"trigger is {trigger!r}",

@@ -50,7 +50,7 @@ def check_as_before(
     now = {"columns": asked, "partition_by": list(partition_by), "subjects": sorted(subjects)}
     before: dict[str, Any] = {} if text is None else json.loads(text)
     # A checkpoint of an older version may lack some of them, and takes those of this run.
-    kept = now | before
+    kept: dict[str, Any] = now | before
     had = kept["partition_by"]
     if had != list(partition_by):
         raise ConfigError(

@@ -91,8 +91,8 @@ def verify(
     table_end: int | None = None
     if not any(name.lower() == "endingoffsets" for name in options):
         last = rows.agg(F.max("sequence")).first()
-        table_end = 0 if last is None else last[0] or 0
-        asked = _until(asked, table_end)
+        end_seq = 0 if last is None else last[0] or 0
+        asked, table_end = _until(asked, end_seq), end_seq
     compared = [name for name in _COMPARED if name in rows.columns]
     try:
         with typed_failures():

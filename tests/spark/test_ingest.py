@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark_natsstream.ingest import TableFormat
 
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
@@ -452,6 +453,36 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     assert 2 < n_committed < count / each
     assert code == 0
     assert table.sequences() == list(range(1, count + 1))
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "delta"])
+@pytest.mark.parametrize(
+    ("out", "checkpoint", "told"),
+    [
+        ("w", "w/", "out .* is the same folder as checkpoint "),
+        ("w", "w/_checkpoint", "checkpoint .* is inside of out "),
+        ("w/out", "w", "out .* is inside of checkpoint "),
+    ],
+)
+def test_folders_that_are_not_apart_are_refused_before_anything_is_written(
+    spark: SparkSession,
+    table: Table,
+    tmp_path: Path,
+    fmt: TableFormat,
+    out: str,
+    checkpoint: str,
+    told: str,
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        ingest(
+            spark,
+            options=table.options,
+            out=f"{tmp_path}/{out}",
+            checkpoint=f"{tmp_path}/{checkpoint}",
+            fmt=fmt,
+        )
+
+    assert not [*tmp_path.iterdir()]
 
 
 def test_other_columns_or_partitions_than_before_are_refused(
