@@ -65,7 +65,7 @@ def backfill(
         where: An SQL condition for the rows.
 
     Raises:
-        ConfigError: An option or a column is illegal, or there is no `job`.
+        ConfigError: An option, a column or `where` is illegal, or there is no `job` or no table.
         InputChangedError: The job ran before, and the rows are not the same.
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """
@@ -74,10 +74,7 @@ def backfill(
         raise ConfigError("a backfill needs the option job", hint="job=backfill-2026-11")
     register(spark)
     with _same_splits(spark):
-        rows = read_table(spark, table, fmt)
-        if where is not None:
-            rows = rows.where(where)
-        messages = messages_of(rows, asked)
+        messages = messages_of(read_table(spark, table, fmt, where), asked)
         asked = replace(asked, partitions=max(messages.rdd.getNumPartitions(), 1))
         counted = Observation()
         messages = messages.observe(counted, F.count("*").alias("rows"))

@@ -6,6 +6,10 @@ Law: where the text holds no complete error, Spark's exception is kept; nothing 
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
 
 from natsstream import errors
 from natsstream.errors import (
@@ -20,6 +24,9 @@ from natsstream.errors import (
 from pyspark_natsstream.offsets import OffsetError
 from pyspark_natsstream.payloads import MalformedPayloadError
 from pyspark_natsstream.stored_rows import InputChangedError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 # Python's traceback ends with the error; Spark's own text follows.
 _ERROR = re.compile(
@@ -91,6 +98,22 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return kind(message, detail=detail or "", hint=hint or "")
     except TypeError:
         return None  # As above.
+
+
+@contextmanager
+def typed_failures() -> Generator[None]:
+    """Raise the natsstream error that made a Spark call fail, instead of Spark's exception.
+
+    Raises:
+        NatsStreamError: Spark's exception has one; otherwise that is raised as it is.
+    """
+    try:
+        yield
+    except PySparkException as failure:
+        error = typed_error(failure)
+        if error is None:
+            raise
+        raise error from failure
 
 
 def missing_module(module: str) -> MissingExtraError:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+from natsstream.errors import ConfigError
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
 
@@ -18,6 +23,11 @@ class Folder:
         hadoop: Any = context._jsc.hadoopConfiguration()  # noqa: SLF001
         self._folder: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
         self._files: Any = self._folder.getFileSystem(hadoop)
+
+    @property
+    def url(self) -> str:
+        """The folder as an absolute URL, the same for each way to write it."""
+        return str(self._files.makeQualified(self._folder).toString())
 
     def read(self, name: str) -> str | None:
         """Return the text of a file, or None."""
@@ -59,3 +69,23 @@ class Folder:
 
     def _path(self, name: str) -> Any:  # A Java object.
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, name)
+
+
+def check_apart(spark: SparkSession, folders: Mapping[str, str]) -> None:
+    """Refuse folders of a job that are the same, or of which one is inside of another.
+
+    Args:
+        spark: A session with a driver in this process.
+        folders: The folders, by the names of the job's arguments.
+
+    Raises:
+        ConfigError: Two are not apart; nothing was written.
+    """
+    urls = {name: Folder(spark, folder).url.rstrip("/") for name, folder in folders.items()}
+    for (inner, its), (outer, url) in permutations(urls.items(), 2):
+        if f"{its}/".startswith(f"{url}/"):
+            how = "the same folder as" if its == url else "inside of"
+            raise ConfigError(
+                f"{inner} {folders[inner]} is {how} {outer} {folders[outer]}",
+                hint=f"give {inner} and {outer} folders of their own, side by side",
+            )

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException
 
 from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
 from pyspark_natsstream.checkpoint import check_table, pin_start
-from pyspark_natsstream.failures import typed_error
-from pyspark_natsstream.kept_columns import check_columns_kept
+from pyspark_natsstream.failures import typed_failures
+from pyspark_natsstream.folder import check_apart
+from pyspark_natsstream.kept_columns import check_as_before
 from pyspark_natsstream.lake_tables import lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
@@ -98,8 +99,9 @@ def ingest(
         on_progress: Called about once a second while messages are written.
 
     Raises:
-        ConfigError: An option, a column or the format is illegal, or the table was written with
-            another checkpoint, other columns or other partitions; nothing was started.
+        ConfigError: An option, a column, the trigger or the format is illegal, or the table was
+            written with another checkpoint, other columns, partitions or subjects; nothing was
+            started.
         MissingExtraError: The library of the format is not installed.
         NatsStreamError: There is no server or no stream, or the stream cannot be read, at the
             start or later. The next run continues from the checkpoint.
@@ -119,6 +121,9 @@ def ingest(
     if partition_by is None:
         partition_by = () if fmt == "iceberg" else (DATE,)
     partition_by = check_texts(partition_by, "partition_by")
+    check_trigger(spark, trigger)
+    if fmt != "iceberg":  # There it is a name.
+        check_apart(spark, {"out": out, "checkpoint": checkpoint})
     write_batch = None
     if fmt == "delta" or fmt == "iceberg":
         write_batch = lake_writer(fmt, out, partition_by)
@@ -129,13 +134,34 @@ def ingest(
     pinned = pin_start(spark, asked, checkpoint)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, partition_by=partition_by)
-    check_columns_kept(spark, checkpoint, rows.schema, partition_by)
+    check_as_before(
+        spark, checkpoint, rows.schema, partition_by=partition_by, subjects=asked.subjects
+    )
     writer = rows.writeStream.option("checkpointLocation", checkpoint)
     if write_batch is not None:
         writer = writer.foreachBatch(write_batch)
     else:
         writer = writer.format(fmt).partitionBy(*partition_by).option("path", out)
     return follow(triggered(writer, trigger).start(), asked.stream, on_progress)
+
+
+def check_trigger(spark: SparkSession, trigger: str) -> None:
+    """Refuse a trigger that Spark does not know, before a job has begun.
+
+    Raises:
+        ConfigError: It is neither `available-now` nor an interval.
+    """
+    if trigger == AVAILABLE_NOW:
+        return
+    session: Any = spark
+    try:
+        # As Spark's writer does, which there is only after the start is kept.
+        session._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)  # noqa: SLF001
+    except IllegalArgumentException as error:
+        raise ConfigError(
+            f"trigger is {trigger!r}",
+            hint=f"write {AVAILABLE_NOW}, or an interval such as 10 seconds or 5 minutes",
+        ) from error
 
 
 def triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:
@@ -164,21 +190,17 @@ def follow(
     seen: set[str] = set()
     has_ended = False
     try:
-        while not has_ended:
-            has_ended = bool(query.awaitTermination(POLL_S))
-            # Read once: progress that arrives between two reads would never be counted.
-            recent = query.recentProgress
-            fresh = [each for each in recent if each.timestamp not in seen]
-            seen = {each.timestamp for each in recent}
-            seconds = time.monotonic() - began_s
-            report = _added(report, fresh, stream=stream, seconds=seconds)
-            if fresh and on_progress is not None:
-                on_progress(report)
-    except PySparkException as failure:
-        error = typed_error(failure)
-        if error is None:
-            raise
-        raise error from failure
+        with typed_failures():
+            while not has_ended:
+                has_ended = bool(query.awaitTermination(POLL_S))
+                # Read once: progress that arrives between two reads would never be counted.
+                recent = query.recentProgress
+                fresh = [each for each in recent if each.timestamp not in seen]
+                seen = {each.timestamp for each in recent}
+                seconds = time.monotonic() - began_s
+                report = _added(report, fresh, stream=stream, seconds=seconds)
+                if fresh and on_progress is not None:
+                    on_progress(report)
     finally:
         query.stop()
     return report

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
 from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
+from natsstream.kv.conventions import BUCKET
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.driver import connected
-from pyspark_natsstream.folder import Folder
-from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, follow, triggered
+from pyspark_natsstream.folder import Folder, check_apart
+from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
 from pyspark_natsstream.offsets import Offset, offsets_of
 from pyspark_natsstream.options import spark_name
 from pyspark_natsstream.read_options import EARLIEST
@@ -29,7 +30,7 @@ from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,6 +38,7 @@ COLUMNS = ("key", "value", "revision", "created")
 # Spark takes no file with such a name for a part of the table.
 PLACE_FILE = "_natsstream.json"
 _VERSION = re.compile(r"v([1-9]\d*)")
+_HISTORY = re.compile(r"version=\d+")
 # The one before stays for readers that have begun with it.
 _VERSIONS_KEPT = 2
 
@@ -70,7 +72,8 @@ def kv_table(
         on_progress: Called about once a second while there are changes.
 
     Raises:
-        ConfigError: An option is illegal, or the table is of another bucket or other keys.
+        ConfigError: An option or the trigger is illegal, or the table is of another bucket or other
+            keys.
         StreamRecreatedError: The bucket was deleted and created again since the table was begun.
         NatsStreamError: There is no server or no bucket, at the start or later. The next run
             continues from the checkpoint.
@@ -81,6 +84,12 @@ def kv_table(
     """
     asked = BucketOptions.parse(options)
     _check_whole(asked)
+    check_trigger(spark, trigger)
+    history = {} if history_out is None else {"history_out": history_out}
+    check_apart(spark, {"out": out, "checkpoint": checkpoint, **history})
+    _check_own(Folder(spark, out), _VERSION)
+    if history_out is not None:
+        _check_own(Folder(spark, history_out), _HISTORY)
     register(spark)
     with connected(asked, lambda js: js.kv.get(asked.bucket).stream.info()) as info:
         begin = Offset(stream=asked.stream, next_seq=1, created_ns=info.created_ns)
@@ -194,8 +203,8 @@ class _Table:
         new_one = "give another folder for the table, and another checkpoint"
         if (place.stream, keys) != (self._begin.stream, self._keys):
             raise ConfigError(
-                f"table {self._out} is of the keys {keys} of {place.stream}, "
-                f"not of {self._keys} of {self._begin.stream}",
+                f"table {self._out} is of {_named(place.stream, keys)}, "
+                f"not of {_named(self._begin.stream, self._keys)}",
                 hint=new_one,
             )
         if place.created_ns != self._begin.created_ns:
@@ -227,6 +236,21 @@ def _check_whole(options: BucketOptions) -> None:
                 f"{spark_name(name)} is not for kv_table",
                 hint="leave it out: the table is equal to the bucket, or the job fails",
             )
+
+
+def _check_own(folder: Folder, own: re.Pattern[str]) -> None:
+    """Refuse a folder with files of others, such as a table of `ingest`."""
+    names = [name for name in folder.names() if not name.startswith(".")]
+    if names and not any(map(own.fullmatch, names)):
+        raise ConfigError(
+            f"folder {folder.url} holds {min(names)}, which kv_table has not written",
+            hint="give an empty folder",
+        )
+
+
+def _named(stream: str, keys: Sequence[str]) -> str:
+    filters = f"the keys {', '.join(keys)}" if keys else "all keys"
+    return f"{filters} of bucket {BUCKET.name_of(stream)}"
 
 
 def _versions(folder: Folder) -> list[int]:

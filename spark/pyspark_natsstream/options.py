@@ -27,15 +27,30 @@ _SECRET_FILES = {"creds", "nkey", "key"}
 
 
 _SECRETS = "creds or nkey, the path of a file, or a context that has the secret"
+_START_TIME = "startingOffsets=start_time:RFC3339"
+_END_TIME = "endingOffsets=end_time:RFC3339"
+_NO_GROUP = "no groups; the checkpoint has the place of a query"
+_NO_MINIMUM = "no minimum; a longer interval of the trigger makes larger micro-batches"
 # Options of Spark's other sources, in lower case, and what stands for them here.
 _ELSEWHERE: Mapping[str, str] = {
+    "assign": "stream, and subjects for a part of it",
+    "endingoffsetsbytimestamp": _END_TIME,
+    "endingtimestamp": _END_TIME,
+    "groupidprefix": _NO_GROUP,
     "kafka.bootstrap.servers": "servers",
+    "kafka.group.id": _NO_GROUP,
+    "kafka.sasl.jaas.config": _SECRETS,
+    "maxoffsetspertrigger": "maxMessagesPerTrigger",
+    "maxtriggerdelay": _NO_MINIMUM,
+    "minoffsetspertrigger": _NO_MINIMUM,
     "password": _SECRETS,
     "path": "load() takes no path; the stream is named by the option stream",
+    "startingoffsetsbytimestamp": _START_TIME,
+    "startingtimestamp": _START_TIME,
     "subscribe": "stream",
     "subscribepattern": "streams, such as A,B, or subjects",
     "token": _SECRETS,
-    "topic": "stream, and subject or subjects for a part of it",
+    "topic": "stream; for a part of it subjects in a read, and subject in a write",
     "url": "servers",
     "user": _SECRETS,
 }
@@ -67,7 +82,7 @@ def upper(text: str) -> str:
 
 def whole(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ConfigError(f"{text!r} is not a whole number")
+        raise ConfigError(f"{text!r} is not a whole number", hint="write digits only, such as 10")
     return int(text)
 
 
@@ -75,7 +90,8 @@ def seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise ConfigError(f"{text!r} is not a number of seconds") from error
+        hint = "write a number without a unit, such as 2.5"
+        raise ConfigError(f"{text!r} is not a number of seconds", hint=hint) from error
 
 
 def flag(text: str) -> bool:

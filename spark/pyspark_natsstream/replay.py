@@ -106,21 +106,21 @@ def replay(
         speed: How much faster than at first: 2 takes half of the time, 0 none.
 
     Raises:
-        ConfigError: An option or a column is illegal, or there is no `job`.
+        ConfigError: An option, a column or `where` is illegal, or there is no `job` or no table.
         InputChangedError: The job ran before, and the rows are not the same.
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """
     asked = WriteOptions.parse(options)
-    if asked.job is None:
+    job = asked.job
+    if job is None:
         raise ConfigError("a replay needs the option job", hint="job=replay-2026-11")
     if asked.guarantee != "exactly-once":
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
     if not speed >= 0:  # Nan is refused too.
         raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
-    rows = read_table(spark, table, fmt)
+    rows = read_table(spark, table, fmt, where)
     if "time" not in rows.columns:
         raise ConfigError(f"table {table} has no column time", hint="use backfill without a pace")
-    rows = rows if where is None else rows.where(where)
     timed = rows.withColumn(_MICROS, F.unix_micros("time"))
     # Rows of one time are in the same order each time.
     order = [name for name in ("time", "sequence", "subject", "data") if name in rows.columns]
@@ -131,7 +131,7 @@ def replay(
     with opening as opened, opened as producer:
         recovered = producer.recovered
         stored = StoredRows.of(None if recovered is None else recovered.checkpoint, 0)
-        check = RowCheck(stored)
+        check = RowCheck(stored, job)
         for group in _due(_rows(messages, asked), check, Pace(speed)):
             producer.append_many(group, checkpoint=check.so_far().to_json())
             producer.drain()

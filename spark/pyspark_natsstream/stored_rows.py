@@ -95,10 +95,12 @@ class RowCheck:
 
     Args:
         stored: The rows that earlier attempts have stored.
+        job: The name of the write, for errors.
     """
 
-    def __init__(self, stored: StoredRows) -> None:
+    def __init__(self, stored: StoredRows, job: str) -> None:
         self._stored = stored
+        self._job = job
         self._digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         self.rows = 0
 
@@ -132,7 +134,7 @@ class RowCheck:
 
     def _changed(self, how: str) -> InputChangedError:
         return InputChangedError(
-            f"a partition of batch {self._stored.batch} is written again, and its input changed: "
-            f"it {how}",
+            f"job {self._job}: a partition of batch {self._stored.batch} is written again, and its "
+            f"input changed: it {how}",
             hint=_ADVICE,
         )

@@ -23,21 +23,44 @@ if TYPE_CHECKING:
 DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
+# By Spark's names of the errors.
+_NO_TABLE = {
+    "PATH_NOT_FOUND": "there is no table at {table}",
+    "UNABLE_TO_INFER_SCHEMA": "folder {table} holds no table of {fmt} files",
+}
 
 
-def read_table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
+def read_table(spark: SparkSession, table: str, fmt: str, where: str | None = None) -> DataFrame:
     """Return the rows of a table of files.
 
+    Args:
+        spark: A session.
+        table: Folder of the table.
+        fmt: Format of its files.
+        where: An SQL condition for the rows; None for all of them.
+
     Raises:
-        ConfigError: There is no table at this place.
+        ConfigError: There is no table at this place, or `where` is no condition for its rows.
     """
     try:
-        return spark.read.format(fmt).load(table)
+        rows = spark.read.format(fmt).load(table)
     except AnalysisException as error:
-        if error.getCondition() != "PATH_NOT_FOUND":
+        told = _NO_TABLE.get(error.getCondition() or "")
+        if told is None:
             raise
         hint = "give the folder that `ingest` calls out, or one that Spark can read"
-        raise ConfigError(f"there is no table at {table}", hint=hint) from error
+        raise ConfigError(told.format(table=table, fmt=fmt), hint=hint) from error
+    if where is None:
+        return rows
+    try:
+        return rows.where(where)
+    except AnalysisException as error:
+        raise ConfigError(
+            f"where is {where!r}, which is no condition for the rows of {table}",
+            # The plan or the place in the text follows.
+            detail=str(error).strip().partition("\n")[0],
+            hint=f"write an SQL condition; the columns are {', '.join(rows.columns)}",
+        ) from error
 
 
 def json_fields(ddl: str) -> StructType:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, SequenceRangeError
+from pyspark_natsstream.failures import typed_failures
 from pyspark_natsstream.read_options import Position, ReadOptions
 from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
@@ -76,7 +77,8 @@ def verify(
         fmt: Format of its files.
 
     Raises:
-        ConfigError: An option is illegal, or the table has no sequences.
+        ConfigError: An option is illegal, or there is no table, or it has no sequences.
+        SequenceRangeError: The range, or the table without `endingOffsets`, goes beyond the stream.
         NatsStreamError: There is no server or no stream, or the stream cannot be read.
 
     Cost: one read of the stream and of the table, and a shuffle of a hash for each message.
@@ -86,19 +88,47 @@ def verify(
     asked.check_as_stored()
     register(spark)
     rows = _table(spark, table, fmt)
-    if "sequence" not in rows.columns:
-        raise ConfigError(f"table {table} has no column sequence", hint="ingest writes one")
+    table_end: int | None = None
     if not any(name.lower() == "endingoffsets" for name in options):
         last = rows.agg(F.max("sequence")).first()
-        asked = _until(asked, 0 if last is None else last[0] or 0)
+        end_seq = 0 if last is None else last[0] or 0
+        asked, table_end = _until(asked, end_seq), end_seq
     compared = [name for name in _COMPARED if name in rows.columns]
-    messages = spark.read.format(FORMAT).options(**asked.to_text()).schema(_SCHEMA).load()
-    return _compared(messages, _in_range(rows, asked), compared)
+    try:
+        with typed_failures():
+            messages = spark.read.format(FORMAT).options(**asked.to_text()).schema(_SCHEMA).load()
+            return _compared(messages, _in_range(rows, asked), compared)
+    except SequenceRangeError as error:
+        if table_end is None or error.last_seq >= table_end:
+            raise
+        other = _other_stream(read_table(spark, table, fmt), asked.stream)
+        raise SequenceRangeError(
+            f"table {table} goes to sequence {table_end}, and stream {asked.stream} only to "
+            f"{error.last_seq}" + (f": it is a table of stream {other}" if other else ""),
+            first_seq=error.first_seq,
+            last_seq=error.last_seq,
+            hint=f"compare it with {other or 'the stream that it was ingested from'}, "
+            "or give endingOffsets",
+        ) from error
+
+
+def _other_stream(rows: DataFrame, stream: str) -> str | None:
+    """Return the name of another stream that the rows of a table are of, if they tell."""
+    if "stream" not in rows.columns:
+        return None
+    found = rows.where(F.col("stream") != stream).select("stream").first()
+    return None if found is None else found[0]
 
 
 def _table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
-    """Return the columns of a table that are compared, with the types of the stream's."""
+    """Return the columns of a table that are compared, with the types of the stream's.
+
+    Raises:
+        ConfigError: There is no table, or it has no sequences.
+    """
     names = read_table(spark, table, fmt).columns
+    if "sequence" not in names:
+        raise ConfigError(f"table {table} has no column sequence", hint="ingest writes one")
     # Spark's JSON has only the milliseconds of a time.
     wanted = [name for name in names if name in _TYPES and not (fmt == "json" and name == "time")]
     types = ", ".join(f"{name} {_TYPES[name]}" for name in wanted)

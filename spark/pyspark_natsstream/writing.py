@@ -118,7 +118,7 @@ def _write_once(options: WriteOptions, task: Task, rows: Iterable[Row]) -> Writt
             recovered = producer.recovered
             checkpoint = None if recovered is None else recovered.checkpoint
             stored = StoredRows.of(checkpoint, task.batch, options.partitions or 0)
-            check = RowCheck(stored)
+            check = RowCheck(stored, task.job)
             for group in _groups(rows, check):
                 producer.append_many(group, checkpoint=check.so_far().to_json())
                 producer.drain()

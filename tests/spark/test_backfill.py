@@ -86,6 +86,18 @@ def test_column_data_is_the_payload_and_where_chooses_rows(
         backfill(spark, options=options, table=table)
 
 
+@pytest.mark.parametrize("where", ["nope > 3", "n >", "n + 1"])
+def test_where_that_is_no_condition_is_wrong_usage(
+    options: dict[str, str], table: str, where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--servers", options["servers"], "--stream", options["stream"], "--job", "cities"]
+
+    assert main([*given, "--table", table, "--where", where]) == 2
+    told = capsys.readouterr().err
+    assert f"where is '{where}', which is no condition for the rows of {table}\ndetail: [" in told
+    assert "the columns are city, n" in told
+
+
 def test_command_prints_the_report_as_one_json_line(
     options: dict[str, str], table: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +110,8 @@ def test_command_prints_the_report_as_one_json_line(
     lines = [f'servers = ["{options["servers"]}"]', f'table = "{table}"', "update_stream = true"]
     config.write_text("\n".join(lines))
     rest = ["--stream", options["stream"], "--subject", options["subject"], "--job", "other"]
+    alone = ["--servers", options["servers"], *rest, "--table", table, "--update-stream"]
+    assert main(alone) == 0
     assert main(["--config", str(config), *rest]) == 0
     assert main(["--config", f"{config}.none", *rest]) == 2
     capsys.readouterr()

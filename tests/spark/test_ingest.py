@@ -15,6 +15,7 @@ import pytest
 from pyspark_natsstream.checkpoint import START_FILE, pin_start
 from pyspark_natsstream.ingest import IngestReport, ingest
 from pyspark_natsstream.jobs.ingest import main
+from pyspark_natsstream.kept_columns import COLUMNS_FILE
 from pyspark_natsstream.read_options import Position, ReadOptions
 
 from natsstream.errors import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark_natsstream.ingest import TableFormat
 
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
@@ -314,6 +316,7 @@ def test_missing_stream_is_a_typed_error(spark: SparkSession, table: Table) -> N
         ({"partition_by": ["day"]}, "no column 'day'"),
         ({"partition_by": "day"}, "partition_by is one string"),
         ({"fmt": "csv"}, "'csv' is not a format"),
+        ({"trigger": "-5 seconds"}, "trigger is '-5 seconds'"),
         ({"json_schema": "origin"}, "not a list of columns"),
         ({"json_schema": "sequence int"}, "cannot be named sequence"),
         ({"json_schema": "Date date"}, "cannot be named Date"),
@@ -452,6 +455,36 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     assert table.sequences() == list(range(1, count + 1))
 
 
+@pytest.mark.parametrize("fmt", ["parquet", "delta"])
+@pytest.mark.parametrize(
+    ("out", "checkpoint", "told"),
+    [
+        ("w", "w/", "out .* is the same folder as checkpoint "),
+        ("w", "w/_checkpoint", "checkpoint .* is inside of out "),
+        ("w/out", "w", "out .* is inside of checkpoint "),
+    ],
+)
+def test_folders_that_are_not_apart_are_refused_before_anything_is_written(
+    spark: SparkSession,
+    table: Table,
+    tmp_path: Path,
+    fmt: TableFormat,
+    out: str,
+    checkpoint: str,
+    told: str,
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        ingest(
+            spark,
+            options=table.options,
+            out=f"{tmp_path}/{out}",
+            checkpoint=f"{tmp_path}/{checkpoint}",
+            fmt=fmt,
+        )
+
+    assert not [*tmp_path.iterdir()]
+
+
 def test_other_columns_or_partitions_than_before_are_refused(
     spark: SparkSession, feed: Feeder, stream_name: str, table: Table
 ) -> None:
@@ -479,6 +512,50 @@ def test_other_columns_or_partitions_than_before_are_refused(
 
     assert ingest(spark, **asked, json_schema="km int", partition_by=["token2"]).rows == 1
     assert [row.km for row in table.rows()] == [7, 7, 8]
+
+
+@pytest.mark.parametrize(("first", "told"), [("a", "the subjects {}.a"), ("", "every subject")])
+def test_other_subjects_than_before_are_refused(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table, first: str, told: str
+) -> None:
+    """The checkpoint is behind the messages that the first run left out."""
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.{name}" for name in "aab"])
+    had = {"subjects": f"{stream_name}.{first}"} if first else {}
+    stored = run(spark, table, **had).rows
+    begin = told.format(stream_name)
+
+    with pytest.raises(ConfigError, match=f"is of {begin}, not of the subjects {stream_name}.b"):
+        run(spark, table, subjects=f"{stream_name}.b")
+    other = {} if first else {"subjects": f"{stream_name}.>"}
+    with pytest.raises(ConfigError, match=f"is of {begin}, not of ") as refused:
+        run(spark, table, **other)
+    way_out = "subjects=" if first else "leave subjects out as before"
+    assert way_out in refused.value.hint
+    assert "another table and checkpoint" in refused.value.hint
+
+    feed.publish([f"{stream_name}.a"])
+    assert run(spark, table, **had).rows == 1
+    assert len(table.sequences()) == stored + 1
+
+
+def test_checkpoint_of_an_older_version_takes_the_subjects_of_its_next_run(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"])
+    run(spark, table, subjects=f"{stream_name}.a,{stream_name}.b")
+    kept = Path(table.checkpoint) / COLUMNS_FILE
+    older = json.loads(kept.read_text())
+    del older["subjects"]
+    kept.write_text(json.dumps(older))
+    kept.with_name(f".{kept.name}.crc").unlink(missing_ok=True)
+
+    run(spark, table, subjects=f"{stream_name}.b,{stream_name}.a")
+
+    assert json.loads(kept.read_text())["subjects"] == [f"{stream_name}.a", f"{stream_name}.b"]
+    with pytest.raises(ConfigError, match="not of every subject"):
+        run(spark, table)
 
 
 def test_table_and_checkpoint_that_do_not_belong_together_are_refused(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pyspark_natsstream.folder import Folder
+from pyspark_natsstream.ingest import ingest
 from pyspark_natsstream.jobs.kv_table import main
 from pyspark_natsstream.kv_table import PLACE_FILE, kv_table, read_kv_table
 
@@ -193,14 +194,64 @@ def test_table_of_another_bucket_or_other_keys_is_refused(
     table.run(keys="a.*")
     assert table.rows() == {"a.1": (b"1", 1)}
 
+    of_a = rf"is of the keys a\.\* of bucket {stream_name}, not of"
+    with pytest.raises(ConfigError, match=f"{of_a} all keys of bucket {stream_name}\n"):
+        table.run()
+    with pytest.raises(ConfigError, match=f"{of_a} the keys .* of bucket {stream_name}_2\n"):
+        table.run(keys="a.*", bucket=f"{stream_name}_2")
     with pytest.raises(ConfigError, match="another folder"):
         table.run(keys="a.*,b.*")
-    with pytest.raises(ConfigError, match="another folder"):
-        table.run(keys="a.*", bucket=f"{stream_name}_2")
     js.kv.delete(stream_name)
     js.kv.create(stream_name)
     with pytest.raises(StreamRecreatedError, match="another folder"):
         table.run(keys="a.*")
+
+
+def test_folder_of_a_table_of_ingest_is_refused_for_table_and_history(
+    spark: SparkSession, js: JetStream, stream_name: str, table: Table
+) -> None:
+    js.kv.create(stream_name).put("a", b"1")
+    js.streams.create(f"{stream_name}_S", subjects=[f"{stream_name}.>"])
+    js.publish(f"{stream_name}.a", b"1")
+    options = {"servers": table.options["servers"], "stream": f"{stream_name}_S"}
+    other = table.out.with_name("other")
+    ingest(spark, options=options, out=str(other), checkpoint=f"{other}-checkpoint")
+    before = sorted(other.iterdir())
+
+    with pytest.raises(ConfigError, match=r"other holds .*, which kv_table has not written"):
+        run_in(spark, table, out=other)
+    with pytest.raises(ConfigError, match=r"other holds .*, which kv_table has not written"):
+        run_in(spark, table, history_out=other)
+
+    assert sorted(other.iterdir()) == before
+    assert not table.out.exists()
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        ({"checkpoint": "out"}, "out .* is the same folder as checkpoint "),
+        ({"checkpoint": "out/checkpoint"}, "checkpoint .* is inside of out "),
+        ({"history_out": "checkpoint/"}, "checkpoint .* is the same folder as history_out "),
+        ({"history_out": "out/../out/h"}, "history_out .* is inside of out "),
+    ],
+)
+def test_folders_that_are_not_apart_are_refused_before_anything_is_written(
+    spark: SparkSession, table: Table, tmp_path: Path, names: dict[str, str], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        run_in(spark, table, **{name: f"{tmp_path}/{each}" for name, each in names.items()})
+
+    assert not [*tmp_path.iterdir()]
+
+
+def run_in(spark: SparkSession, table: Table, **folders: str | Path) -> IngestReport:
+    """Run the job with other folders than those of the table."""
+    given = {"out": table.out, "checkpoint": table.checkpoint, "history_out": table.history}
+    out, checkpoint, history_out = (str(each) for each in (given | folders).values())
+    return kv_table(
+        spark, options=table.options, out=out, checkpoint=checkpoint, history_out=history_out
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,6 +273,18 @@ def test_command_refuses_a_wrong_option_before_spark_starts(
 
     assert main([*words, "--bucket", "a.b"]) == 2
     assert "illegal character" in capsys.readouterr().err
+
+
+def test_command_refuses_a_trigger_that_spark_does_not_know(
+    js: JetStream, stream_name: str, table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    js.kv.create(stream_name).put("a", b"1")
+    words = table.options | {"out": str(table.out), "checkpoint": str(table.checkpoint)}
+    given = [word for name, text in words.items() for word in (f"--{name}", text)]
+
+    assert main([*given, "--trigger", "5 minuts"]) == 2
+    assert "trigger is '5 minuts'\nhint: write available-now, or" in capsys.readouterr().err
+    assert not table.out.exists()
 
 
 def test_spark_submit_runs_the_job_from_a_file(

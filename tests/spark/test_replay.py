@@ -115,6 +115,8 @@ def test_replay_that_cannot_be_is_refused(
     spark.read.parquet(table).drop("time").write.parquet(timeless)
     with pytest.raises(ConfigError, match="no column time"):
         replay(spark, options=options, table=timeless)
+    with pytest.raises(ConfigError, match="where is 'nope > 3'"):
+        replay(spark, options=options, table=table, where="nope > 3")
     with pytest.raises(ConfigError, match="there is no table at"):
         replay(spark, options=options, table=f"{table}-nowhere")
     del options["job"]

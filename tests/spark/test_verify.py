@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark_natsstream.ingest import ingest
 from pyspark_natsstream.jobs.verify import main
 from pyspark_natsstream.verify import VerifyReport, verify
 
-from natsstream.errors import ConfigError
+from natsstream.errors import ConfigError, SequenceRangeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,6 +152,52 @@ def test_table_that_cannot_be_compared_is_refused(
     spark.read.parquet(str(table)).limit(0).write.parquet(empty)
     with pytest.raises(ConfigError, match="is empty"):
         verify(spark, options=options, table=empty)
+
+
+@pytest.mark.parametrize("column", [True, False])
+def test_table_that_goes_beyond_the_stream_is_refused_with_its_own_stream(
+    spark: SparkSession,
+    options: dict[str, str],
+    table: Path,
+    feed: Feeder,
+    stream_name: str,
+    column: bool,  # noqa: FBT001 - A parameter of the test.
+) -> None:
+    """A table of json_schema has no column `stream`."""
+    feed.create(f"{stream_name}_2")
+    feed.publish([f"{stream_name}_2.a"] * 7)
+    if not column:
+        spark.read.parquet(str(table)).drop("stream").write.parquet(f"{table}-less")
+        table = table.with_name(f"{table.name}-less")
+    own = f": it is a table of stream {stream_name}" if column else ""
+    beyond = f"goes to sequence {COUNT}, and stream {stream_name}_2 only to 7{own}$"
+    given = options | {"stream": f"{stream_name}_2"}
+
+    with pytest.raises(SequenceRangeError) as refused:
+        verify(spark, options=given, table=str(table))
+    assert re.search(beyond, refused.value.message)
+    compare = stream_name if column else "the stream that it was ingested from"
+    assert f"compare it with {compare}, or" in refused.value.hint
+    with pytest.raises(SequenceRangeError, match="endingOffsets is last_seq:9, but stream"):
+        verify(spark, options=given | {"endingOffsets": "last_seq:9"}, table=str(table))
+
+
+def test_folder_that_is_no_table_of_a_stream_is_wrong_usage(
+    spark: SparkSession,
+    options: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table of kv_table: the folder holds versions, and none of their columns is compared."""
+    folder = tmp_path / "kv"
+    spark.sql("select 'a' as key, 1L as revision").write.parquet(str(folder / "v1"))
+    given = [word for name, text in options.items() for word in (f"--{name}", text)]
+
+    assert main([*given, "--table", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert f"folder {folder} holds no table of parquet files\nhint: " in told
+    assert main([*given, "--table", str(folder / "v1")]) == 2
+    assert "v1 has no column sequence\nhint: " in capsys.readouterr().err
 
 
 def test_command_tells_a_difference_by_its_exit_code(

@@ -28,7 +28,7 @@ from natsstream.errors import (
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.ingest import AVAILABLE_NOW
-from pyspark_natsstream.options import NatsOptions, option_notes, spark_name
+from pyspark_natsstream.options import NatsOptions, flag, option_notes, spark_name
 from pyspark_natsstream.session import local_session
 
 if TYPE_CHECKING:
@@ -147,13 +147,17 @@ class JobCommand:
         parser.add_argument(
             "--master", help="Spark's master. Default: local[*], or that of spark-submit."
         )
-        for flag, details in self.arguments:
-            parser.add_argument(flag, **details)
+        for name, details in self.arguments:
+            parser.add_argument(name, **details)
         group = parser.add_argument_group('options of format("nats")')
         for name, note in option_notes(self.options).items():
             if name not in self.without:
-                # argparse formats help texts with %.
-                group.add_argument(_flag(name), metavar="TEXT", help=note.doc.replace("%", "%%"))
+                # A flag may stand alone; argparse formats help texts with %.
+                alone: dict[str, Any] = (
+                    {"nargs": "?", "const": "true"} if note.parse is flag else {}
+                )
+                text = note.doc.replace("%", "%%")
+                group.add_argument(_flag(name), metavar="TEXT", help=text, **alone)
         return parser
 
     def _options(self, asked: argparse.Namespace) -> dict[str, str]:

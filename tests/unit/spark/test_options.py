@@ -187,6 +187,19 @@ def test_refused_value_names_its_option() -> None:
         parse(maxMessagesPerTrigger="0")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "hint"),
+    [
+        ("requestTimeout", "5s", "a number without a unit, such as 2.5"),
+        ("minPartitions", "many", "digits only, such as 10"),
+    ],
+)
+def test_text_that_is_no_number_is_refused_with_its_form(name: str, value: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}: '{value}' is not a") as refused:
+        parse(**{name: value})
+    assert refused.value.hint == f"write {hint}"
+
+
 def test_zero_made_in_python_is_refused_like_its_text() -> None:
     with pytest.raises(ConfigError, match="minPartitions is 0"):
         ReadOptions(servers=("nats://h:1",), stream="ORDERS", min_partitions=0)
@@ -247,6 +260,13 @@ def test_there_is_no_option_for_a_secret(name: str) -> None:
     [
         ("kafka.bootstrap.servers", "in natsstream: servers. "),
         ("subscribe", "in natsstream: stream. "),
+        ("assign", "in natsstream: stream, and subjects"),
+        ("maxOffsetsPerTrigger", "in natsstream: maxMessagesPerTrigger. "),
+        ("minOffsetsPerTrigger", "in natsstream: no minimum; "),
+        ("startingOffsetsByTimestamp", "in natsstream: startingOffsets=start_time:"),
+        ("endingTimestamp", "in natsstream: endingOffsets=end_time:"),
+        ("groupIdPrefix", "in natsstream: no groups; "),
+        ("topic", "in natsstream: stream; "),
         ("user", "in natsstream: creds or nkey"),
         ("password", "in natsstream: creds or nkey"),
         ("startingOffset", "did you mean startingOffsets? "),

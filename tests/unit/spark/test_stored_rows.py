@@ -21,7 +21,7 @@ def row(data: bytes) -> Row:
 
 def attempt(stored: StoredRows, given_rows: list[bytes]) -> tuple[list[bytes], RowCheck]:
     """Return the rows that an attempt stores."""
-    check = RowCheck(stored)
+    check = RowCheck(stored, "prices")
     return [each for each in given_rows if not check.is_stored(row(each))], check
 
 
@@ -51,7 +51,7 @@ def test_other_rows_are_refused_before_any_is_stored(
     if second[: len(first)] == first:
         assert attempt(done, second)[0] == second[len(first) :]
         return
-    with pytest.raises(InputChangedError, match="partition of batch 0"):
+    with pytest.raises(InputChangedError, match=r"^job prices: a partition of batch 0 is"):
         attempt(done, second)[1].end()
 
 
