@@ -74,6 +74,8 @@ class Folder:
 def check_apart(spark: SparkSession, folders: Mapping[str, str]) -> None:
     """Refuse folders of a job that are the same, or of which one is inside of another.
 
+    One that begins with `_` or `.` may be inside, such as `trips/_checkpoint`.
+
     Args:
         spark: A session with a driver in this process.
         folders: The folders, by the names of the job's arguments.
@@ -83,7 +85,9 @@ def check_apart(spark: SparkSession, folders: Mapping[str, str]) -> None:
     """
     urls = {name: Folder(spark, folder).url.rstrip("/") for name, folder in folders.items()}
     for (inner, its), (outer, url) in permutations(urls.items(), 2):
-        if f"{its}/".startswith(f"{url}/"):
+        # Readers of a table leave out names that begin so.
+        is_hidden = its.removeprefix(f"{url}/").startswith(("_", "."))
+        if f"{its}/".startswith(f"{url}/") and not is_hidden:
             how = "the same folder as" if its == url else "inside of"
             raise ConfigError(
                 f"{inner} {folders[inner]} is {how} {outer} {folders[outer]}",

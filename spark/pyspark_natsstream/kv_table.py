@@ -240,7 +240,7 @@ def _check_whole(options: BucketOptions) -> None:
 
 def _check_own(folder: Folder, own: re.Pattern[str]) -> None:
     """Refuse a folder with files of others, such as a table of `ingest`."""
-    names = [name for name in folder.names() if not name.startswith(".")]
+    names = [name for name in folder.names() if not name.startswith((".", "_"))]
     if names and not any(map(own.fullmatch, names)):
         raise ConfigError(
             f"folder {folder.url} holds {min(names)}, which kv_table has not written",

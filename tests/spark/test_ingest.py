@@ -460,7 +460,7 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     ("out", "checkpoint", "told"),
     [
         ("w", "w/", "out .* is the same folder as checkpoint "),
-        ("w", "w/_checkpoint", "checkpoint .* is inside of out "),
+        ("w", "w/checkpoint", "checkpoint .* is inside of out "),
         ("w/out", "w", "out .* is inside of checkpoint "),
     ],
 )
@@ -483,6 +483,20 @@ def test_folders_that_are_not_apart_are_refused_before_anything_is_written(
         )
 
     assert not [*tmp_path.iterdir()]
+
+
+def test_hidden_checkpoint_may_be_inside_of_its_table(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 2)
+
+    for rows in (2, 0):
+        inside = f"{table.out}/_checkpoint"
+        report = ingest(spark, options=table.options, out=table.out, checkpoint=inside)
+        assert report.rows == rows
+
+    assert table.sequences() == [1, 2]
 
 
 def test_other_columns_or_partitions_than_before_are_refused(
