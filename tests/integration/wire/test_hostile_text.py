@@ -104,6 +104,7 @@ BENIGN: dict[str, Any] = {
     "subject": "orders.a",
     "name": "thing",
     "key": "k",
+    "ttl": None,
     "value": b"v",
     "data": b"d",
     "revision": 1,
