@@ -86,8 +86,8 @@ class StreamManager:
     async def ensure(self, config: StreamConfig | str, **fields: Unpack[StreamFields]) -> Stream:
         """Return the stream with at least this configuration: create, update or leave it.
 
-        The stream's `change` says which, and lists the fields; `diff` shows them in advance. A lower
-        limit removes messages at once, and `subjects` replace those that the stream has.
+        The stream's `change` says which, and lists the fields; `diff` shows them in advance. A
+        lower limit removes messages at once, and `subjects` replace those that the stream has.
 
         Raises:
             SubjectOverlapError: Another stream captures some of the subjects.
