@@ -12,6 +12,7 @@ import inspect
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -27,6 +28,7 @@ _TASKS_TIMEOUT_S = 1.0
 STOP_TIMEOUT_S = 10.0
 # Threads are started as handlers need them; how many run at once is for whoever calls them.
 _THREADS_MAX = 1_024
+_START_POLL_S = 0.001
 
 _log = logging.getLogger("natsstream")
 
@@ -85,7 +87,11 @@ class Portal:
                     self._main.get_loop().call_soon_threadsafe(self._main.cancel)
         if self.is_current_thread:
             return
-        self._thread.join(STOP_TIMEOUT_S)
+        # A Ctrl-C may come in the middle of its start, when it cannot be joined yet.
+        while not self._thread.is_alive() and self._thread in threading.enumerate():
+            time.sleep(_START_POLL_S)
+        if self._thread.ident is not None:
+            self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             _log.warning("the loop of %r did not end in %g s", self._connection, STOP_TIMEOUT_S)
         left = sum(not each.done() for each in tuple(self._handling))

@@ -279,6 +279,24 @@ def test_interrupt_while_connecting_raises_and_ends_the_thread(fresh_server: Nat
     assert loop_threads() == before
 
 
+def test_interrupt_in_the_middle_of_the_threads_start_raises_and_ends_it(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, wait = loop_threads(), threading.Event.wait
+
+    def interrupted(event: threading.Event, timeout: float | None = None) -> bool:
+        if loop_threads() != before:  # Its start waits for it.
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+        return wait(event, timeout)
+
+    monkeypatch.setattr(threading.Event, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        blocking.connect(server.url).open()
+
+    assert loop_threads() == before
+
+
 def test_program_ends_with_a_connection_open_in_the_middle_of_a_read(
     server: NatsServer, stream: blocking.Stream
 ) -> None:
