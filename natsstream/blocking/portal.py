@@ -88,9 +88,12 @@ class Portal:
         if self.is_current_thread:
             return
         # A Ctrl-C may come in the middle of its start, when it cannot be joined yet.
+        deadline = time.monotonic() + STOP_TIMEOUT_S
         while not self._thread.is_alive() and self._thread in threading.enumerate():
+            if time.monotonic() > deadline:
+                break
             time.sleep(_START_POLL_S)
-        if self._thread.ident is not None:
+        if self._thread.is_alive():
             self._thread.join(STOP_TIMEOUT_S)
         if self._thread.is_alive():
             _log.warning("the loop of %r did not end in %g s", self._connection, STOP_TIMEOUT_S)

@@ -12,6 +12,7 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import ConfigError
 from natsstream.producer.options import Mode
+from natsstream.streams.nearest import VIEWS
 
 
 def missing_settings(
@@ -65,8 +66,8 @@ def _check(config: StreamConfig, *, has_ttl: bool, takes_ttl: bool) -> None:
     Raises:
         ConfigError: It cannot.
     """
-    if config.name.startswith(("KV_", "OBJ_")):
-        raise _unfit(config, "it holds a bucket", "write with js.kv, js.objects or their tables")
+    if config.name.startswith(tuple(VIEWS)):
+        raise _unfit(config, "it holds a bucket", f"write with {' or '.join(VIEWS.values())}")
     if config.mirror is not None:
         raise _unfit(config, "it is a mirror", "publish into the stream that it mirrors")
     if config.no_ack:

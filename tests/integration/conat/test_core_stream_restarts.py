@@ -82,7 +82,7 @@ async def test_CB3_opening_waits_for_the_server(fresh_server: NatsServer) -> Non
 
 
 async def test_opening_ends_when_no_server_comes_back_in_time(fresh_server: NatsServer) -> None:
-    """What is open goes on through the same outage."""
+    """A stream that is open already survives the same outage."""
     async with (
         connect(fresh_server.url, reconnect_timeout=1, request_timeout=0.5) as js,
         await js.core_stream("open", ephemeral=False) as stream,

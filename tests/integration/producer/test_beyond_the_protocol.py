@@ -148,7 +148,7 @@ async def test_max_msgs_evicts_the_state(place: Place) -> None:
 async def test_producer_that_limits_made_forgotten_is_told(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody can tell it from one that never wrote."""
+    """The stream cannot tell it from a producer that has never written."""
     await place.make(max_msgs=5)
     async with await place.open() as producer:
         await producer.append_wait(b"0", checkpoint=1)
