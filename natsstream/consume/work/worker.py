@@ -28,6 +28,7 @@ from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
     NatsStreamError,
+    NotFoundError,
     PermissionDeniedError,
     SubjectOverlapError,
     TransportError,
@@ -151,7 +152,8 @@ class Worker:
             )
             if ended:
                 break
-            with suppress(TransportError, UnavailableError):
+            # A consumer that is gone ends the worker too, which tells why.
+            with suppress(TransportError, UnavailableError, NotFoundError):
                 if not (await self._source.info()).lag:
                     return None
             pause_s = min(1.5 * pause_s, _EMPTY_PAUSE_MAX_S)

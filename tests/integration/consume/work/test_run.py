@@ -11,6 +11,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.consume.work import worker as worker_module
 from natsstream.errors import (
     ConfigError,
     ConsumerDeletedError,
@@ -87,7 +88,11 @@ async def test_run_until_empty_ends_behind_redeliveries_and_other_workers(
     await consumer.run(handle, until_empty=True)
 
 
-async def test_run_until_empty_raises_what_ends_it(js: JetStream, stream_name: str) -> None:
+async def test_run_until_empty_raises_what_ends_it(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It asks all the time, so that it hears of the missing consumer before its readers do.
+    monkeypatch.setattr(worker_module, "_EMPTY_PAUSE_MIN_S", 0)
     consumer = await make_work(js, stream_name, 5)
 
     async def handle(message: DeliveredMessage) -> None:
