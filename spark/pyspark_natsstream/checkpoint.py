@@ -8,6 +8,7 @@ write to.
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ from pyspark_natsstream.read_options import Position, ReadOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pyspark_natsstream.lake_tables import LakeTable
 
 START_FILE = "natsstream/start.json"
 _SINK_LOG = "_spark_metadata"
@@ -83,6 +86,36 @@ def check_table(spark: SparkSession, out: str, checkpoint: str) -> None:
             f"folder {out} holds {others[0]}, which no streaming query has written",
             detail="Spark does not show such files once a query writes there",
             hint="give an empty folder",
+        )
+
+
+def check_lake_table(
+    spark: SparkSession, table: LakeTable, out: str, checkpoint: str, stream: str
+) -> None:
+    """Refuse a lake table that another checkpoint has written, or that lacks what this one wrote.
+
+    Streams may share a table. A second query of one stream would add its messages again.
+
+    Raises:
+        ConfigError: Table and checkpoint do not belong together.
+    """
+    kept = Folder(spark, checkpoint)
+    text = kept.read("metadata")
+    query_id: str | None = None if text is None else json.loads(text)["id"]
+    if table.is_of_other_query(stream, query_id):
+        raise ConfigError(
+            f"table {out} has messages of stream {stream} that the query of another checkpoint "
+            f"than {checkpoint} has written",
+            hint="give that checkpoint; or another table, which then begins at startingOffsets",
+        )
+    if query_id is None:
+        return
+    done, written = _last(kept.names("commits")), table.last_batch(query_id)
+    if written < done:
+        raise ConfigError(
+            f"the query of checkpoint {checkpoint} has written {done + 1} micro-batches, and "
+            f"table {out} has {written + 1} of them",
+            hint="restore the table; or give a new checkpoint and another table",
         )
 
 

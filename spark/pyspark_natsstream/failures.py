@@ -9,6 +9,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError  # pyright: ignore[reportMissingTypeStubs] - It has none.
 from pyspark.errors import PySparkException
 
 from natsstream import errors
@@ -28,6 +29,9 @@ from pyspark_natsstream.stored_rows import InputChangedError
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+"""Of the errors in the JVM, PySpark translates some."""
+
 # Python's traceback ends with the error; Spark's own text follows.
 _ERROR = re.compile(
     r"^(?:natsstream\.errors|pyspark_natsstream\.(?:offsets|payloads|stored_rows))"
@@ -45,6 +49,8 @@ _MISSING = re.compile(
     r"(?P<module>pyarrow|numpy|nats|natsstream|pyspark_natsstream)\b[\w.]*'",
     re.MULTILINE,
 )
+# Spark's condition, in brackets, begins what it says: [PATH_NOT_FOUND] Path does not exist.
+_REASON = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
 _HELD = re.compile(r"holds (\d+) to (\d+)|is empty and ends at (\d+)")
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
@@ -98,6 +104,17 @@ def typed_error(error: Exception) -> NatsStreamError | None:
         return kind(message, detail=detail or "", hint=hint or "")
     except TypeError:
         return None  # As above.
+
+
+def spark_reason(error: Exception) -> str:
+    """Return the line of a Spark exception's text that says what went wrong, with its condition.
+
+    Args:
+        error: One of `SPARK_ERRORS`; a stack trace of the JVM may stand around the line.
+    """
+    text = str(error).strip()
+    found = _REASON.search(text)
+    return found[0] if found else text.partition("\n")[0]
 
 
 @contextmanager

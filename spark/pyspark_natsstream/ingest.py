@@ -16,11 +16,11 @@ from pyspark.errors import IllegalArgumentException
 
 from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
-from pyspark_natsstream.checkpoint import check_table, pin_start
+from pyspark_natsstream.checkpoint import check_lake_table, check_table, pin_start
 from pyspark_natsstream.failures import typed_failures
 from pyspark_natsstream.folder import check_apart
 from pyspark_natsstream.kept_columns import check_as_before
-from pyspark_natsstream.lake_tables import lake_writer
+from pyspark_natsstream.lake_tables import lake_table, lake_writer
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.registration import register
@@ -124,13 +124,15 @@ def ingest(
     check_trigger(spark, trigger)
     if fmt != "iceberg":  # There it is a name.
         check_apart(spark, {"out": out, "checkpoint": checkpoint})
-    write_batch = None
+    lake = None
     if fmt == "delta" or fmt == "iceberg":
-        write_batch = lake_writer(fmt, out, partition_by)
+        lake = lake_table(fmt, out, partition_by)
     # One broken pyspark_* package keeps Spark from finding this one by itself.
     register(spark)
-    if write_batch is None:
+    if lake is None:
         check_table(spark, out, checkpoint)
+    else:
+        check_lake_table(spark, lake, out, checkpoint, asked.stream)
     pinned = pin_start(spark, asked, checkpoint)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()
     rows = table_of(messages, partition_by=partition_by)
@@ -138,8 +140,8 @@ def ingest(
         spark, checkpoint, rows.schema, partition_by=partition_by, subjects=asked.subjects
     )
     writer = rows.writeStream.option("checkpointLocation", checkpoint)
-    if write_batch is not None:
-        writer = writer.foreachBatch(write_batch)
+    if lake is not None:
+        writer = writer.foreachBatch(lake_writer(lake, asked.stream, partition_by))
     else:
         writer = writer.format(fmt).partitionBy(*partition_by).option("path", out)
     return follow(triggered(writer, trigger).start(), asked.stream, on_progress)

@@ -5,7 +5,8 @@ these files to the table, with deltalake or pyiceberg.
 
 Law: exactly once. The commit itself says which micro-batch of which query it is, and a micro-batch
 that the table has already is not committed again. A folder that was written and not committed is
-written anew; until then the table's readers do not see it.
+written anew; until then the table's readers do not see it. The commit also says which query stores
+the messages of a stream, so that a second one is refused.
 
 Needs the extra `delta` (deltalake) or `iceberg` (pyiceberg).
 """
@@ -17,17 +18,21 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote
+from uuid import UUID
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from natsstream.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+T = TypeVar("T")
 LakeFormat: TypeAlias = Literal["delta", "iceberg"]
 WriteBatch: TypeAlias = Callable[["DataFrame", int], None]
 
@@ -40,6 +45,7 @@ _LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _FOLDER = "natsstream"
 _BATCH_KEY = "natsstream.batch"
+_STREAM_KEY = "natsstream.stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +67,48 @@ class DataFile:
     partition: dict[str, str | None]
 
 
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """A micro-batch of a query, and the stream that the query stores.
+
+    Attributes:
+        stream: The stream.
+        query_id: The query, by Spark's name.
+        number: The number of the micro-batch.
+    """
+
+    stream: str
+    query_id: str
+    number: int
+
+
 class LakeTable(Protocol):
     """A table that knows which micro-batches it has."""
 
     @property
     def folder(self) -> str:
-        """Where the table's files are, as a path or a URL."""
+        """Where the table's files are, as a path or a URL; there is one after `prepare`."""
         ...
 
-    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
+    def prepare(self, schema: pa.Schema) -> None:
+        """Take the schema of what is going to be added; make the table if a commit cannot."""
+        ...
+
+    def last_batch(self, query_id: str) -> int:
         """Return the last micro-batch of a query in the table; -1 for none."""
         ...
 
-    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+    def is_of_other_query(self, stream: str, query_id: str | None) -> bool:
+        """Return True if another query stores the messages of a stream in the table."""
+        ...
+
+    def commit(self, files: Sequence[DataFile], batch: MicroBatch) -> None:
         """Add files to the table, as a micro-batch of a query."""
         ...
 
 
-def lake_writer(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> WriteBatch:
-    """Return the function for `foreachBatch` that writes a table.
+def lake_table(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> LakeTable:
+    """Return a table, which there need not be yet.
 
     Args:
         fmt: The table's format.
@@ -96,27 +125,33 @@ def lake_writer(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> Write
             hint=f"pip install 'natsstream[{fmt}]' on the driver",
         )
     if fmt == "delta":
-        delta = _DeltaTable(out, partition_by)
-        return lambda rows, batch: _write(delta, rows, batch, partition_by)
+        return _DeltaTable(out, partition_by)
     if partition_by:
         raise ConfigError(
             f"an Iceberg table cannot be partitioned by {', '.join(partition_by)} here: the files "
             "of a micro-batch are added as they are",
             hint="give an empty partition_by; Iceberg skips files by the range of their values",
         )
-    iceberg = _IcebergTable(out)
-    return lambda rows, batch: _write(iceberg, rows, batch, ())
+    return _IcebergTable(out)
 
 
-def _write(table: LakeTable, rows: DataFrame, batch: int, partition_by: Sequence[str]) -> None:
-    query_id = _query_id(rows)
-    if table.last_batch(query_id, to_arrow_schema(rows.schema, timezone="UTC")) >= batch:
+def lake_writer(table: LakeTable, stream: str, partition_by: Sequence[str]) -> WriteBatch:
+    """Return the function for `foreachBatch` that writes a stream's messages into a table."""
+    return lambda rows, number: _write(table, rows, stream, number, partition_by)
+
+
+def _write(
+    table: LakeTable, rows: DataFrame, stream: str, number: int, partition_by: Sequence[str]
+) -> None:
+    batch = MicroBatch(stream, _query_id(rows), number)
+    if table.last_batch(batch.query_id) >= number:
         return
+    table.prepare(to_arrow_schema(rows.schema, timezone="UTC"))
     # The session is the query's own. Tables have no INT96, which is Spark's default.
     rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    name = f"{_FOLDER}/{query_id}/{batch:012d}"
+    name = f"{_FOLDER}/{batch.query_id}/{number:012d}"
     rows.write.mode("overwrite").partitionBy(*partition_by).parquet(f"{table.folder}/{name}")
-    table.commit(_files(table.folder, name), query_id, batch)
+    table.commit(_files(table.folder, name), batch)
 
 
 def _query_id(rows: DataFrame) -> str:
@@ -173,15 +208,20 @@ class _DeltaTable:
         self._actions: Any = importlib.import_module("deltalake.transaction")
         self._schema: Any = None
 
-    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
-        """Return the last micro-batch of a query in the table; -1 for none."""
+    def prepare(self, schema: pa.Schema) -> None:
+        """Take the schema of what is going to be added."""
         self._schema = self._lake.Schema.from_arrow(schema)
-        if not self._lake.DeltaTable.is_deltatable(self._url):
-            return -1
-        version = self._lake.DeltaTable(self._url).transaction_version(query_id)
-        return -1 if version is None else int(version)
 
-    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+    def last_batch(self, query_id: str) -> int:
+        """Return the last micro-batch of a query in the table; -1 for none."""
+        return self._number_of(query_id, -1)
+
+    def is_of_other_query(self, stream: str, query_id: str | None) -> bool:
+        """Return True if another query stores the messages of a stream in the table."""
+        own = None if query_id is None else _short(query_id)
+        return self._number_of(f"{_STREAM_KEY}.{stream}", own) != own
+
+    def commit(self, files: Sequence[DataFile], batch: MicroBatch) -> None:
         """Add files to the table, as a micro-batch of a query."""
         lake, actions = self._lake, self._actions
         added = [
@@ -196,7 +236,13 @@ class _DeltaTable:
             for each in files
         ]
         schema = self._schema
-        commit = lake.CommitProperties(app_transactions=[lake.Transaction(query_id, batch)])
+        # A table keeps a number for each name, and nothing else that readers could not do without.
+        numbers = {
+            batch.query_id: batch.number,
+            f"{_STREAM_KEY}.{batch.stream}": _short(batch.query_id),
+        }
+        kept = [lake.Transaction(name, number) for name, number in numbers.items()]
+        commit = lake.CommitProperties(app_transactions=kept)
         if lake.DeltaTable.is_deltatable(self._url):
             table = lake.DeltaTable(self._url)
             table.create_write_transaction(
@@ -206,6 +252,17 @@ class _DeltaTable:
             actions.create_table_with_add_actions(
                 self._url, schema, added, "error", self._partition_by, commit_properties=commit
             )
+
+    def _number_of(self, name: str, default: T) -> int | T:
+        if not self._lake.DeltaTable.is_deltatable(self._url):
+            return default
+        found = self._lake.DeltaTable(self._url).transaction_version(name)
+        return default if found is None else int(found)
+
+
+def _short(query_id: str) -> int:
+    """Return a query's id in the 63 bits that the number of a transaction has."""
+    return UUID(query_id).int >> 65
 
 
 class _IcebergTable:
@@ -228,14 +285,31 @@ class _IcebergTable:
         """Where the table's files are, as a path or a URL."""
         return str(self._table.location()).rstrip("/")
 
-    def last_batch(self, query_id: str, schema: pa.Schema) -> int:
-        """Return the last micro-batch of a query in the table, which is made if it is missing."""
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make the table if it is missing."""
         self._table = self._catalog.create_table_if_not_exists(self._name, schema)
-        return int(self._table.properties.get(f"{_BATCH_KEY}.{query_id}", -1))
 
-    def commit(self, files: Sequence[DataFile], query_id: str, batch: int) -> None:
+    def last_batch(self, query_id: str) -> int:
+        """Return the last micro-batch of a query in the table; -1 for none."""
+        return int(self._properties().get(f"{_BATCH_KEY}.{query_id}", -1))
+
+    def is_of_other_query(self, stream: str, query_id: str | None) -> bool:
+        """Return True if another query stores the messages of a stream in the table."""
+        return self._properties().get(f"{_STREAM_KEY}.{stream}", query_id) != query_id
+
+    def commit(self, files: Sequence[DataFile], batch: MicroBatch) -> None:
         """Add files to the table, as a micro-batch of a query."""
         with self._table.transaction() as changes:
             if files:
                 changes.add_files([f"{self.folder}/{each.path}" for each in files])
-            changes.set_properties({f"{_BATCH_KEY}.{query_id}": str(batch)})
+            changes.set_properties(
+                {
+                    f"{_BATCH_KEY}.{batch.query_id}": str(batch.number),
+                    f"{_STREAM_KEY}.{batch.stream}": batch.query_id,
+                }
+            )
+
+    def _properties(self) -> Mapping[str, str]:
+        if not self._catalog.table_exists(self._name):
+            return {}
+        return self._catalog.load_table(self._name).properties

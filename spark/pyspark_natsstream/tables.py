@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from natsstream.errors import ConfigError
+from pyspark_natsstream.failures import SPARK_ERRORS, spark_reason
 from pyspark_natsstream.schema import CORRUPT_RECORD, default_schema
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 DATE = "date"
 _TOKEN = re.compile(r"token([1-9]\d?)")
 _DAY_S = 86_400
-# By Spark's names of the errors.
+_WHERE_TABLES_ARE = "give the folder that `ingest` calls out, or one that Spark can read"
+# By Spark's names of the errors: what is wrong, and what to do.
 _NO_TABLE = {
-    "PATH_NOT_FOUND": "there is no table at {table}",
-    "UNABLE_TO_INFER_SCHEMA": "folder {table} holds no table of {fmt} files",
+    "PATH_NOT_FOUND": ("there is no table at {table}", _WHERE_TABLES_ARE),
+    "UNABLE_TO_INFER_SCHEMA": ("folder {table} holds no table of {fmt} files", _WHERE_TABLES_ARE),
+    "DATA_SOURCE_NOT_FOUND": (
+        "Spark knows no format {fmt}",
+        "parquet, orc and json are built in; delta and iceberg need their jars: --packages",
+    ),
 }
 
 
@@ -44,11 +50,11 @@ def read_table(spark: SparkSession, table: str, fmt: str, where: str | None = No
     """
     try:
         rows = spark.read.format(fmt).load(table)
-    except AnalysisException as error:
-        told = _NO_TABLE.get(error.getCondition() or "")
-        if told is None:
+    except SPARK_ERRORS as error:
+        condition = spark_reason(error).partition("]")[0].lstrip("[")
+        told, hint = _NO_TABLE.get(condition, ("", ""))
+        if not told:
             raise
-        hint = "give the folder that `ingest` calls out, or one that Spark can read"
         raise ConfigError(told.format(table=table, fmt=fmt), hint=hint) from error
     if where is None:
         return rows

@@ -138,6 +138,12 @@ def _table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
 def _until(options: ReadOptions, last_seq: int) -> ReadOptions:
     if not last_seq:
         raise ConfigError("the table is empty", hint="give endingOffsets=last_seq:N to compare it")
+    start = options.starting_offsets
+    if start.anchor == "first_seq" and start.value > last_seq:
+        raise ConfigError(
+            f"startingOffsets is {start}, and the table's last sequence is {last_seq}",
+            hint="begin at a sequence of the table; endingOffsets=latest tells what it lacks",
+        )
     given = options.to_text() | {"endingOffsets": str(Position("last_seq", last_seq))}
     return ReadOptions.parse(given)
 

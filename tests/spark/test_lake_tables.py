@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.utils.config import Config
 from pyspark_natsstream import lake_tables
 from pyspark_natsstream.ingest import TableFormat, ingest
-from pyspark_natsstream.lake_tables import lake_writer, partition_of
+from pyspark_natsstream.lake_tables import lake_table, partition_of
 
 from natsstream.errors import ConfigError, MissingExtraError
 
@@ -44,14 +45,28 @@ class Lake:
     ) -> None:
         self._spark = spark
         self._options = options
-        self._checkpoint = str(folder / "checkpoint")
+        self._folder = folder
         self.fmt: TableFormat = fmt
         self.out = str(folder / "table") if fmt == "delta" else "lake.eu.orders"
 
-    def run(self, **options: Any) -> int:
+    def run(self, *, checkpoint: str = "checkpoint", stream: str = "", **options: Any) -> int:
         """Ingest up to now; return the rows of this run."""
-        given = {"options": self._options, "out": self.out, "checkpoint": self._checkpoint}
-        return ingest(self._spark, fmt=self.fmt, **given, **options).rows
+        given = self._options | ({"stream": stream} if stream else {})
+        return ingest(
+            self._spark,
+            fmt=self.fmt,
+            options=given,
+            out=self.out,
+            checkpoint=str(self._folder / checkpoint),
+            **options,
+        ).rows
+
+    def lose(self) -> None:
+        """Delete the table."""
+        if self.fmt == "delta":
+            shutil.rmtree(self.out)
+        else:
+            load_catalog("lake").drop_table("eu.orders")
 
     def table(self) -> Any:
         """Return the table, by the format's own library, which has no complete types."""
@@ -110,18 +125,18 @@ def test_micro_batch_that_runs_again_is_not_added_twice(
     """The driver dies before the commit to the table, and behind it."""
     write, calls = lake_tables._write, 0  # pyright: ignore[reportPrivateUsage]
 
-    def dying(table: Any, rows: Any, batch: int, partition_by: Any) -> None:
+    def dying(table: Any, *batch: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
             if step == "after":
-                write(table, rows, batch, partition_by)
+                write(table, *batch)
             else:
                 with monkeypatch.context() as patches:
                     patches.setattr(table, "commit", no_commit)
-                    write(table, rows, batch, partition_by)
+                    write(table, *batch)
             raise SystemError("the driver dies")
-        write(table, rows, batch, partition_by)
+        write(table, *batch)
 
     with monkeypatch.context() as patches:
         patches.setattr(lake_tables, "_write", dying)
@@ -131,6 +146,24 @@ def test_micro_batch_that_runs_again_is_not_added_twice(
     assert lake.sequences() == list(range(1, held + 1))
     assert lake.run() == 40 - held
     assert lake.sequences() == list(range(1, 41))
+
+
+def test_table_of_another_checkpoint_is_refused(lake: Lake, feed: Feeder, stream_name: str) -> None:
+    """Its messages would be there twice. Another stream may share the table."""
+    assert lake.run() == 40
+    with pytest.raises(ConfigError, match=f"stream {stream_name} that the query of another check"):
+        lake.run(checkpoint="other")
+    assert lake.sequences() == list(range(1, 41))
+
+    feed.create(f"{stream_name}_2")
+    feed.publish([f"{stream_name}_2.a"] * 3)
+    assert lake.run(stream=f"{stream_name}_2", checkpoint="other") == 3
+    assert lake.run() == 0
+    assert len(lake.sequences()) == 43
+
+    lake.lose()
+    with pytest.raises(ConfigError, match="has written 3 micro-batches, and table"):
+        lake.run()
 
 
 def test_delta_table_is_partitioned_by_columns_of_the_rows(
@@ -160,9 +193,9 @@ def test_partition_values_are_read_from_paths_as_spark_writes_them() -> None:
 
 def test_wrong_tables_are_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="cannot be partitioned by date"):
-        lake_writer("iceberg", "lake.eu.orders", ["date"])
+        lake_table("iceberg", "lake.eu.orders", ["date"])
     with pytest.raises(ConfigError, match="names no Iceberg table"):
-        lake_writer("iceberg", "orders", ())
+        lake_table("iceberg", "orders", ())
     monkeypatch.setattr(lake_tables, "find_spec", no_library)
     with pytest.raises(MissingExtraError, match="needs deltalake"):
-        lake_writer("delta", "folder", ())
+        lake_table("delta", "folder", ())

@@ -148,10 +148,30 @@ def test_table_that_cannot_be_compared_is_refused(
         changed(spark, table, spark.read.parquet(str(table)).drop("sequence"), **options)
     with pytest.raises(ConfigError, match="newest:3 is no range"):
         verify(spark, options=options | {"startingOffsets": "newest:3"}, table=str(table))
+    behind = options | {"startingOffsets": f"first_seq:{COUNT + 1}"}
+    with pytest.raises(ConfigError, match=f"first_seq:{COUNT + 1}, and the table's last sequence"):
+        verify(spark, options=behind, table=str(table))
+    with pytest.raises(ConfigError, match="Spark knows no format parqet") as refused:
+        verify(spark, options=options, table=str(table), fmt="parqet")
+    assert "parquet, orc and json are built in" in refused.value.hint
     empty = str(table.with_name("empty"))
     spark.read.parquet(str(table)).limit(0).write.parquet(empty)
     with pytest.raises(ConfigError, match="is empty"):
         verify(spark, options=options, table=empty)
+
+
+def test_job_names_a_damaged_file_of_its_table(
+    options: dict[str, str], table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = [*table.rglob("*.parquet")]
+    for part in parts:
+        part.write_bytes(part.read_bytes()[:-20])
+    given = [word for name, text in options.items() for word in (f"--{name}", text)]
+    assert main([*given, "--table", str(table)]) == 1
+    told = capsys.readouterr().err
+    assert "error: Spark failed: " in told
+    assert any(part.name in told for part in parts)
+    assert "Traceback" not in told
 
 
 @pytest.mark.parametrize("column", [True, False])

@@ -26,7 +26,7 @@ from natsstream.errors import (
     UsageError,
 )
 from pyspark_natsstream.driver import connected
-from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.failures import SPARK_ERRORS, spark_reason, typed_error
 from pyspark_natsstream.ingest import AVAILABLE_NOW
 from pyspark_natsstream.options import NatsOptions, flag, option_notes, spark_name
 from pyspark_natsstream.session import local_session
@@ -120,9 +120,13 @@ class JobCommand:
         except Exception as error:
             # Spark's own exceptions show what went wrong in the library only in their text.
             cause = typed_error(error)
-            if cause is None:
+            if cause is not None:
+                return _failed(cause)
+            if not isinstance(error, SPARK_ERRORS):
                 raise
-            return _failed(cause)
+            # Spark has logged the useful ones of the stack traces around it.
+            say(f"error: Spark failed: {spark_reason(error)}")
+            return 1
         sys.stdout.write(report.to_json() + "\n")
         return EXIT_DIFFERENT if getattr(report, "is_different", False) else 0
 
