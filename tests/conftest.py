@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from natsstream.testing import NatsServer
+from tests.support.clusters import delete_streams
 from tests.support.sampling import is_chosen, seed_of, shuffle
 from tests.support.spark_start import run_in_spark
 from tests.support.tools import PROBES, decide, find_missing, is_ci
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from natsstream.testing import NatsNode, ServerOptions
+    from natsstream.testing.backends import NatsNodes
 
     class Worker(Protocol):
         """What is used of a worker of pytest-xdist, which has no types."""
@@ -64,6 +66,17 @@ def nats_server_options() -> ServerOptions:
 def server(nats_server: NatsNode) -> NatsNode:
     """The server that the whole run shares; nothing is reset between tests, so use unique names."""
     return nats_server
+
+
+@pytest.fixture(scope="module")
+def nats_cluster(nats_cluster: NatsNodes) -> Iterator[NatsNodes]:
+    """The cluster that the whole run shares; its streams end with the file that made them.
+
+    Each replica costs its server processor time until then, used or not: a hundred streams of three
+    replicas a third of a core.
+    """
+    yield nats_cluster
+    delete_streams(nats_cluster)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from natsstream import connect
+from natsstream import blocking, connect
 from natsstream.errors import NatsStreamError
 from tests.support.eventually import POLL_S
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from natsstream import Connection, JetStream
     from natsstream.testing import NatsCluster
+    from natsstream.testing.backends import NatsNodes
 
 # An election takes a moment, and several seconds on a machine that is busy with other tests.
 _REQUEST_TIMEOUT_S = 30.0
@@ -31,6 +32,16 @@ def connect_to(cluster: NatsCluster) -> Connection:
     return connect(
         cluster.urls, request_timeout=_REQUEST_TIMEOUT_S, reconnect_timeout=_RECONNECT_TIMEOUT_S
     )
+
+
+def delete_streams(cluster: NatsNodes) -> None:
+    """Delete all streams; a cluster that does not answer keeps them."""
+    connection = blocking.connect(
+        cluster.urls, request_timeout=_STEP_DOWN_TIMEOUT_S, reconnect_timeout=_STEP_DOWN_TIMEOUT_S
+    )
+    with suppress(NatsStreamError), connection as js:
+        for name in js.streams.names():
+            js.streams.delete(name)
 
 
 def wait_for_leaders(js: JetStream, monkeypatch: pytest.MonkeyPatch) -> None:
