@@ -64,9 +64,9 @@ async def _publish_beside(url: str, stream: str, count: int, *, name: str) -> Fi
 def _read_with_spark(url: str, stream: str, count: int) -> None:
     from scripts.benchmarks.subjects.spark_readers import warm_session
 
-    with warm_session(url, stream, partitions=2) as read:
+    with warm_session(url, stream, count, partitions=2) as read:
         _say("begin")
-        read(count)
+        read()
         _say("end")
 
 

@@ -1,7 +1,7 @@
 """Spark reads: `python -m scripts.benchmarks.subjects.spark_readers NAME URL STREAM COUNT`.
 
-Law: a session and its Python workers have done a small read before the clock starts, as they have
-in a job that runs for more than a minute.
+Law: a session and its Python workers have read for a second or two before the clock starts, as they
+have in a job that runs for more than a minute: until then Java compiles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_natsstream.session import local_session
 from scripts.benchmarks.rounds import Figure
 from scripts.benchmarks.subjects.stopwatch import Stopwatch, Subjects, run_subject
 
-_WARM_UP = 2_000
+_WARM_UP = 200_000
 
 
 class TupleSource(DataSource):
@@ -102,26 +102,32 @@ class FetchReader(TupleReader):
 
 @contextmanager
 def warm_session(
-    url: str, stream: str, *, fmt: str = "nats", partitions: int = 1, parquet: bool = False
-) -> Generator[Callable[[int], None]]:
-    """Give a function that reads so many messages, in a session that has read some."""
+    url: str,
+    stream: str,
+    count: int,
+    *,
+    fmt: str = "nats",
+    partitions: int = 1,
+    parquet: bool = False,
+) -> Generator[Callable[[], None]]:
+    """Give a function that reads so many messages, in a session that has read some of them."""
     spark = local_session(master="local[2]")
     spark.dataSource.register(TupleSource)
     spark.dataSource.register(FetchSource)
     read = partial(_run, spark, url, stream, fmt=fmt, partitions=partitions)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            read(_WARM_UP, out=None)
-            yield partial(read, out=f"{folder}/table" if parquet else None)
+            read(min(count, _WARM_UP), out=None)
+            yield partial(read, count, out=f"{folder}/table" if parquet else None)
         finally:
             spark.stop()
 
 
 def _read(url: str, stream: str, count: int, *, fmt: str, partitions: int, parquet: bool) -> Figure:
-    with warm_session(url, stream, fmt=fmt, partitions=partitions, parquet=parquet) as read:
+    with warm_session(url, stream, count, fmt=fmt, partitions=partitions, parquet=parquet) as read:
         watch = Stopwatch()
         watch.start()
-        read(count)
+        read()
         return watch.stop(count)
 
 
