@@ -109,12 +109,19 @@ class PyBuckets:
         return [_seen(entry) for entry in await _entries(lambda: kv.history(key))]
 
     async def watch(self, bucket: str, count: int) -> list[Seen]:
-        """Read with `watchall`, and end it."""
+        """Read with `watchall`, and end it.
+
+        Its None stands behind what was there, or, early, in front of it (see `_entries`).
+        """
         watcher = await (await self._js.key_value(bucket)).watchall()
+        seen: list[Seen] = []
         try:
-            return [_seen(await watcher.updates()) for _ in range(count)]
+            while len(seen) < count:
+                if (entry := await watcher.updates()) is not None:
+                    seen.append(_seen(entry))
         finally:
             await watcher.stop()
+        return seen
 
 
 async def _entries(read: Callable[[], Awaitable[list[Any]]]) -> list[Any]:
