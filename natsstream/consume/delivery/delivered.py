@@ -181,8 +181,9 @@ class DeliveredMessage(Message):
     ) -> None:
         """Nak the message: the server redelivers it, to any reader of the consumer.
 
-        The consumer's `backoff` does not apply to a nak, and each delivery counts for
-        `max_deliver`: without a delay a failing message uses up its deliveries in milliseconds.
+        A newer message that the server is about to deliver comes first, also without a delay. The
+        consumer's `backoff` does not apply to a nak, and each delivery counts for `max_deliver`:
+        without a delay a failing message uses up its deliveries in milliseconds.
 
         Args:
             delay: Seconds until it is redelivered; None is at once.
