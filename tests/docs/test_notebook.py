@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 TOUR = Path(__file__).parents[2] / "docs" / "notebooks" / "spark-tour.ipynb"
 # Only a hang may reach it; see test_snippets.py.
@@ -21,6 +22,9 @@ TIMEOUT_S = 600
 @pytest.mark.timeout(TIMEOUT_S)
 def test_tour_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    if SparkSession.getActiveSession() is not None:
+        # That of other tests, which `local_session` returns.
+        monkeypatch.setattr(SparkSession, "stop", lambda _: None)
     cells = code_cells(json.loads(TOUR.read_text()))
     assert len(cells) > 5
     scope: dict[str, Any] = {}

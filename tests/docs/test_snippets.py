@@ -157,7 +157,9 @@ def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment() -> dict[str, str]:
     """Return the environment variables of the programs."""
     spark = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    return {**os.environ, "PYTHONWARNINGS": "error", **spark}
+    # Options of this run are not those of a reader's tests.
+    ours = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return {**ours, "PYTHONWARNINGS": "error", **spark}
 
 
 @pytest.mark.timeout(PAGE_TIMEOUT_S)
