@@ -255,11 +255,16 @@ class Client:
         cause = self._state.last_error
         return f"the connection is lost: {cause}" if cause else "the connection is lost"
 
-    def unsent_error(self, waited_s: float) -> ConnectionLostError:
-        """Return the error for what has waited for a connection, and is not sent any more."""
+    def unsent_error(self, waited_s: float, limit: str) -> ConnectionLostError:
+        """Return the error for what has waited for a connection, and is not sent any more.
+
+        Args:
+            waited_s: Seconds that it has waited.
+            limit: The name of what bounds the wait.
+        """
         error = self._state.away(waited_s, left_open="it was not sent")
         error.is_unsent = True
-        error.hint = "check the servers, and send it again; or raise request_timeout"
+        error.hint = f"check the servers, and send it again; or raise {limit}"
         return error
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
@@ -478,12 +483,15 @@ class Client:
             is_over = not repeats
             return frame
         except TimeoutError:
+            is_usual = timeout == self.options.request_timeout
+            limit = "request_timeout" if is_usual else "timeout or request_timeout"
             if self.take_back(command) and not self.is_connected:
-                raise self.unsent_error(timeout) from None
+                raise self.unsent_error(timeout, limit) from None
+            answerer = "the server" if subject.startswith("$") else "the program that answers it"
             raise RequestTimeoutError(
                 f"no answer on {subject} within {timeout:g} s",
                 detail=self.loss,
-                hint="raise request_timeout, or check the server's health",
+                hint=f"raise {limit}, or check {answerer}",
                 retryable=True,
             ) from None
         finally:

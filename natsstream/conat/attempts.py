@@ -28,7 +28,7 @@ async def retried(attempt: Callable[[], Awaitable[T]], limit_s: float = math.inf
 
     Args:
         attempt: Makes one attempt.
-        limit_s: Seconds after the first error until the last one is raised.
+        limit_s: Seconds after the first error until the last one is raised: `reconnect_timeout`.
 
     Raises:
         NatsStreamError: The time is over, or the error cannot pass: code 403, 429, a closed
@@ -46,5 +46,10 @@ async def retried(attempt: Callable[[], Awaitable[T]], limit_s: float = math.inf
                 raise
             wait_s = recovery.next_wait(asyncio.get_running_loop().time())
             if wait_s is None:
+                if isinstance(error, TransportError):
+                    # Its text tells how long the last attempt has waited.
+                    error.hint = (
+                        f"tried for {limit_s:g} s; check the servers, or raise reconnect_timeout"
+                    )
                 raise
             await asyncio.sleep(wait_s)

@@ -22,6 +22,7 @@ from natsstream.errors import (
     NatsStreamError,
     NoRespondersError,
     ServerError,
+    StreamFullError,
     TransportError,
     WrongLastSequenceError,
 )
@@ -76,8 +77,17 @@ class ObjectPut:
 
     async def run(self, source: Source) -> ObjectInfo:
         """Store the chunks and the meta, then remove the old chunks; see `ObjectStore.put`."""
-        with STORE.translate_errors(self._info.bucket):
-            return await self._run(source)
+        bucket = self._info.bucket
+        with STORE.translate_errors(bucket):
+            try:
+                return await self._run(source)
+            except StreamFullError as error:
+                error.name_call(f"object {self._info.name!r} of store {bucket}")
+                error.hint = (
+                    f"js.objects.update({bucket!r}, max_bytes=...), or delete objects: what is "
+                    "stored under this name has not changed"
+                )
+                raise
 
     async def _run(self, source: Source) -> ObjectInfo:
         info = await self._put_chunks(source)

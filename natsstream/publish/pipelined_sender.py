@@ -99,6 +99,11 @@ class PipelinedSender:
         self._is_held_up = False
         self._refused: list[bytes] = []
 
+    @property
+    def unsent_count(self) -> int:
+        """Messages that no server has been sent yet."""
+        return len(self._waiting.keys() - self._repeated)
+
     def add(self, subject: str, start: bytes, block: bytes, data: bytes) -> AckFuture:
         """Take a message that fits into the window; its id is in its block already."""
         if self._end is not None:
@@ -352,6 +357,7 @@ class PipelinedSender:
         return overdue_error(entry.subject, round(waited_s, 1), self._client.loss)
 
     def _unsent(self, entry: AckFuture, now: float) -> NatsStreamError:
-        error = self._client.unsent_error(now - entry.give_up + self._retry_for)
+        limit = "retry_for" if self._retry_for else "ack_timeout"
+        error = self._client.unsent_error(now - entry.give_up + self._retry_for, limit)
         error.name_call(f"publish to {entry.subject}")
         return error

@@ -60,7 +60,8 @@ class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`.
 
     Messages are sent in the order of `send`. Leaving the context waits for all acks and raises the
-    first failure whose future was not read. Leaving it by an error sends nothing more.
+    first failure whose future was not read. Leaving it by an error waits for no ack; what `send`
+    has taken is still sent if a server is connected.
     """
 
     def __init__(self, api: Api, options: PublisherOptions) -> None:
@@ -117,10 +118,7 @@ class Publisher:
             if kind is None:
                 await self.flush()
             elif self._window.count:
-                _log.warning(
-                    "a publisher was left by an error with %s in flight: stored or not",
-                    counted(self._window.count, "message"),
-                )
+                self._abandon()
         finally:
             self._close()
 
@@ -372,6 +370,21 @@ class Publisher:
             self._sender.close(error)
             self._sender = None
         self._window.wake()
+
+    def _abandon(self) -> None:
+        """Send what `send` has taken, as far as that needs no wait, and tell what became of it."""
+        unsent = 0
+        if self._sender is not None:
+            self._sender.write()
+            unsent = self._sender.unsent_count
+        told = {
+            f"{counted(self._window.count - unsent, 'message')} in flight: stored or not": (
+                self._window.count > unsent
+            ),
+            f"{counted(unsent, 'message')} that were not sent": unsent > 0,
+        }
+        said = ", and ".join(text for text, is_so in told.items() if is_so)
+        _log.warning("a publisher was left by an error with %s", said)
 
     def _close(self) -> None:
         self._is_left = True

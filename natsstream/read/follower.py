@@ -6,6 +6,7 @@ Law: what was delivered stays here until `advance` returns it, so cancelling los
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 
@@ -43,6 +44,8 @@ from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run, split_run
 from natsstream.read.session import SILENCE_MAX_S, ReadSession, SessionBrokenError
 from natsstream.read.start_position import ConsumerStart, OrderedSpec
+
+_log = logging.getLogger("natsstream.consumer")
 
 # A consumer comes to any of a stream's servers by chance. Of three servers the one that is wanted
 # is missed so often once in 300 million times, of five once in 60 million.
@@ -114,6 +117,14 @@ class Follower:
         what = f"ordered read of stream {self._spec.stream}"
         self.info = await self._leader.first_info(what)
         await warn_unmatched(self._api, self.info, self._spec.filters, what)
+        first, last = self._spec.first_seq or 0, self.info.state.last_seq
+        if first > last + 1:
+            _log.warning(
+                "%s begins at sequence %d and the stream ends at %d: nothing comes until then",
+                what,
+                first,
+                last,
+            )
         self._note_control(self.info)
         end = await self._leader.end_of(self.info) if self._spec.until_closed else None
         start = await self._find_start(end)

@@ -22,6 +22,7 @@ from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
+    InvalidConfigError,
     MessagesLostError,
     NatsStreamError,
     SequenceRangeError,
@@ -207,6 +208,12 @@ class RangeReader(Generic[Item]):
             first = await first_of_newest(self._api, spec, info, last)
         has_filters = bool(spec.filters)
         progress = Progress(max(first, 1), last, has_filters=has_filters, missing=self._missing)
+        if progress.is_done and info.config.retention == "workqueue":
+            # Where there are messages the server refuses the reader, which nothing has asked yet.
+            raise InvalidConfigError(
+                f"{what}: a work queue delivers each message to one consumer",
+                hint="use a consumer of stream.consumers, or stream.get(sequence)",
+            )
         if spec.eviction_is_loss:
             await self._lose_evicted(progress, info)
         return progress

@@ -24,7 +24,7 @@ def test_tour_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     if SparkSession.getActiveSession() is not None:
         # That of other tests, which `local_session` returns.
-        monkeypatch.setattr(SparkSession, "stop", lambda _: None)
+        monkeypatch.setattr(SparkSession, "stop", keep)
     cells = code_cells(json.loads(TOUR.read_text()))
     assert len(cells) > 5
     scope: dict[str, Any] = {}
@@ -37,6 +37,10 @@ def test_tour_shows_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for name, end in (("spark", "stop"), ("connection", "close"), ("server", "stop")):
             with contextlib.suppress(Exception):
                 getattr(scope[name], end)()
+
+
+def keep(_: SparkSession) -> None:
+    """Leave a session open."""
 
 
 def code_cells(notebook: dict[str, Any]) -> list[tuple[str, str]]:

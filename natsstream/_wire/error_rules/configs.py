@@ -103,4 +103,11 @@ HINTS_BY_WORDS = (
     ("requires discard new policy", 'also set discard="new" and max_msgs_per_subject='),
     ("requires max msgs per subject", "also set max_msgs_per_subject="),
     ("republish destination", "republish to subjects that the stream does not capture"),
+    (
+        "not change",
+        "chosen at creation: create another stream, whose sources=[StreamSource(name=...)] copy it",
+    ),
+    ("not cancel", "once set it stays: leave it as it is, or create another stream without it"),
+    ("not be disabled", "once set it stays: leave it as it is"),
+    ("detected cycle", "mirror or source a stream that does not get its messages from this one"),
 )

@@ -118,9 +118,8 @@ class Confirming:
         if is_forgotten(sequence, before, now):
             self._doubt(now.at_s)
             raise DeliveryForgottenError(
-                f"{self._source.what} does not know of this delivery of message {sequence}: it "
-                "has delivered none above "
-                f"{now.last_seq}",
+                f"message {sequence} of {self._source.what}: the server does not know of this "
+                f"delivery, and has delivered none above {now.last_seq}",
                 hint="the message is delivered again; a server that is killed forgets the last "
                 "tenth of a second, more replicas remember it",
             )

@@ -22,6 +22,7 @@ from natsstream.consume.work.in_progress import InProgressTimer
 from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.report import WorkReport
 from natsstream.consume.work.rules import Decision, Policy, abandoned, decide, fate
+from natsstream.consume.work.unconfirmed import UnconfirmedVerdicts
 from natsstream.errors import ConnectionClosedError, LeaseLostError, NatsStreamError
 
 _log = logging.getLogger("natsstream.worker")
@@ -32,7 +33,11 @@ _UNSTORED_DELAY_MAX_S = 10.0
 
 
 class Outcomes:
-    """Settles the messages of one worker."""
+    """Settles the messages of one worker.
+
+    Attributes:
+        unconfirmed: Those that may not be settled; the worker's end logs what is left.
+    """
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class Outcomes:
         self._policy = policy
         self._report = report
         self._in_progress = in_progress
+        self.unconfirmed: UnconfirmedVerdicts = UnconfirmedVerdicts(source.what)
 
     async def settle(
         self, message: DeliveredMessage, error: BaseException | None, delivered: int
@@ -103,7 +109,10 @@ class Outcomes:
         except NatsStreamError as failure:
             # It may not have reached the server; then the message is redelivered.
             self._report.unconfirmed += 1
-            await self._tell(failure, message)
+            if self._options.on_error is None:
+                self.unconfirmed.add(message.sequence, failure)
+            else:
+                await self._tell(failure, message)
 
     async def _do(self, message: DeliveredMessage, decision: Decision, delivered: int) -> None:
         report = self._report

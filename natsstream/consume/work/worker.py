@@ -27,6 +27,7 @@ from natsstream.consume.work.rules import Policy, is_abandoned
 from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
+    ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
     PermissionDeniedError,
@@ -262,6 +263,7 @@ class Worker:
                 counted(left, "handler"),
             )
         self._in_progress.close()
+        self._outcomes.unconfirmed.log()
         if self._tasks and self.report.failure is None:
             _log.info("worker of %s ended", self._source.what)
         incoming, self._incoming = self._incoming, None
@@ -325,10 +327,12 @@ class Worker:
     def _fail(self, error: NatsStreamError) -> None:
         if self.report.failure is None:
             self.report.failure = error
+            is_gone = isinstance(error, ConsumerDeletedError)
             _log.error(
-                "worker of %s ended: %s; its messages wait until a worker is started",
+                "worker of %s ended: %s%s",
                 self._source.what,
                 error.message,
+                "" if is_gone else "; its messages wait until a worker is started",
             )
 
     async def _handle(self, message: DeliveredMessage) -> None:

@@ -6,13 +6,14 @@ growing token, and the work of a leader that lost its leadership is cancelled.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic
 
-from natsstream.arguments import check_callable, check_seconds
-from natsstream.errors import ConnectionLostError, LockLostError, UsageError
+from natsstream.arguments import check_callable, check_seconds, described
+from natsstream.errors import ConfigError, ConnectionLostError, LockLostError, UsageError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry
@@ -94,7 +95,7 @@ class Election(Generic[T]):
             work: An async function; it takes the term, with its `token`.
 
         Raises:
-            ConfigError: The work cannot be called, or the bucket cannot keep locks.
+            ConfigError: The work is no async function, or the bucket cannot keep locks.
             NatsStreamError: The bucket is gone, or the user may not use it.
             Exception: An error of the work; the candidate resigns then.
         """
@@ -103,7 +104,14 @@ class Election(Generic[T]):
             term = self.lead()
             try:
                 async with term:
-                    await work(term)
+                    working = work(term)
+                    if not inspect.isawaitable(working):
+                        raise ConfigError(
+                            f"work returned {described(working)}, and nothing to await",
+                            hint="write it as async def work(term): ...; put work that blocks into "
+                            "await asyncio.to_thread(function, term)",
+                        )
+                    await working
             except LockLostError as error:
                 if (error.name, error.token) != (self.name, term.token):
                     raise  # It is of a lock that the work holds.

@@ -58,6 +58,14 @@ async def until(
             return
 
 
+async def publish_and_fail(js: JetStream, subject: str) -> None:
+    """Send three messages, and leave the publisher by an error."""
+    async with js.publisher() as publisher:
+        for _ in range(3):
+            await publisher.send(subject, b"1")
+        raise KeyError
+
+
 async def test_outage_is_one_line_for_each_change(
     fresh_server: NatsServer, lines: Callable[..., list[str]]
 ) -> None:
@@ -281,16 +289,28 @@ async def test_publisher_that_an_error_leaves_tells_of_messages_without_an_ack(
 ) -> None:
     await js.streams.ensure(stream_name)
 
-    async def fail() -> None:
-        async with js.publisher() as publisher:
-            await publisher.send(stream_name, b"1")
-            raise KeyError
-
     with pytest.raises(KeyError):
-        await fail()
+        await publish_and_fail(js, stream_name)
 
     (line,) = lines("natsstream.publisher")
-    assert line.startswith("a publisher was left by an error with 1 message in flight")
+    assert line == "a publisher was left by an error with 3 messages in flight: stored or not"
+    await js.core.rtt()
+    stored = await (await js.streams.get(stream_name)).info()
+    assert stored.state.messages == 3
+
+
+async def test_publisher_that_an_error_leaves_in_an_outage_tells_what_was_not_sent(
+    fresh_server: NatsServer, lines: Callable[..., list[str]]
+) -> None:
+    async with ns.connect(fresh_server.url) as js:
+        await js.streams.ensure("S")
+        await until(js, Disconnected, fresh_server.kill)
+        with pytest.raises(KeyError):
+            await publish_and_fail(js, "S")
+
+    assert lines("natsstream.publisher") == [
+        "a publisher was left by an error with 3 messages that were not sent"
+    ]
 
 
 async def test_mirror_that_ends_says_so(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import pytest_asyncio
@@ -123,6 +123,15 @@ async def test_what_the_work_raises_ends_the_campaign_and_resigns(kv: KeyValue) 
     with pytest.raises(ZeroDivisionError):
         await election.run(work)
     assert await election.leader() is None
+
+
+async def test_work_without_anything_to_await_is_refused(kv: KeyValue) -> None:
+    one = kv.election("e", candidate="one")
+    for work, told in ((id, "work returned [0-9]+"), (print, "work returned None")):
+        with pytest.raises(ConfigError, match=told) as refused:
+            await one.run(cast("Any", work))
+        assert "async def work(term)" in refused.value.hint
+    assert await one.leader() is None
 
 
 async def test_a_candidate_campaigns_once_at_a_time(kv: KeyValue) -> None:

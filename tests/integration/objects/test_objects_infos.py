@@ -111,8 +111,9 @@ async def test_delete_leaves_the_marker_of_nats_go_and_no_chunk(
 async def test_a_full_store_is_made_room_in_by_deleting(js: JetStream, stream_name: str) -> None:
     box = await js.objects.create(stream_name, max_bytes=10_000)
     await box.put("a", b"x" * 8_000)
-    with pytest.raises(StreamFullError):
+    with pytest.raises(StreamFullError, match=f"object 'b' of store {stream_name}: ") as full:
         await box.put("b", b"x" * 5_000)
+    assert full.value.hint.startswith(f"js.objects.update({stream_name!r}, max_bytes=...)")
     for number in range(100):  # Up to the last byte that is left.
         try:
             await box.put(f"empty{number}", b"")

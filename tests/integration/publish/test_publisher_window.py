@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import Expect
+from natsstream import Expect, connect
 from natsstream.errors import (
     ConfigError,
     ConnectionLostError,
@@ -206,25 +206,28 @@ async def test_every_future_settles_when_the_server_dies(
         assert publisher.pending_count == 0
 
 
-async def test_what_was_not_written_when_the_context_failed_is_not_sent_later(
-    js: JetStream, stream_name: str
+async def test_what_was_not_sent_when_the_context_failed_is_not_sent_later(
+    fresh_server: NatsServer, stream_name: str
 ) -> None:
-    stream = await js.streams.create(stream_name, subjects=[stream_name])
+    async with connect(fresh_server.url) as js:
+        stream = await js.streams.create(stream_name, subjects=[stream_name])
 
-    async def fail_after_a_send() -> None:
-        async with js.publisher() as publisher:
-            raise KeyError(await publisher.send(stream_name, b"x"))
+        async def fail_after_a_send() -> None:
+            async with js.publisher() as publisher:
+                raise KeyError(await publisher.send(stream_name, b"x"))
 
-    with pytest.raises(KeyError) as caught:
-        await fail_after_a_send()
+        async def is_lost() -> bool:
+            return not js.is_connected
 
-    assert isinstance(caught.value.args[0].exception(), NatsStreamError)
+        fresh_server.kill()
+        assert await eventually_async(is_lost)
+        with pytest.raises(KeyError) as caught:
+            await fail_after_a_send()
+        assert isinstance(caught.value.args[0].exception(), NatsStreamError)
 
-    async def is_answering() -> bool:
-        return (await js.publish(stream_name, b"y")).sequence == 1
-
-    await eventually_async(is_answering)
-    assert (await stream.info()).state.messages == 1
+        fresh_server.start()
+        assert (await js.publish(stream_name, b"y", timeout=30)).sequence == 1
+        assert (await stream.info()).state.messages == 1
 
 
 async def test_closed_publisher_refuses_to_send(js: JetStream, stream_name: str) -> None:

@@ -65,12 +65,15 @@ async def test_tail_begins_at_a_sequence(js: JetStream, stream_name: str, first:
 
 
 async def test_sequence_that_the_stream_has_not_come_to_is_waited_for(
-    js: JetStream, stream_name: str
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The server itself begins with the next message, whatever its sequence."""
     stream = await fill(js, stream_name, 3)
+    async with stream.ordered(first_seq=4):
+        assert not caplog.records
 
     async with stream.ordered(first_seq=10) as tail:
+        assert "begins at sequence 10 and the stream ends at 3" in caplog.text
         assert tail.is_caught_up
         await fill(js, stream_name, 10, start=3)
         assert await take_sequences(tail, 4) == [10, 11, 12, 13]

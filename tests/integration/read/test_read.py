@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 from natsstream import Gap, ServerError, connect
-from natsstream.errors import SequenceRangeError, StreamNotFoundError, UsageError
+from natsstream.errors import (
+    InvalidConfigError,
+    SequenceRangeError,
+    StreamNotFoundError,
+    UsageError,
+)
 from tests.support.eventually import eventually, eventually_async
 from tests.support.frames import NASTY
 from tests.support.streams import connection_of, consumer_count, delete_message, fill, payload
@@ -204,6 +209,9 @@ async def test_work_queue_refuses_a_read_with_a_typed_error(
         await sequences(stream)
 
     assert caught.value.err_code == 10084
+    await stream.purge()
+    with pytest.raises(InvalidConfigError, match="a work queue delivers each message to one"):
+        await sequences(stream)
 
 
 async def test_an_async_range_is_no_arrow_stream_and_says_so(

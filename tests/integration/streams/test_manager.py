@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from natsstream import ConfigError, ConnectOptions, Republish, StreamConfig, connect
+from natsstream import ConfigError, ConnectOptions, Republish, StreamConfig, StreamSource, connect
 from natsstream._wire.requests import RETRY_WAIT_S
 from natsstream.errors import (
     InvalidConfigError,
@@ -114,6 +114,35 @@ async def test_field_that_the_server_refuses_has_a_way_out(
         await js.streams.create(stream_name, **given)
 
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "hint"),
+    [
+        ({"storage": "memory"}, "create another stream"),
+        ({"retention": "workqueue"}, "create another stream"),
+        ({"deny_delete": False}, "once set it stays"),
+        ({"allow_msg_ttl": False}, "once set it stays"),
+    ],
+)
+async def test_change_that_the_server_refuses_has_a_way_out(
+    js: JetStream, stream_name: str, changes: dict[str, Any], hint: str
+) -> None:
+    await js.streams.create(
+        stream_name, subjects=[stream_name], deny_delete=True, allow_msg_ttl=True
+    )
+    with pytest.raises(InvalidConfigError) as caught:
+        await js.streams.update(stream_name, **changes)
+
+    assert hint in caught.value.hint
+
+
+async def test_stream_that_copies_itself_has_a_way_out(js: JetStream, stream_name: str) -> None:
+    itself = StreamSource(name=stream_name)
+    with pytest.raises(InvalidConfigError) as caught:
+        await js.streams.create(stream_name, mirror=itself)
+
+    assert "does not get its messages from this one" in caught.value.hint
 
 
 async def test_push_consumer_into_its_own_stream_has_a_way_out(

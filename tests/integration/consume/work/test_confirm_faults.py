@@ -7,6 +7,8 @@ no ack of a delivery that it does not know of, so each would wait for its whole 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -106,6 +108,34 @@ async def test_confirming_costs_no_waiting_when_the_server_forgets(
     plain_s, confirmed_s = (sorted(took[confirm])[1] for confirm in (False, True))
     # To confirm takes processor time too, three times as much on a busy machine.
     assert confirmed_s <= 6 * plain_s + max(outages), (took, outages)
+
+
+async def test_log_has_a_line_for_an_outage_and_none_for_each_message(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "natsstream.worker")
+    async with asyncio.timeout(_HANG_S), connect(fresh_server.url) as js:
+        consumer = await filled(js, "W")
+        handled: set[int] = set()
+
+        async def handle(message: DeliveredMessage) -> None:
+            handled.add(message.sequence)
+            await asyncio.sleep(0.002)
+
+        async def is_past(count: int) -> bool:
+            return len(handled) >= count
+
+        async with consumer.worker(handle, concurrency=16, prefetch=256, confirm=True) as worker:
+            for count in (_COUNT // 4, _COUNT // 2):
+                await eventually_async(lambda count=count: is_past(count), within_s=_HANG_S)
+                await restart(js, fresh_server)
+            await worker.wait_until_empty()
+
+    told = [each.getMessage() for each in caplog.records if each.name == "natsstream.worker"]
+    counts = [re.match(r"([\d,]+) messages of ", line) for line in told]
+    assert len(told) <= 6, told
+    total = sum(1 if found is None else int(found[1].replace(",", "")) for found in counts)
+    assert total == worker.report.unconfirmed
 
 
 async def test_ack_of_a_forgotten_delivery_is_told_at_once_and_its_message_comes_again(
