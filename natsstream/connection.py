@@ -31,10 +31,10 @@ class Connection:
         Raises:
             ConnectError: No server could be reached.
             AuthenticationError: A server refused the credentials.
-            ConfigError: The connection is open already.
+            UsageError: The connection is open already.
         """
         if self._client is not None and not self._client.is_closed:
-            raise ConfigError(
+            raise UsageError(
                 "this connection is open already", hint="call connect() again for another one"
             )
         # nats-py takes a while to import: imported at the first connection.

@@ -16,7 +16,7 @@ from natsstream._wire.parser import Frame
 from natsstream._wire.subscriptions import Subscription
 from natsstream.arguments import check_seconds
 from natsstream.core.bounded_queue import BoundedQueue
-from natsstream.errors import ConfigError, NatsStreamError, SlowReaderError, UsageError
+from natsstream.errors import NatsStreamError, SlowReaderError, UsageError
 
 Item = TypeVar("Item")
 
@@ -69,7 +69,7 @@ class SubjectReader(Generic[Item]):
     async def open(self) -> None:
         """Subscribe; when it returns, the server knows of the subscriptions."""
         if self._is_open or self._has_ended:
-            raise ConfigError(f"{self._what} is opened once", hint="make another one")
+            raise UsageError(f"{self._what} is opened once", hint="make another one")
         client = self._client
         self._is_open = True
         self._connections = client.connections

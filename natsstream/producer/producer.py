@@ -14,6 +14,7 @@ from natsstream.errors import (
     NatsStreamError,
     ProducerFullError,
     ProducerTimeoutError,
+    UsageError,
 )
 from natsstream.producer.batches import Batches, Ended, Outcome
 from natsstream.producer.messages import MessageMaker
@@ -176,7 +177,8 @@ class IdempotentProducer:
             checkpoint: A position of the application, as JSON, which is stored with the message.
 
         Raises:
-            ConfigError: An argument is illegal, or the producer is closed; nothing was appended.
+            ConfigError: An argument is illegal; nothing was appended.
+            UsageError: The producer is closed or detached.
             SubjectError: The subject is illegal; nothing was appended.
             HeaderError: A header is illegal; nothing was appended.
             WrongStreamError: The stream does not capture the subject; nothing was appended.
@@ -403,7 +405,7 @@ class IdempotentProducer:
     def _check_open(self) -> None:
         if self._is_closing or self._is_detached:
             state = "closed" if self._is_closing else "detached"
-            raise ConfigError(f"the producer is {state}", hint="open another one: js.producer(...)")
+            raise UsageError(f"the producer is {state}", hint="open another one: js.producer(...)")
 
     def _raise_failure(self) -> None:
         if self._rules.failure is not None:

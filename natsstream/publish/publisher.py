@@ -93,7 +93,7 @@ class Publisher:
 
     async def __aenter__(self) -> Self:
         if self._subscription is not None:
-            raise ConfigError("the publisher is open already", hint="make one for each block")
+            raise UsageError("the publisher is open already", hint="make one for each block")
         client = self._api.client
         # Nothing of an earlier block: neither its failures nor where its acks went to.
         self._window = AckWindow(self._options.max_pending, self._options.max_pending_bytes)

@@ -101,7 +101,7 @@ class JetStreamContext:
             subject: The subject, without wildcards.
             data: The payload.
             headers: Header values by name; a list sends the header more than once.
-            msg_id: Message id for the stream's duplicate window.
+            msg_id: Message id for the stream's duplicate window, in place of one in the headers.
             expect: Conditions on the stream; the server refuses the message if one fails.
             ttl: Whole seconds after which the stream deletes the message, or "never"; the stream
                 needs `allow_msg_ttl`, the server 2.11.

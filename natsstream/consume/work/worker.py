@@ -25,7 +25,6 @@ from natsstream.consume.work.prefetch import PrefetchWindow
 from natsstream.consume.work.report import WorkReport
 from natsstream.consume.work.rules import Policy, is_abandoned
 from natsstream.errors import (
-    ConfigError,
     ConnectionClosedError,
     ConsumerDeletedError,
     NatsStreamError,
@@ -96,14 +95,15 @@ class Worker:
         """Begin to work; `stop` or `drain` ends it.
 
         Raises:
-            ConfigError: `dead_letter` names a stream that is something else, or it was opened.
+            ConfigError: `dead_letter` names a stream that is something else.
+            UsageError: It was opened before.
             ConsumerDeletedError: The consumer is gone.
             TransportError: The server did not answer in time.
 
         Cost: with `dead_letter` one round trip, three where the stream is made.
         """
         if self._is_opened:
-            raise ConfigError("a worker is opened once", hint="make another one")
+            raise UsageError("a worker is opened once", hint="make another one")
         self._is_opened = True
         await self._ensure_letters()
         self._incoming = self._open_messages(self.options.window)

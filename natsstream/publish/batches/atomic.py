@@ -27,6 +27,7 @@ from natsstream.errors import (
     ProtocolError,
     ServerError,
     TransportError,
+    UsageError,
     WrongStreamError,
 )
 from natsstream.publish.admission import check_with_stream
@@ -91,7 +92,7 @@ class AtomicBatch:
 
     async def __aenter__(self) -> Self:
         if self._state != "new":
-            raise ConfigError("the batch was opened before", hint="make one for each block")
+            raise UsageError("the batch was opened before", hint="make one for each block")
         await self._api.require(ATOMIC_BATCH)
         config = self._stream.config
         if not config.allow_atomic or config.no_ack:  # It may have been changed since.
@@ -140,7 +141,7 @@ class AtomicBatch:
             The message's number in the batch, from 1.
 
         Raises:
-            ConfigError: The batch is not open, or an argument is illegal here. The batch stays open
+            UsageError: The batch is not open, or an argument is illegal here. The batch stays open
                 without the message.
             BatchTooLargeError: The batch is full; it stays open without the message.
             BatchDuplicateError: The batch has this message id; it stays open without the message.
@@ -194,7 +195,7 @@ class AtomicBatch:
             timeout: Seconds to wait for the ack; None is `request_timeout`.
 
         Raises:
-            ConfigError: The batch is empty or not open, or an argument is illegal.
+            UsageError: The batch is empty or not open, or an argument is illegal.
             WrongLastSequenceError: An expectation did not hold; nothing of the batch is stored.
             BatchDuplicateError: The stream has a message with the same id; nothing of the batch is
                 stored.
@@ -238,7 +239,7 @@ class AtomicBatch:
             timeout: Seconds in all.
 
         Raises:
-            ConfigError: The batch is still open.
+            UsageError: The batch is still open.
             BatchOutcomeUnknownError: Messages were removed where the batch would be, the stream was
                 recreated, or its leader did not answer in time. If `retryable` is True, call it
                 again.
@@ -249,7 +250,7 @@ class AtomicBatch:
         check_seconds(timeout, "timeout")
         async with self._lock:
             if self._state in ("new", "open"):
-                raise ConfigError("the batch was not committed", hint="call commit() first")
+                raise UsageError("the batch was not committed", hint="call commit() first")
             if self._state != "unknown":
                 return self._ack
             sender = self._wire()
@@ -269,11 +270,11 @@ class AtomicBatch:
         """Abandon the batch: nothing of it is stored. Abandoning twice is fine.
 
         Raises:
-            ConfigError: The batch was committed, or may have been.
+            UsageError: The batch was committed, or may have been.
         """
         async with self._lock:
             if self._state in ("committed", "unknown"):
-                raise ConfigError(f"the batch is {self._state}", hint="a commit cannot be undone")
+                raise UsageError(f"the batch is {self._state}", hint="a commit cannot be undone")
             if self._state == "open":
                 self._end(None)
 
@@ -389,8 +390,8 @@ class AtomicBatch:
         if self._state == "open":
             return
         if self._state == "new":
-            raise ConfigError("the batch is not open", hint="use it with 'async with'")
-        raise ConfigError(
+            raise UsageError("the batch is not open", hint="use it with 'async with'")
+        raise UsageError(
             f"the batch is {'over' if self._state == 'committing' else self._state}",
             detail=self._failure.message if self._failure is not None else "",
             hint="make another one: stream.batch()",
@@ -414,7 +415,7 @@ class AtomicBatch:
 
     def _wire(self) -> AtomicSender:
         if self._sender is None:
-            raise ConfigError("the batch is not open", hint="use it with 'async with'")
+            raise UsageError("the batch is not open", hint="use it with 'async with'")
         return self._sender
 
     def _end(self, failure: NatsStreamError | None) -> None:

@@ -17,7 +17,12 @@ from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_choice, check_int, check_seconds
-from natsstream.errors import BatchBrokenError, ConfigError, NatsStreamError, ServerError
+from natsstream.errors import (
+    BatchBrokenError,
+    NatsStreamError,
+    ServerError,
+    UsageError,
+)
 from natsstream.publish.admission import check_with_stream
 from natsstream.publish.batches.atomic_rules import check_stream
 from natsstream.publish.batches.fast_answers import Operation
@@ -87,7 +92,7 @@ class FastIngest:
 
     async def __aenter__(self) -> Self:
         if self._sender is not None:
-            raise ConfigError("the ingest is open already", hint="make one for each block")
+            raise UsageError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
         # The same limit for the stream info as for an ack.
         wait_s = max(self._options.ack_timeout_s, self._api.client.options.request_timeout)
@@ -134,7 +139,7 @@ class FastIngest:
             The message's number in this ingest, from 1, by which the report speaks of it.
 
         Raises:
-            ConfigError: The ingest is not open, or an argument has no legal value; nothing was
+            UsageError: The ingest is not open, or an argument has no legal value; nothing was
                 sent, and the ingest stays open, as after all errors of the call itself.
             WrongStreamError: Another stream captures the subject; nothing was sent.
             BatchBrokenError: The batch ended before its time, by a gap, a refusal or a server that
@@ -192,7 +197,7 @@ class FastIngest:
         The report has the messages of all batches.
 
         Raises:
-            ConfigError: The ingest is not open.
+            UsageError: The ingest is not open.
 
         Cost: waits for the stream's last word on the broken batch, at most `ack_timeout`.
         """
@@ -272,7 +277,7 @@ class FastIngest:
 
     def _open(self) -> FastSender:
         if self._sender is None:
-            raise ConfigError("the ingest is not open", hint="use it with 'async with'")
+            raise UsageError("the ingest is not open", hint="use it with 'async with'")
         return self._sender
 
     def _check_whole(self, sender: FastSender) -> None:

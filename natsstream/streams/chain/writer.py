@@ -23,7 +23,6 @@ from natsstream.api.stream_requests import stream_info
 from natsstream.arguments import check_bool
 from natsstream.errors import (
     ChainForkedError,
-    ConfigError,
     ConnectionLostError,
     HeaderError,
     NoRespondersError,
@@ -103,7 +102,7 @@ class ChainedPublisher:
             StreamNotFoundError: The stream does not exist.
         """
         if self._info is not None or self._has_ended:
-            raise ConfigError("a chained publisher is opened once", hint="chained() again")
+            raise UsageError("a chained publisher is opened once", hint="chained() again")
         info = await stream_info(self._api, self._stream)
         check_stream(info)
         if info.config.duplicate_window:

@@ -239,7 +239,10 @@ class ConsumerManager:
         Cost: one round trip.
         """
         if (until is None) == (duration is None):
-            raise ConfigError("pause takes until or duration", hint="duration=60 is a minute")
+            given = "neither" if until is None else "both"
+            raise ConfigError(
+                f"pause takes until or duration, and has {given}", hint="duration=60 is a minute"
+            )
         if until is not None:
             until_ns = time_to_ns(check_time(until, "until"))
         else:

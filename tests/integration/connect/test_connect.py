@@ -13,10 +13,10 @@ import pytest
 from natsstream import connect
 from natsstream.errors import (
     AuthenticationError,
-    ConfigError,
     ConnectError,
     ConnectionClosedError,
     JetStreamNotEnabledError,
+    UsageError,
 )
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
@@ -271,7 +271,7 @@ async def test_connection_is_opened_once_at_a_time() -> None:
     with NatsServer() as server:
         connection = connect(server.url)
         async with connection as js:
-            with pytest.raises(ConfigError, match="open already"):
+            with pytest.raises(UsageError, match="open already"):
                 await connection.open()
             assert await js.core.rtt() > 0
         async with connection as js:

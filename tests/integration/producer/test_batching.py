@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream import PublishMessage, connect
-from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError
+from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError, UsageError
 from tests.support.producers import MODES, append_all, numbers
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ async def test_batch_partial_failure(place: Place) -> None:
     async with await place.open() as producer:
         producer.append(b"0")
         wrong: Any = 5
-        with pytest.raises(ConfigError):
+        with pytest.raises(UsageError):
             producer.append(wrong)
-        with pytest.raises(ConfigError):
+        with pytest.raises(UsageError):
             producer.append_many([b"never", wrong])
         producer.append(b"1")
     assert await place.data() == numbers(2)
@@ -80,7 +80,7 @@ async def test_idempotent_producer_detach_does_not_close(place: Place, mode: str
     first.append(b"0")
     await first.detach()
     await first.detach()
-    with pytest.raises(ConfigError, match="detached"):
+    with pytest.raises(UsageError, match="detached"):
         first.append(b"never")
     async with await place.open(mode=mode) as second:
         second.append(b"1")
@@ -94,7 +94,7 @@ async def test_idempotent_producer_close_idempotent(place: Place, mode: str) -> 
     closed = await producer.close(b"final")
     assert await producer.close(b"another") == closed
     assert await producer.close() == closed
-    with pytest.raises(ConfigError, match="closed"):
+    with pytest.raises(UsageError, match="closed"):
         producer.append(b"late")
     assert await place.data() == [*numbers(5), b"final"]
 
@@ -150,7 +150,7 @@ async def test_connection_that_ends_stores_what_was_appended(
         if is_drained:
             await js.drain()
     assert await place.data() == numbers(1_500)
-    with pytest.raises(ConfigError, match="detached"):
+    with pytest.raises(UsageError, match="detached"):
         producer.append(b"late")
 
 

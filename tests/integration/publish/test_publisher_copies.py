@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream import ConfigError, NatsStreamError, connect
+from natsstream import NatsStreamError, UsageError, connect
 from natsstream.errors import ConnectionClosedError, ProtocolError, TransportError
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
@@ -28,7 +28,7 @@ async def test_publisher_that_is_entered_again_hears_its_acks(
 
     async with publisher:
         await publisher.send(stream_name, b"x")
-        with pytest.raises(ConfigError, match="open already"):
+        with pytest.raises(UsageError, match="open already"):
             await publisher.__aenter__()
     async with publisher:
         future = await publisher.send(stream_name, b"y")

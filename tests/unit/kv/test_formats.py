@@ -26,8 +26,9 @@ def test_null_is_a_value() -> None:
 
 def test_a_format_whose_function_returns_no_bytes_is_refused() -> None:
     form: ns.ValueFormat[str] = ns.ValueFormat("mine", lambda _: "text", bytes.decode)  # pyright: ignore[reportArgumentType] - That is the point.
-    with pytest.raises(ConfigError, match="mine"):
+    with pytest.raises(ConfigError, match="'k' of bucket b: mine wrote 'text'") as refused:
         form.to_bytes("x", bucket="b", key="k")
+    assert "a function that returns bytes" in refused.value.hint
 
 
 def test_async_functions_are_refused() -> None:

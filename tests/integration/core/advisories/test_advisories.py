@@ -320,7 +320,7 @@ async def test_leaving_frees_the_subscriptions(js: JetStream) -> None:
     waiting.cancel()
     with pytest.raises(StopAsyncIteration):
         await anext(events)
-    with pytest.raises(ConfigError):
+    with pytest.raises(UsageError):
         await events.open()
 
 

@@ -18,6 +18,7 @@ from natsstream.errors import (
     NoRespondersError,
     PayloadTooLargeError,
     TooManyBatchesError,
+    UsageError,
     WrongLastSequenceError,
     WrongStreamError,
 )
@@ -101,7 +102,7 @@ async def test_leaving_without_commit_stores_nothing_and_frees_the_place(stream:
     async with tx:
         await tx.add(f"{stream.name}.a", b"x")
     assert await payloads(stream) == []
-    with pytest.raises(ConfigError, match="over"):
+    with pytest.raises(UsageError, match="over"):
         await tx.commit()
     assert await tx.outcome() is None
 
@@ -234,7 +235,7 @@ async def test_a_subject_of_no_stream_ends_the_batch(stream: Stream) -> None:
     async with stream.batch() as tx:
         with pytest.raises(NoRespondersError):
             await tx.add("nobody.has.this", b"x")
-        with pytest.raises(ConfigError, match="no stream"):
+        with pytest.raises(UsageError, match="no stream"):
             await tx.commit()
 
 
@@ -286,13 +287,13 @@ async def test_a_batch_whose_subjects_were_taken_over_says_where_it_is(
 
 async def test_an_empty_batch_can_not_be_committed(stream: Stream) -> None:
     async with stream.batch() as tx:
-        with pytest.raises(ConfigError, match="empty"):
+        with pytest.raises(UsageError, match="empty"):
             await tx.commit()
         with pytest.raises(ConfigError, match="subject"):
             await tx.commit(data=b"x")
-    with pytest.raises(ConfigError, match="not open"):
+    with pytest.raises(UsageError, match="not open"):
         await stream.batch().add(f"{stream.name}.a")
-    with pytest.raises(ConfigError, match="opened before"):
+    with pytest.raises(UsageError, match="opened before"):
         async with tx:
             pass
 
@@ -301,7 +302,7 @@ async def test_wrong_types_are_refused_and_the_batch_goes_on(stream: Stream) -> 
     wrong: list[dict[str, object]] = [{"headers": "x"}, {"expect": {"last_seq": 1}}, {"ttl": "x"}]
     async with stream.batch() as tx:
         for each in wrong:
-            with pytest.raises(ConfigError):
+            with pytest.raises(UsageError):
                 # The wrong types are the test.
                 await tx.add(f"{stream.name}.a", **each)  # pyright: ignore[reportArgumentType]
         await tx.add(f"{stream.name}.a", b"x")

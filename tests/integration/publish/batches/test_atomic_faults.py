@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import connect
-from natsstream.errors import ConfigError, ConnectionLostError
+from natsstream.errors import ConnectionLostError, UsageError
 from natsstream.testing import FaultProxy
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ async def test_a_task_that_adds_when_the_block_is_left_is_told_and_the_place_is_
             adding = asyncio.create_task(tx.add(f"{stream.name}.a", b"x"))
             await asyncio.sleep(0)
         proxy.heal()
-        with pytest.raises(ConfigError, match="over"):
+        with pytest.raises(UsageError, match="over"):
             await adding
-        with pytest.raises(ConfigError, match="over"):
+        with pytest.raises(UsageError, match="over"):
             await tx.add(f"{stream.name}.a", b"x")
 
     assert (await (await js.streams.get(stream.name)).info()).state.messages == 0

@@ -18,6 +18,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     SubjectError,
     UnsupportedServerError,
+    UsageError,
     WrongLastSequenceError,
     WrongStreamError,
 )
@@ -337,19 +338,19 @@ async def test_options_that_can_not_work_are_refused(stream: Stream) -> None:
         {"ack_timeout": 0},
         {"idle_timeout": 0},
     ):
-        with pytest.raises(ConfigError):
+        with pytest.raises(UsageError):
             stream.ingest(**each)  # pyright: ignore[reportArgumentType]
 
 
 async def test_an_ingest_that_is_not_open_refuses(stream: Stream) -> None:
     fast = stream.ingest()
     for _ in range(2):
-        with pytest.raises(ConfigError, match="not open"):
+        with pytest.raises(UsageError, match="not open"):
             await fast.send(f"{stream.name}.a")
-        with pytest.raises(ConfigError, match="not open"):
+        with pytest.raises(UsageError, match="not open"):
             await fast.send_many([])
         async with fast:
-            with pytest.raises(ConfigError, match="open already"):
+            with pytest.raises(UsageError, match="open already"):
                 async with fast:
                     pass
 

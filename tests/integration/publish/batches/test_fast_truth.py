@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import Expect, IngestSpan, connect
-from natsstream.errors import BatchBrokenError, ConfigError, PermissionDeniedError
+from natsstream.errors import BatchBrokenError, PermissionDeniedError, UsageError
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.ingests import other_waits
@@ -161,7 +161,7 @@ async def test_tasks_that_wait_when_the_ingest_closes_are_refused(stream: Stream
         for sent in range(100_000):
             try:
                 await fast.send(f"{stream.name}.a", b"1")
-            except ConfigError:  # It is not open any more.
+            except UsageError:  # It is not open any more.
                 return sent
             await asyncio.sleep(0)
         raise AssertionError

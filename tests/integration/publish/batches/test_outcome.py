@@ -13,11 +13,11 @@ from natsstream import Expect, connect
 from natsstream.errors import (
     BatchIncompleteError,
     BatchOutcomeUnknownError,
-    ConfigError,
     ConnectionLostError,
     NatsStreamError,
     RequestTimeoutError,
     TransportError,
+    UsageError,
     WrongLastSequenceError,
 )
 from natsstream.publish.batches.outcome import LostCommit, find_outcome
@@ -76,7 +76,7 @@ async def test_a_commit_whose_answer_is_lost_is_found(stream: Stream, proxy: Fau
         async with (await js.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
             await lose_answer(tx, proxy, stream)
-            with pytest.raises(ConfigError, match="unknown"):
+            with pytest.raises(UsageError, match="unknown"):
                 await tx.commit()
         ack = await tx.outcome()
 
@@ -262,7 +262,7 @@ async def test_a_break_before_the_commit_ends_the_batch_and_nothing_is_stored(
         async with (await js.streams.get(stream.name)).batch() as tx:
             await fill(tx, stream)
             proxy.reset()
-            with pytest.raises((ConnectionLostError, ConfigError)):
+            with pytest.raises((ConnectionLostError, UsageError)):
                 await go_on(tx, stream)
         with suppress(BatchOutcomeUnknownError):
             assert await tx.outcome() is None
@@ -272,7 +272,7 @@ async def test_a_break_before_the_commit_ends_the_batch_and_nothing_is_stored(
 
 async def test_asking_before_the_commit_is_refused(stream: Stream) -> None:
     async with stream.batch() as tx:
-        with pytest.raises(ConfigError, match="not committed"):
+        with pytest.raises(UsageError, match="not committed"):
             await tx.outcome()
 
 
@@ -411,7 +411,7 @@ async def test_adding_that_is_cancelled_ends_the_batch_and_stores_nothing(
             async with asyncio.timeout(0.2):
                 await tx.add(f"{stream.name}.a", b"x")
         proxy.heal()
-        with pytest.raises(ConfigError, match="cancelled"):
+        with pytest.raises(UsageError, match="cancelled"):
             await tx.commit()
         assert await tx.outcome() is None
 

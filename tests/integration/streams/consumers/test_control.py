@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from natsstream.errors import ConsumerNotFoundError, NotFoundError, ServerError
+from natsstream.errors import ConfigError, ConsumerNotFoundError, NotFoundError, ServerError
 from tests.support.raw_pulls import pull
 
 if TYPE_CHECKING:
@@ -45,6 +45,14 @@ async def test_pause_is_a_time_or_a_duration(stream: Stream) -> None:
         assert pause.until is not None
         assert before + 3599 < pause.until.timestamp() < time.time() + 3601
         assert 0 < pause.remaining <= 3600
+
+
+@pytest.mark.parametrize(
+    ("given", "told"), [({}, "neither"), ({"until": FAR, "duration": 1}, "both")]
+)
+async def test_pause_takes_one_end(stream: Stream, given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=f"until or duration, and has {told}"):
+        await stream.consumers.pause("c", **given)
 
 
 @pytest.mark.proves("1c", "pause / resume")
