@@ -51,7 +51,7 @@ class ValueFormat(Generic[T]):
             ConfigError: The format cannot write this object.
         """
         try:
-            encoded: object = self.encode(value)
+            encoded = cast("object", self.encode(value))
         except ConfigError:
             raise
         except Exception as error:
