@@ -51,7 +51,7 @@ class ValueFormat(Generic[T]):
             ConfigError: The format cannot write this object.
         """
         try:
-            encoded = cast("object", self.encode(value))
+            encoded = self.encode(value)
         except ConfigError:
             raise
         except Exception as error:
@@ -60,13 +60,14 @@ class ValueFormat(Generic[T]):
                 detail=repr(error),
                 hint="give a value that the format can write, or another format to kv.typed()",
             ) from error
-        if isinstance(encoded, bytes | bytearray | memoryview):
-            return bytes(encoded)
-        way = "such as lambda value: json.dumps(value).encode()"
-        raise ConfigError(
-            f"key {key!r} of bucket {bucket}: {self.name} wrote {described(encoded)}",
-            hint=f"give kv.typed() a function that returns bytes, {way}",
-        )
+        try:
+            return check_bytes(encoded, "value")
+        except ConfigError:
+            way = "such as lambda value: json.dumps(value).encode()"
+            raise ConfigError(
+                f"key {key!r} of bucket {bucket}: {self.name} wrote {described(encoded)}",
+                hint=f"give kv.typed() a function that returns bytes, {way}",
+            ) from None
 
     def from_bytes(self, data: bytes, *, bucket: str, key: str, revision: int) -> T:
         """Return the object of stored bytes.
