@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsCluster, NatsNode, NatsServer
 
 
+REQUEST_TIMEOUT_S = 20.0
+"""Seconds for an answer of the shared server: a busy machine has taken 7 for an ack."""
+
+
 @pytest_asyncio.fixture
 async def js(server: NatsNode) -> AsyncIterator[JetStream]:
     """A connection to the server that the whole run shares."""
-    async with connect(server.url) as js:
+    async with connect(server.url, request_timeout=REQUEST_TIMEOUT_S) as js:
         yield js
 
 
