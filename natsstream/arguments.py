@@ -7,15 +7,12 @@ is returned as it is.
 from __future__ import annotations
 
 import difflib
-import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeGuard, TypeVar, cast
+from typing import TypeGuard
 
 from natsstream.errors import ConfigError, UsageError
-
-ConfigT = TypeVar("ConfigT")
 
 _SHOWN_CHARS_MAX = 60
 
@@ -193,52 +190,18 @@ def check_names(
         known: The legal ones.
         what: Kind of the keywords, for the message, such as `stream field`.
         hint: The place where they are described.
-        aliases: The legal keywords by other names that they have elsewhere.
+        aliases: The text to write here, by the names that keywords have elsewhere.
 
     Raises:
         ConfigError: A keyword is unknown; the hint shows what it is here, or the nearest.
     """
     names = list(known)
     for name in sorted(set(given) - set(names)):
-        here = aliases.get(name)
-        way = f"in natsstream: {here}; " if here in names else did_you_mean(name, names)
-        raise ConfigError(f"no {what} {name!r}", hint=f"{way}{hint}".strip())
-
-
-def given_config(
-    kind: type[ConfigT],
-    config: ConfigT | str | None,
-    fields: Mapping[str, object],
-    noun: str,
-    *,
-    aliases: Mapping[str, str] = MappingProxyType({}),
-) -> ConfigT:
-    """Return a configuration that is given whole, or as a name and keywords.
-
-    Args:
-        kind: The class of the configuration, a dataclass.
-        config: A configuration, or a name; the class judges None.
-        fields: The keywords.
-        noun: The word for one in errors, such as `stream`.
-        aliases: The fields by the server's names.
-
-    Raises:
-        ConfigError: Both are given, or a keyword is unknown.
-        UsageError: A field is not legal.
-    """
-    title = kind.__name__
-    if isinstance(config, kind):
-        if fields:
-            raise ConfigError(f"give {title} or keywords, not both")
-        return config
-    # A class that is called with its fields, which a type cannot say.
-    make = cast("Callable[..., ConfigT]", kind)
-    hint = f"see {title}; other fields of the server go into extra={{...}}"
-    known = inspect.signature(make).parameters
-    check_names(fields, known, f"{noun} field", hint=hint, aliases=aliases)
-    if "name" in fields:
-        raise ConfigError(f"the {noun}'s name is given twice", hint="give it once")
-    return make(name=config, **fields)
+        way = f"in natsstream: {aliases[name]}" if name in aliases else did_you_mean(name, names)
+        if not way and not hint:
+            way = f"give one of {', '.join(names)}"
+        between = "; " if name in aliases and hint else ""
+        raise ConfigError(f"no {what} {name!r}", hint=f"{way}{between}{hint}".strip())
 
 
 def check_callable(value: object, name: str, *, takes: str = "a message") -> Callable[..., object]:

@@ -293,6 +293,8 @@ _HANDLING: Mapping[str, str] = {
     "workers": "concurrency=",
 }
 
+_DEADLINE: Mapping[str, str] = {"timeout": "deadline_s="}
+
 _VALID_KEYS: Mapping[str, str] = {"validate_keys": "keys are always checked"}
 
 CLASSES: Mapping[str, str] = {
@@ -310,6 +312,11 @@ CLASSES: Mapping[str, str] = {
 """Names of nats-py's modules, by what stands for them here."""
 
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
+    "cluster.wait_for_leader": _DEADLINE,
+    "cluster.wait_until_ready": _DEADLINE,
+    "server.restart": _DEADLINE,
+    "server.start": _DEADLINE,
+    "server.stop": {**_DEADLINE, "keep_data": "keep_store="},
     "consumer.consume": {"batch": "max_messages=", "cb": "consumer.run(handler)"},
     "consumer.fetch": {"batch": "n=", "expires": "timeout=", "max_messages": "n="},
     "consumer.next": {"expires": "timeout="},
@@ -389,6 +396,41 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Keywords of the calls of other clients, by the call here."""
+
+
+_BUCKET_FIELDS: Mapping[str, str] = {"bucket": "name", "max_age": "ttl"}
+_SERVER_ARGUMENTS: Mapping[str, str] = {
+    "max_payload": "max_payload_bytes",
+    "version": "binary=server_binary(version)",
+}
+
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    "BucketConfig": _BUCKET_FIELDS,
+    "ConnectOptions": CONNECT_OPTIONS,
+    "ConsumerConfig": {
+        "auto_offset_reset": 'deliver_policy, such as "all" or "new"',
+        "durable_name": "name",
+        "group_id": "name",
+        "subject": "filters",
+        "subjects": "filters",
+    },
+    "Expect": {
+        "lastMsgID": "last_msg_id",
+        "lastSequence": "last_seq",
+        "lastSubjectSequence": "last_subject_seq",
+        "last_sequence": "last_seq",
+        "last_subject_sequence": "last_subject_seq",
+        "streamName": "stream",
+    },
+    "FaultProxy": {"port": "target_port"},
+    "NatsCluster": _SERVER_ARGUMENTS,
+    "NatsServer": _SERVER_ARGUMENTS,
+    "ObjectBucketConfig": _BUCKET_FIELDS,
+    "PublishMessage": _PUBLISH,
+    "StreamSource": {"stream": "name"},
+}
+"""Arguments of the constructors of other clients, by the class here; in addition to the names that
+the server has for the fields of a configuration."""
 
 
 def answers_names(holder: str, *, calls: bool | Sequence[str] = True) -> Callable[[ClassT], ClassT]:

@@ -27,7 +27,8 @@ from natsstream.api.settings.mapping import Republish, SubjectTransform
 from natsstream.api.settings.placement import Placement
 from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.settings.source import StreamSource
-from natsstream.arguments import check_text, given_config
+from natsstream.arguments import check_text
+from natsstream.constructors import given_config
 from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
 
@@ -168,7 +169,7 @@ class StreamConfig(Setting):
             StreamNameError: The name is not legal.
             SubjectError: A subject is not legal.
         """
-        return given_config(cls, config, fields, "stream", aliases=json_names(cls))
+        return given_config(cls, config, fields, "stream")
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> StreamConfig:

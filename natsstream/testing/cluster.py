@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
+from natsstream.constructors import answers_arguments
 from natsstream.errors import UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import find_nats_server
@@ -35,6 +36,7 @@ FORGOTTEN_AFTER_S = 2.0
 T = TypeVar("T")
 
 
+@answers_arguments
 class NatsCluster(Members[ClusterNode]):
     """nats-servers on 127.0.0.1 that form one JetStream cluster, with a proxy on every link.
 
@@ -177,7 +179,7 @@ class NatsCluster(Members[ClusterNode]):
 
     def isolate(
         self,
-        node: ClusterNode,
+        node: ClusterNode | str,
         *,
         peers: bool = True,
         clients: bool = False,
@@ -186,7 +188,7 @@ class NatsCluster(Members[ClusterNode]):
         """Cut a node off from its peers, from its clients, or from both, until `heal()`.
 
         Args:
-            node: The node; the others go on among themselves.
+            node: The node, or its name; the others go on among themselves.
             peers: Break its routes to the other nodes, both ways.
             clients: Break its connections to clients.
             mode: `cut` resets connections and refuses new ones, which both ends see at once;
@@ -197,10 +199,11 @@ class NatsCluster(Members[ClusterNode]):
         """
         if mode not in {"cut", "stall"}:
             raise UsageError(f"{mode!r} is not a way to isolate a node", hint="one of cut, stall")
-        others = [other for other in self.servers if other is not self._member(node)]
-        links = [self.link(node, other) for other in others] if peers else []
+        member = self._member(node)
+        others = [other for other in self.servers if other is not member]
+        links = [self.link(member, other) for other in others] if peers else []
         if clients:
-            links.append(node.client_proxy)
+            links.append(member.client_proxy)
         for proxy in links:
             if mode == "cut":
                 proxy.cut()
@@ -216,17 +219,15 @@ class NatsCluster(Members[ClusterNode]):
             for proxy in (node.client_proxy, *node.route_proxies.values()):
                 proxy.heal()
 
-    def link(self, one: ClusterNode, other: ClusterNode) -> FaultProxy:
-        """Return the proxy between two nodes, in either order.
+    def link(self, one: ClusterNode | str, other: ClusterNode | str) -> FaultProxy:
+        """Return the proxy between two nodes or their names, in either order.
 
         The node with the higher number dials the other: `to_server` is the direction from it.
 
         Raises:
             UsageError: A node is not of this cluster, or both are the same.
         """
-        first, second = sorted(
-            (one, other), key=lambda node: self.servers.index(self._member(node))
-        )
+        first, second = sorted(map(self._member, (one, other)), key=self.servers.index)
         if first is second:
             raise UsageError(f"{first.name} has no link to itself", hint="pass two nodes")
         return first.route_proxies[second.name]
@@ -234,9 +235,11 @@ class NatsCluster(Members[ClusterNode]):
     def _url_of(self, node: ClusterNode) -> str:
         return node.client_url  # Through its proxy.
 
-    def _member(self, node: ClusterNode) -> ClusterNode:
+    def _member(self, node: ClusterNode | str) -> ClusterNode:
+        if isinstance(node, str):
+            return self.node(node)
         if not any(node is own for own in self.servers):
-            message = f"{node.name} is not a node of this cluster"
+            message = f"{getattr(node, 'name', node)} is not a node of this cluster"
             raise UsageError(message, hint="take it from servers, node() or leader_of()")
         return node
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
+from natsstream.constructors import answers_arguments
 from natsstream.errors import NatsStreamError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ROUTE_PORT = 6222
 
 
+@answers_arguments
 class NatsClusterContainer(Members[NatsContainer]):
     """nats-servers in Docker containers that form one JetStream cluster, for streams with R3.
 

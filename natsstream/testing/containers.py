@@ -18,6 +18,8 @@ import socket
 import time
 from typing import TYPE_CHECKING, cast
 
+from natsstream.arguments import check_int
+from natsstream.constructors import answers_arguments
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError
@@ -58,6 +60,7 @@ LOG_LINES_MAX = 2500
 _POLL_S = 0.02
 
 
+@answers_arguments
 class NatsContainer(DockerContainer):
     """One nats-server with JetStream in a Docker container, with the methods of `NatsServer`.
 
@@ -113,9 +116,8 @@ class NatsContainer(DockerContainer):
             message = f"both image={image!r} and version={version!r} are given"
             raise UsageError(message, hint="the image decides which version it has: leave one out")
         check_port(port, hint="leave port out")
-        if max_payload_bytes is not None and max_payload_bytes <= 0:
-            message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
-            raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
+        if max_payload_bytes is not None:
+            check_int(max_payload_bytes, "max_payload_bytes", minimum=1, unit="bytes")
         self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
         self._release = release_of(version) if version is not None else default_version()
         self._is_default_image = image is None

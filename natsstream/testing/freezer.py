@@ -7,6 +7,7 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
+from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import NatsStreamError, UsageError
 from natsstream.testing.atexit_stop import AtExit
 
@@ -49,10 +50,10 @@ class Freezer:
             UsageError: A time that is not positive, or a count that is out of range.
         """
         for name, seconds in (("paused_s", paused_s), ("running_s", running_s)):
-            if not 0 < seconds < threading.TIMEOUT_MAX:
+            if not 0 < check_seconds(seconds, name, may_be_zero=True) < threading.TIMEOUT_MAX:
                 message = f"{name} is {seconds}, it must be positive"
                 raise UsageError(message, hint="for a lasting pause use pause() and resume()")
-        if not 1 <= count <= PULSES_MAX:
+        if not 1 <= check_int(count, "count") <= PULSES_MAX:
             raise UsageError(f"count is {count}, it must be between 1 and {PULSES_MAX}")
         self._process = process
         self._paused_s = paused_s

@@ -7,7 +7,9 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from natsstream.arguments import check_int
 from natsstream.errors import UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.testing.binary import ServerStartError
 from natsstream.testing.monitoring import (
     choose_leader,
@@ -33,6 +35,7 @@ Node = TypeVar("Node", bound="NatsNode")
 T = TypeVar("T")
 
 
+@answers_names("cluster")
 class Members(ABC, Generic[Node]):
     """Nodes that form one JetStream cluster.
 
@@ -205,7 +208,7 @@ def node_names(size: int, *, single: str) -> list[str]:
     Raises:
         UsageError: No cluster has this size; `single` is what to take for one server.
     """
-    if not 2 <= size <= NODES_MAX:
+    if not 2 <= check_int(size, "size") <= NODES_MAX:
         message = f"size is {size}, it must be between 2 and {NODES_MAX}"
         raise UsageError(message, hint=f"use {single} for a single server")
     return [f"n{number}" for number in range(1, size + 1)]

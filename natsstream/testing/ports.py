@@ -10,6 +10,7 @@ import json
 import socket
 from typing import TYPE_CHECKING, cast
 
+from natsstream.arguments import check_int
 from natsstream.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def check_port(port: int | None, *, hint: str) -> int | None:
     Raises:
         UsageError: The port is not between 1 and 65535.
     """
-    if port is not None and not 0 < port < 65536:
+    if port is not None and not 0 < check_int(port, "port") < 65536:
         raise UsageError(f"port {port} is not between 1 and 65535", hint=hint)
     return port
 

@@ -7,6 +7,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from natsstream.constructors import answers_arguments
 from natsstream.errors import UsageError
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.loops import LoopThread
@@ -27,6 +28,7 @@ ACCEPT_PAUSE_S = 0.5
 _PORT_HINT = "pass the port that the server listens on"
 
 
+@answers_arguments
 class FaultProxy:
     """A TCP proxy in front of one port of 127.0.0.1, for tests of what a network does to a program.
 

@@ -23,7 +23,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from natsstream.arguments import check_int, check_text
+from natsstream.constructors import answers_arguments
 from natsstream.errors import NatsStreamError, UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.testing.atexit_stop import AtExit
 from natsstream.testing.binary import ServerStartError, find_nats_server, version_of
 from natsstream.testing.freezer import Freezer
@@ -50,6 +53,8 @@ PORT_ATTEMPTS = 10
 ERROR_LOG_LINES = 20
 
 
+@answers_arguments
+@answers_names("server")
 class NatsServer:
     """One nats-server that listens on 127.0.0.1 only, with JetStream on a file store.
 
@@ -92,16 +97,15 @@ class NatsServer:
             UsageError: A value that cannot work.
         """
         check_port(port, hint="leave port out: nats-server then chooses a free one")
-        if max_payload_bytes is not None and max_payload_bytes <= 0:
-            message = f"max_payload_bytes is {max_payload_bytes}, it must be positive"
-            raise UsageError(message, hint="leave it out for the server's default of 1 MiB")
+        if max_payload_bytes is not None:
+            check_int(max_payload_bytes, "max_payload_bytes", minimum=1, unit="bytes")
         self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
         self._store_dir = store_dir
         self._port = port
         self._is_port_given = port is not None
         self._jetstream = jetstream
         self._max_payload_bytes = max_payload_bytes
-        self._config = config
+        self._config = check_text(config, "config")
         self._binary = binary
         self._log_file = log_file
         self._log_start = 0

@@ -20,8 +20,11 @@ from natsstream.kv.manager import KeyValueManager
 from natsstream.objects.manager import ObjectStoreManager
 from natsstream.streams.consumers.manager import ConsumerManager
 from natsstream.streams.manager import StreamManager
+from natsstream.testing import NatsCluster, NatsServer
 
 HOLDERS: dict[str, type[object]] = {
+    "cluster": NatsCluster,
+    "server": NatsServer,
     "dstream": ns.DStream,
     "message": ns.DeliveredMessage,
     "kv": ns.KeyValue,

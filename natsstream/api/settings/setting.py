@@ -100,6 +100,11 @@ class Setting(NotebookTable):
         return {kind.json_names[0]: kind.write(value)}
 
     @classmethod
+    def other_names(cls) -> Mapping[str, str]:
+        """Return the names of the fields here, by those that the server has for them."""
+        return json_names(cls)
+
+    @classmethod
     def of(cls, value: object, what: str) -> Self:
         """Return a part that is given as its class, or as a mapping with the server's field names.
 

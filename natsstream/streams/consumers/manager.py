@@ -31,10 +31,9 @@ from natsstream.api.listing import Listing
 from natsstream.api.requests import Api
 from natsstream.api.settings.field_kinds import check_duration, check_time
 from natsstream.api.settings.keywords import shows_fields
-from natsstream.api.settings.setting import json_names
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.unmatched import warn_unmatched
-from natsstream.arguments import given_config
+from natsstream.constructors import given_config
 from natsstream.errors import ConfigError
 from natsstream.foreign_names import answers_names
 from natsstream.streams.consumers.consumer import Consumer
@@ -319,6 +318,4 @@ def _config(config: ConsumerConfig | str | None, fields: Mapping[str, object]) -
     others = {name: value for name, value in fields.items() if config is not None or name != "name"}
     # A config that is no text is refused by the class.
     named = cast("str | None", fields.get("name")) if config is None else config
-    aliases = {**json_names(ConsumerConfig), "durable_name": "name"}
-    aliases |= {"subject": "filters", "subjects": "filters"}
-    return given_config(ConsumerConfig, named, others, "consumer", aliases=aliases)
+    return given_config(ConsumerConfig, named, others, "consumer")

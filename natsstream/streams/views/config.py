@@ -21,7 +21,8 @@ from natsstream.api.settings.placement import Placement
 from natsstream.api.settings.setting import Setting, field_kinds, json_names, meaning
 from natsstream.api.stream_config import REPLICAS_MAX, StreamConfig
 from natsstream.api.stream_rules import STREAM_RULES, stream_defaults, window_ns
-from natsstream.arguments import check_bool, given_config
+from natsstream.arguments import check_bool
+from natsstream.constructors import given_config
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
 from natsstream.streams.views.kind import Kind
@@ -104,7 +105,7 @@ class ViewConfig(Setting, ABC):
             ConfigError: Both are given, or a field is unknown or has no legal value.
             BucketNameError: The name is not legal in every client.
         """
-        return given_config(cls, config, given, cls.kind.noun, aliases=json_names(cls))
+        return given_config(cls, config, given, cls.kind.noun)
 
     @abstractmethod
     def to_stream(self) -> StreamConfig:
