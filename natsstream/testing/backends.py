@@ -109,6 +109,10 @@ class NatsNodes(Protocol):
         """The addresses of `urls` with commas between them."""
         ...
 
+    def start(self, *, deadline_s: float = ...) -> Self:
+        """Start all nodes that do not run, and wait until the cluster is ready."""
+        ...
+
     def node(self, name: str) -> NatsNode:
         """Return the node with this name."""
         ...

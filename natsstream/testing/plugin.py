@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import secrets
+import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard, cast
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from natsstream.testing.backends import Backend, NatsNode, NatsNodes, ServerOptions
@@ -22,6 +24,8 @@ REPORT_LOG_LINES = 60
 _BACKENDS = ("process", "container")
 # The part of a name that tells a reader which test it belongs to.
 _TEST_NAME_CHARACTERS_MAX = 40
+# The servers that run now and are shared, by their fixtures.
+_SHARED: pytest.StashKey[dict[str, NatsNode | NatsNodes]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,8 +84,11 @@ def nats_server(
     pytestconfig: pytest.Config, nats_backend: Backend, nats_server_options: ServerOptions
 ) -> Iterator[NatsNode]:
     """The server that the whole run shares; nothing is reset between tests: use `nats_name`."""
-    with _server(pytestconfig, nats_backend, nats_server_options) as shared:
-        yield shared
+    with (
+        _server(pytestconfig, nats_backend, nats_server_options) as server,
+        _shared(pytestconfig, "nats_server", server),
+    ):
+        yield server
 
 
 @pytest.fixture
@@ -98,8 +105,11 @@ def nats_cluster(
     pytestconfig: pytest.Config, nats_backend: Backend, nats_server_options: ServerOptions
 ) -> Iterator[NatsNodes]:
     """Three servers that form a JetStream cluster, shared by the whole run: for R3 streams."""
-    with _cluster(pytestconfig, nats_backend, nats_server_options) as shared:
-        yield shared
+    with (
+        _cluster(pytestconfig, nats_backend, nats_server_options) as cluster,
+        _shared(pytestconfig, "nats_cluster", cluster),
+    ):
+        yield cluster
 
 
 @pytest.fixture
@@ -137,6 +147,48 @@ def pytest_runtest_makereport(
                 title = f"log of {fixture} ({value.name})"
                 report.sections.append((title, value.log_tail(REPORT_LOG_LINES)))
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Start a shared server again that a test has stopped, and warn of the test."""
+    yield
+    for fixture, shared in _running(item.config).items():
+        if fixture in getattr(item, "fixturenames", ()) and _is_down(shared):
+            _start_again(shared)
+            warnings.warn(
+                f"{item.nodeid} left {fixture} stopped or paused. It runs again, empty if it was "
+                f"stopped. Tests that stop a server use {fixture}_fresh.",
+                pytest.PytestWarning,
+                stacklevel=1,
+            )
+
+
+@contextmanager
+def _shared(config: pytest.Config, fixture: str, server: NatsNode | NatsNodes) -> Generator[None]:
+    _running(config)[fixture] = server
+    yield
+    del _running(config)[fixture]
+
+
+def _running(config: pytest.Config) -> dict[str, NatsNode | NatsNodes]:
+    none_yet: dict[str, NatsNode | NatsNodes] = {}
+    return config.stash.setdefault(_SHARED, none_yet)
+
+
+def _nodes_of(server: NatsNode | NatsNodes) -> Sequence[NatsNode]:
+    return getattr(server, "servers", None) or [cast("NatsNode", server)]
+
+
+def _is_down(server: NatsNode | NatsNodes) -> bool:
+    return any(not node.is_running or node.is_paused for node in _nodes_of(server))
+
+
+def _start_again(server: NatsNode | NatsNodes) -> None:
+    for node in _nodes_of(server):
+        if node.is_paused:
+            node.resume()
+    server.start()
 
 
 def _choice(config: pytest.Config, name: str) -> str:

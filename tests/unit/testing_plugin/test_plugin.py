@@ -48,6 +48,62 @@ def test_fixtures_give_processes(pytester: pytest.Pytester) -> None:
     run(pytester, "-W", "error").assert_outcomes(passed=3)
 
 
+STOPS_THE_SHARED_SERVER = """
+import natsstream.blocking as ns
+import pytest
+
+@pytest.mark.parametrize("way", ["stop", "kill", "pause"])
+def test_stops(nats_server, way):
+    getattr(nats_server, way)()
+
+def test_next(nats_url, nats_name):
+    with ns.connect(nats_url) as js:
+        js.streams.ensure(nats_name)
+"""
+
+
+def test_shared_server_that_a_test_stops_is_started_again(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(STOPS_THE_SHARED_SERVER)
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=4, warnings=3)
+    for way in ("stop", "kill", "pause"):
+        told = f"*::test_stops[[]{way}] left nats_server stopped or paused.*nats_server_fresh."
+        result.stdout.fnmatch_lines([told])
+
+
+def test_test_that_stops_the_shared_server_fails_where_warnings_are_errors(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile(STOPS_THE_SHARED_SERVER)
+
+    run(pytester, "-W", "error", "-k", "kill or next").assert_outcomes(
+        passed=2, errors=1, deselected=2
+    )
+
+
+def test_node_of_the_shared_cluster_that_a_test_kills_is_started_again(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makepyfile("""
+def test_kills(nats_cluster):
+    nats_cluster.node("n2").kill()
+
+def test_stops(nats_cluster):
+    assert nats_cluster.node("n2").is_running
+    nats_cluster.stop()
+
+def test_next(nats_cluster):
+    assert nats_cluster.meta_leader() is not None
+""")
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=3, warnings=2)
+    result.stdout.fnmatch_lines(["*::test_kills left nats_cluster *nats_cluster_fresh."])
+
+
 @pytest.mark.needs_docker
 def test_fixtures_give_containers_when_asked_for(pytester: pytest.Pytester) -> None:
     is_container = """
