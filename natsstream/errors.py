@@ -110,6 +110,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+FOREIGN: Mapping[str, str] = {
+    "APIError": "ServerError",
+    "BadBucketError": "NotABucketError",
+    "Error": "NatsStreamError",
+    "InvalidBucketNameError": "BucketNameError",
+    "InvalidKeyError": "KeyNameError",
+    "KeyDeletedError": "kv.get(key) returns None",
+    "KeyNotFoundError": "kv.get(key) returns None",
+    "KeyWrongLastSequenceError": "WrongRevisionError, or KeyExistsError of kv.create()",
+    "MaxPayloadError": "PayloadTooLargeError",
+    "MsgAlreadyAckdError": "MessageSettledError",
+    "NoKeysError": "kv.keys() yields no key",
+    "NoServersError": "ConnectError",
+    "NoStreamResponseError": "NoRespondersError",
+    "ObjectAlreadyExists": "ObjectExistsError",
+    "ObjectDeletedError": "box.get(name) returns None",
+    "SlowConsumerError": "SlowReaderError",
+    "TimeoutError": "RequestTimeoutError, or ConnectionLostError",
+}
+"""The errors of nats-py, by what stands for them here."""
+
+if not TYPE_CHECKING:  # Type checkers report a name that is missing by themselves.
+
+    def __getattr__(name: str) -> object:
+        here = f"; in natsstream: {FOREIGN[name]}" if name in FOREIGN else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")
+
+    def __dir__() -> list[str]:
+        return [name for name, each in globals().items() if _is_error(each)]
+
+    def _is_error(value: object) -> bool:
+        return isinstance(value, type) and issubclass(value, NatsStreamError)
 
 
 class NatsStreamError(Exception):

@@ -1,4 +1,4 @@
-"""Names of nats-py, nats.js and Kafka clients, and what stands for them here; pure.
+"""Names of nats-py, nats.js, Kafka, Redis and S3 clients, and what stands for them here; pure.
 
 Each hint is what a program that is ported writes instead. `answers_names` gives the hints of a
 class: of its missing attributes, and of calls with arguments that a method does not take.
@@ -58,6 +58,7 @@ _JETSTREAM: Mapping[str, str] = {
     "account_info": "js.account()",
     "add_consumer": "stream.consumers.create(...)",
     "add_stream": "js.streams.create(...)",
+    "batch": "stream.batch(), of js.streams.get(name)",
     "consumer": "stream.consumers.get(name), of js.streams.get(name)",
     "consumer_info": "stream.consumers.get(name), then consumer.info()",
     "consumers": "stream.consumers, of js.streams.get(name)",
@@ -80,6 +81,7 @@ _JETSTREAM: Mapping[str, str] = {
     "jsm": "js.streams and stream.consumers",
     "key_value": "js.kv.get(name)",
     "keyvalue": "js.kv.get(name)",
+    "lock": "kv.lock(name), of js.kv.get(name)",
     "new_inbox": "js.core.request() makes its own",
     "object_store": "js.objects.get(name)",
     "publish_async": "js.publisher(), with `async with`",
@@ -90,10 +92,13 @@ _JETSTREAM: Mapping[str, str] = {
     "purge_stream": "stream.purge()",
     "request": "js.core.request(...)",
     "rtt": "js.core.rtt()",
+    "send": "js.publish(subject, data)",
+    "send_and_wait": "js.publish(subject, data)",
     "stream": "js.streams.get(name)",
     "stream_info": "js.streams.get(name), then stream.info()",
     "streams_info": "js.streams.list()",
     "subscribe": "consumer.consume(), stream.ordered(), or js.core.subscribe() for plain NATS",
+    "transaction": "stream.batch(), of js.streams.get(name): all messages are stored, or none",
     "update_consumer": "stream.consumers.update(...)",
     "update_stream": "js.streams.update(...)",
     "views": "js.kv and js.objects",
@@ -127,6 +132,7 @@ _STREAM: Mapping[str, str] = {
     "config": "stream.cached.config, or that of stream.info()",
     "consume": "stream.consumers.ensure(name), then consumer.consume()",
     "consumer": "stream.consumers.get(name)",
+    "count": "stream.info(), then info.state.messages",
     "deleteMessage": "stream.delete_message(sequence)",
     "delete_msg": "stream.delete_message(sequence)",
     "fetch": "stream.consumers.ensure(name), then consumer.fetch(n); or stream.read()",
@@ -136,6 +142,7 @@ _STREAM: Mapping[str, str] = {
     "messages": "stream.read()",
     "next": "stream.consumers.ensure(name), then consumer.next()",
     "pull_subscribe": "stream.consumers.ensure(name), then consumer.fetch(n)",
+    "seek": "stream.read(first_seq=...), or stream.consumers.reset(name, sequence=...)",
     "state": "stream.cached.state, or that of stream.info()",
     "subscribe": "stream.consumers.ensure(name), then consumer.consume(); or stream.ordered()",
     "update": "js.streams.update(name, ...)",
@@ -146,15 +153,25 @@ _CONSUMER: Mapping[str, str] = {
     "config": "consumer.cached.config, or that of consumer.info()",
     "consumer_info": "consumer.info()",
     "delete": "stream.consumers.delete(name)",
+    "getmany": "consumer.fetch(n)",
+    "getone": "consumer.next()",
     "messages": "consumer.consume()",
     "next_msg": "consumer.next()",
+    "pause": "stream.consumers.pause(name)",
     "poll": "consumer.fetch(n)",
     "pull": "consumer.fetch(n)",
+    "resume": "stream.consumers.resume(name)",
+    "seek": "stream.consumers.reset(name, sequence=...)",
     "unsubscribe": "leave the block of consumer.consume(); stream.consumers.delete(name)",
 }
 
 _KV: Mapping[str, str] = {
+    "clear": 'kv.purge_matching(">")',
+    "exists": "kv.get(key), which is None where there is none",
+    "expire": "kv.put(key, value, ttl=...)",
+    "incr": "js.counters, or kv.update(key, value, revision=...)",
     "items": "kv.entries()",
+    "set": "kv.put(key, value)",
     "values": "kv.entries()",
     "watchall": "kv.watch()",
     "watch_all": "kv.watch()",
@@ -169,12 +186,17 @@ _LOCK: Mapping[str, str] = {
 
 _BOX: Mapping[str, str] = {
     "add_link": "box.link(name, target)",
+    "download": "box.get(name), or box.get_file(name, path)",
+    "download_file": "box.get_file(name, path)",
     "getBlob": "box.get(name)",
     "get_bytes": "box.get(name)",
     "get_info": "box.info(name)",
     "putBlob": "box.put(name, data)",
     "put_bytes": "box.put(name, data)",
+    "read": "box.get(name), or box.open(name) to read a part",
     "update_meta": "box.update(name, ...)",
+    "upload": "box.put(name, data), or box.put_file(path, name)",
+    "upload_file": "box.put_file(path, name)",
 }
 
 _PUBLISHER: Mapping[str, str] = {
@@ -186,6 +208,13 @@ _PUBLISHER: Mapping[str, str] = {
     "send_and_wait": "js.publish(subject, data)",
     "start": "use it with `async with`",
     "stop": "leave the block of `async with js.publisher()`",
+}
+
+_PRODUCER: Mapping[str, str] = {
+    "produce": "producer.append(data)",
+    "publish": "producer.append(data)",
+    "send": "producer.append(data)",
+    "send_and_wait": "producer.append_wait(data)",
 }
 
 _CORE: Mapping[str, str] = {
@@ -242,6 +271,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "kv": _KV,
     "lock": _LOCK,
     "message": _MESSAGE,
+    "producer": _PRODUCER,
     "publisher": _PUBLISHER,
     "box": _BOX,
     "stream": _STREAM,
@@ -261,6 +291,7 @@ OPENERS: Mapping[str, str] = {
 
 _PUBLISH: Mapping[str, str] = {
     "expected_last_seq": "expect=Expect(last_seq=...)",
+    "key": "subject=, with the key as one of its tokens",
     "msgID": "msg_id=",
     "msg_ttl": "ttl=",
     "payload": "data=",
@@ -305,6 +336,7 @@ CLASSES: Mapping[str, str] = {
     "KeyValueConfig": "BucketConfig, or js.kv.ensure(name, history=5)",
     "NATS": "connect()",
     "ObjectStoreConfig": "ObjectBucketConfig, or js.objects.ensure(name)",
+    "Producer": "js.publisher(), or js.producer(stream, producer_id)",
     "ReplayPolicy": 'replay_policy="instant" or "original"',
     "RetentionPolicy": 'retention="limits", "interest" or "workqueue"',
     "StorageType": 'storage="file" or "memory"',
@@ -334,6 +366,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "pending_msgs_limit": "max_pending=",
         "queue_group": "queue=",
     },
+    "js.producer": {"transactional_id": "producer_id="},
     "js.publish": _PUBLISH,
     "js.publisher": {
         "acks": "every ack is waited for, at the latest when the block ends",
@@ -351,7 +384,13 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "kv.purge": {"msg_ttl": "ttl="},
     "kv.purge_deletes": {"olderthan": "older_than="},
     "kv.purge_matching": {"filters": 'by place: kv.purge_matching("a.*", "b.>")'},
-    "kv.put": {**_VALID_KEYS, "last": "kv.update(key, value, revision=...)", "msg_ttl": "ttl="},
+    "kv.put": {
+        **_VALID_KEYS,
+        "ex": "ttl=",
+        "last": "kv.update(key, value, revision=...)",
+        "msg_ttl": "ttl=",
+        "nx": "kv.create(key, value)",
+    },
     "kv.revisions": {"filters": 'by place: kv.revisions("a.*", "b.>")'},
     "kv.update": {**_VALID_KEYS, "last": "revision=", "msg_ttl": "ttl="},
     "kv.watch": {

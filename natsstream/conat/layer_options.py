@@ -59,7 +59,8 @@ def check_arguments(
     Raises:
         ConfigError: There is one.
     """
-    check_names(arguments, known.__annotations__, f"argument of {layer}")
+    aliases = {"autosave": "no_autosave=True for autosave=False"}
+    check_names(arguments, known.__annotations__, f"argument of {layer}", aliases=aliases)
 
 
 def with_config(

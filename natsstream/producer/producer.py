@@ -16,6 +16,7 @@ from natsstream.errors import (
     ProducerTimeoutError,
     UsageError,
 )
+from natsstream.foreign_names import answers_names
 from natsstream.producer.batches import Batches, Ended, Outcome
 from natsstream.producer.messages import MessageMaker
 from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
@@ -73,6 +74,7 @@ class Recovered:
     epoch: int
 
 
+@answers_names("producer", calls=False)
 class IdempotentProducer:
     """Stores what is appended exactly once and in order; made by `js.producer`.
 

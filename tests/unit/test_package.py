@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import natsstream as ns
-from natsstream import blocking, foreign_names
+from natsstream import blocking, errors, foreign_names
 from natsstream.errors import ConfigError
 from natsstream.kv.manager import KeyValueManager
 from natsstream.objects.manager import ObjectStoreManager
@@ -38,14 +38,17 @@ HOLDERS: dict[str, type[object]] = {
     "js.kv": KeyValueManager,
     "js.objects": ObjectStoreManager,
     "js.producer": ns.Producers,
+    "producer": ns.IdempotentProducer,
     "js.streams": StreamManager,
     "publisher": ns.Publisher,
     "stream": ns.Stream,
     "stream.consumers": ConsumerManager,
 }
 # Set in the constructor.
-ATTRIBUTES = {"js.core", "js.streams", "stream.cached", "consumer.cached"}
-KNOWN = ("consumer", "dstream", "js", "kv", "lock", "message", "publisher", "box", "stream")
+ATTRIBUTES = {"js.core", "js.counters", "js.streams", "stream.cached", "consumer.cached"}
+KNOWN = (
+    "consumer", "dstream", "js", "kv", "lock", "message", "producer", "publisher", "box", "stream",
+)  # fmt: skip
 # What a message that was read has none of, and a consumer's message has.
 OF_DELIVERED = {"ack", "nak"}
 
@@ -103,6 +106,8 @@ async def test_keyword_of_another_client_is_answered_with_keywords_that_exist(
 ) -> None:
     here = foreign_names.KEYWORDS[call][name]
     holder, _, method = call.rpartition(".")
+    if call in HOLDERS:  # Such as js.producer(...).
+        holder, method = call, "__call__"
     known = inspect.signature(getattr(HOLDERS[holder], method)).parameters
     arguments: dict[str, Any] = {name: 1}
 
@@ -126,6 +131,22 @@ def test_class_of_another_client_is_answered_with_fields_that_exist(name: str) -
         assert word in ns.__all__
     with pytest.raises(AttributeError, match=f"no attribute '{name}'; in natsstream: "):
         getattr(ns, name)
+
+
+@pytest.mark.parametrize("name", sorted(errors.FOREIGN))
+def test_error_of_nats_py_is_answered_with_errors_that_exist(name: str) -> None:
+    here = errors.FOREIGN[name]
+
+    for word in re.findall(r"\w+Error", here):
+        assert word in dir(errors)
+    with pytest.raises(AttributeError) as caught:
+        getattr(errors, name)
+    assert str(caught.value).endswith(f"has no attribute {name!r}; in natsstream: {here}")
+
+
+def test_errors_list_errors_alone() -> None:
+    assert {"NatsStreamError", "ConfigError"} < set(dir(errors))
+    assert [name for name in dir(errors) if not name.endswith("Error")] == []
 
 
 @pytest.mark.asyncio
