@@ -144,16 +144,20 @@ class ObjectStore:
             NatsStreamError: As for `put`.
         """
         file = check_path(path)
-        return await self.put(
-            os.fspath(path) if name is None else name,
-            file,
-            description=description,
-            headers=headers,
-            metadata=metadata,
-            chunk_size=chunk_size,
-            retry_for=retry_for,
-            progress=progress,
-        )
+        try:
+            return await self.put(
+                os.fspath(path) if name is None else name,
+                file,
+                description=description,
+                headers=headers,
+                metadata=metadata,
+                chunk_size=chunk_size,
+                retry_for=retry_for,
+                progress=progress,
+            )
+        except FileNotFoundError as error:
+            error.add_note("the path comes first: box.put_file(path, name)")
+            raise
 
     async def get(self, name: str) -> bytes | None:
         """Return all bytes of an object, verified; None if it does not exist or is deleted.

@@ -266,6 +266,9 @@ async def test_what_can_not_be_is_told(box: ObjectStore, tmp_path: Path) -> None
         await box.get_file("nothing", tmp_path / "out")
     with pytest.raises(FileNotFoundError):
         await box.put_file(tmp_path / "nothing", "a")
+    with pytest.raises(FileNotFoundError) as caught:
+        await box.put_file("a", "b")  # The order of `get_file`.
+    assert caught.value.__notes__[0].endswith("box.put_file(path, name)")
     await box.put("a", b"x")
     with pytest.raises(FileNotFoundError):
         await box.get_file("a", tmp_path / "no folder" / "out")
