@@ -4,8 +4,6 @@
 instead of `async for` and no `await`. There is no second set of classes: each object here stands
 for one of the async ones and runs its methods on the loop. Every public name of `natsstream` but
 `attach` is here too: values, errors and events as they are, classes of objects as their proxies.
-The types are in `__init__.pyi`, which `scripts/generate_blocking_types` writes from the async
-signatures.
 
 A function that an async method would await, such as a consumer's handler, is a plain one here; it
 runs in a thread of its own, may block, and may use everything of this door.
@@ -17,6 +15,8 @@ Law: leaving the context frees the loop and its thread, also after an error or C
 of a read.
 """
 
+# The types are in `__init__.pyi`, which `scripts/generate_blocking_types` writes from the async
+# signatures.
 from __future__ import annotations
 
 import functools

@@ -315,7 +315,8 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         "__slots__": (),
         "__doc__": without_async(kind.__doc__ or ""),
         "__module__": "natsstream.blocking",
-        **{name: _forwarded(name, kind) for name in special if hasattr(kind, name)},
+        # Not `hasattr`: each class has a `__call__`, which makes its objects.
+        **{name: _forwarded(name, kind) for name in special if _has(kind, name)},
         **_public_members(kind),
     }
     proxy = type(kind.__name__, tuple(bases) or (SyncProxy,), members)
@@ -323,6 +324,10 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         if issubclass(kind, base):
             cast("ABCMeta", base).register(proxy)  # Its methods would read item by item.
     return proxy
+
+
+def _has(kind: type[Any], name: str) -> bool:
+    return any(name in vars(base) for base in kind.__mro__)
 
 
 def _public_members(kind: type[Any]) -> dict[str, Any]:

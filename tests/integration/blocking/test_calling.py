@@ -188,6 +188,17 @@ def test_opener_shows_its_arguments_and_docstring(js: blocking.JetStream) -> Non
     assert "auto_claim: Claim the next epoch" in (type(js.producer).__call__.__doc__ or "")
 
 
+def test_only_what_takes_a_call_is_callable(js: blocking.JetStream) -> None:
+    """A console completes the name of a callable with a parenthesis."""
+    assert callable(js.producer)
+    assert not callable(js.streams)
+    assert not callable(js.kv)
+
+
+def test_help_of_the_module_tells_nothing_that_only_the_repository_has() -> None:
+    assert "scripts/" not in pydoc.plain(pydoc.render_doc(blocking))
+
+
 def test_answers_on_their_way_have_short_reprs(js: blocking.JetStream, stream_name: str) -> None:
     js.streams.ensure(stream_name, subjects=[stream_name], storage="memory")
     with js.publisher() as publisher:
