@@ -48,6 +48,7 @@ _SCHEMES = ("nats", "tls")
 # These may be shown; any other word may be a part of a password.
 _OTHER_SCHEMES = ("http", "https", "tcp", "mqtt", "amqp", "kafka", "redis")
 _PORT = re.compile(r"(?:nats://|tls://)?[\w.-]+:([0-9]{5,9})/?")
+_PORT_ALONE = re.compile(r"(?:nats://|tls://)?:?[0-9]+/?")
 _PORT_MAX = 65_535
 _SUBJECT = re.compile(r"[^\s.*>]+(\.[^\s.*>]+)*")
 _TOKEN = re.compile(r"[^\s.*>]+")
@@ -237,6 +238,12 @@ def split_servers(text: str) -> list[str]:
     return urls
 
 
+def has_sign_in(options: ConnectOptions, url: str) -> bool:
+    """Return True if a connection to a server has credentials, a certificate included."""
+    has_any = any(getattr(options, name) is not None for name in (*CREDENTIALS, "cert"))
+    return has_any or url_sign_in(url) is not None
+
+
 def public_url(url: str) -> str:
     """Return a server's URL without user and password; show nothing of any other text."""
     parts = _read_url(url)
@@ -331,7 +338,9 @@ def _check_url(url: str, number: int) -> None:
             hint=f"is a variable unset? give a URL like {DEFAULT_SERVER}",
         )
     parts = _read_url(url)
-    if parts is not None and parts.scheme in _SCHEMES and not re.search(r"\s", url):
+    is_port = _PORT_ALONE.fullmatch(url) is not None
+    is_usable = parts is not None and parts.scheme in _SCHEMES and not is_port
+    if is_usable and not re.search(r"\s", url):
         return
     # Only before an @ may there be a password to write in another way.
     hint, why = f"write nats://host:port; {_ESCAPES}" if "@" in url else _URL_FORM, ""
@@ -340,6 +349,8 @@ def _check_url(url: str, number: int) -> None:
         hint = "open a WebSocket with nats-py, and give its client to natsstream.attach()"
     elif (scheme := url.partition("://")[0]) in _OTHER_SCHEMES:
         why, hint = f": it begins with {scheme}://", "write nats://host:port, or tls://host:port"
+    elif is_port:
+        why, hint = ": it is a port without a host", "write nats://127.0.0.1: before the port"
     elif port is not None and int(port[1]) > _PORT_MAX:
         why, hint = ": its port is too large", "ports end at 65535; the usual one is 4222"
     raise ConfigError(f"servers: number {number} is not a server URL{why}", hint=hint)

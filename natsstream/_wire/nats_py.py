@@ -35,7 +35,7 @@ from natsstream.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
-from natsstream.options import ConnectOptions, public_url
+from natsstream.options import ConnectOptions, has_sign_in, public_url
 
 with aiohttp_on_use():
     from nats.aio.client import Client as NatsPyClient
@@ -455,6 +455,12 @@ def _failure(url: str, cause: Exception, options: ConnectOptions, info: object) 
     text = str(cause).removeprefix("nats: ") or repr(cause)
     # The server says only in words that it is about credentials.
     if is_about_credentials(text):
+        if not has_sign_in(options, url):
+            return AuthenticationError(
+                f"{public_url(url)} requires credentials, and none were given",
+                detail=text,
+                hint="give user= and password=, token=, creds= or nkey=",
+            )
         return AuthenticationError(
             f"{public_url(url)} refused the credentials",
             detail=text,

@@ -359,3 +359,11 @@ def test_no_text_raises_anything_but_a_config_error(text: str) -> None:
     except ConfigError:
         return
     assert repr(options)
+
+
+@pytest.mark.parametrize("url", ["4222", "nats://4222", ":4222"])
+def test_port_without_a_host_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="number 1 is not a server URL: it is a port") as caught:
+        ConnectOptions(servers=url)
+
+    assert caught.value.hint == "write nats://127.0.0.1: before the port"

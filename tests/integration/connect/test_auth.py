@@ -145,6 +145,8 @@ async def test_wrong_credentials_are_told_at_once_and_not_repeated(
         await signed_in(users.url, **given)
 
     assert time.monotonic() - began < SOON_S
+    told = "refused the credentials" if given else "requires credentials, and none were given"
+    assert caught.value.message.endswith(told)
     assert "Authorization Violation" in caught.value.detail
     for secret in (PASSWORD, "wrong", USER.seed):
         assert secret not in str(caught.value)
