@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from natsstream import advisories, errors, events
 from natsstream.connection import Connection, attach, connect
-from natsstream.constructors import answers_fields
 from natsstream.errors import (
     ConfigError,
     IntegrityError,
@@ -516,9 +515,7 @@ def __getattr__(name: str) -> object:
         classes = importlib.import_module("natsstream.foreign_names").CLASSES
         here = f"; in natsstream: {classes[name]}" if name in classes else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")
-    found: object = getattr(importlib.import_module(f"natsstream.{module}"), name)
-    if isinstance(found, type):
-        answers_fields(found)
+    found = getattr(importlib.import_module(f"natsstream.{module}"), name)
     globals()[name] = found  # Found without this function from now on.
     return found
 

@@ -21,7 +21,7 @@ from natsstream.arguments import (
     check_text,
     described,
 )
-from natsstream.constructors import answers_fields
+from natsstream.constructors import answers_arguments
 from natsstream.credentials import (
     check_user_seed,
     existing_file,
@@ -83,7 +83,7 @@ def _from(env: str = "", context: str = "") -> Mapping[str, OptionSource]:
     return {"source": OptionSource(env, context)}
 
 
-@answers_fields
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectOptions:
     """Servers, credentials and timeouts of a connection.

@@ -25,6 +25,7 @@ from natsstream.api.settings.field_kinds import (
 )
 from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.stream_config import REPLICAS_MAX, Duration
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
 
@@ -38,6 +39,7 @@ _READS_AS = "their default"
 _HINT = "leave it out, or give what you mean; -1 is no limit where one can be"
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConsumerConfig(Setting):
     """The configuration of a consumer: its filters, start, acks and redelivery.

@@ -28,7 +28,7 @@ from natsstream.api.settings.placement import Placement
 from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.settings.source import StreamSource
 from natsstream.arguments import check_text
-from natsstream.constructors import given_config
+from natsstream.constructors import answers_arguments, given_config
 from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
 
@@ -37,6 +37,7 @@ Duration = float | timedelta
 REPLICAS_MAX = 5
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamConfig(Setting):
     """The configuration of a stream: its subjects, limits and storage.

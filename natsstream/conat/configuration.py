@@ -18,6 +18,7 @@ from natsstream.arguments import check_int, check_names, described
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import json_text
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError, StreamExistsError
 from natsstream.fields import Fields
 from natsstream.units import NS_PER_MS, duration_ns
@@ -47,6 +48,7 @@ _UNITS: Mapping[str, str] = {
 _LOGICAL_BYTES_MAX = 100_000
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """The configuration of a core stream, with Conat's names, units and defaults.

@@ -16,9 +16,11 @@ from natsstream.conat.names import KeySubjects
 from natsstream.conat.reconcile import Edit, Reconciler
 from natsstream.conat.record import Record
 from natsstream.conat.undefined import UNDEFINED
+from natsstream.constructors import answers_arguments
 from natsstream.units import NS_PER_MS, time_from_ns
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class RawMessage:
     """A stored message, not decoded.

@@ -26,6 +26,7 @@ from natsstream.conat.naming import name_error, naming
 from natsstream.conat.sizes import logical_size
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import Encoding, encode_value
+from natsstream.constructors import answers_arguments
 from natsstream.errors import (
     ConfigError,
     ConflictError,
@@ -67,6 +68,7 @@ class Stored:
     time: datetime | None
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
     """Options of one write.
@@ -89,6 +91,7 @@ class PublishOptions:
     timeout: float | None = None
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class PublishItem:
     """A message for `publish_many`.

@@ -17,6 +17,7 @@ from natsstream.api.settings.setting import part, parts
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_rules import window_ns
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError
 from natsstream.kv.conventions import (
     BUCKET,
@@ -46,6 +47,7 @@ def _sources(values: object, what: str) -> tuple[StreamSource, ...]:
     return StreamSource.several(cast("object", values), what)
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BucketConfig(ViewConfig):
     """A bucket's configuration.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from natsstream.arguments import check_bytes, check_callable, check_text, described
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError, ValueDecodeError
 from natsstream.kv.codecs import T, ValueCodec
 from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
@@ -19,6 +20,7 @@ from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
 U = TypeVar("U")
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class ValueFormat(Generic[T]):
     """A named pair of functions; buckets take it as `kv.typed(ns.JSON)`.

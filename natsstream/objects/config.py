@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from natsstream.api.stream_config import StreamConfig
+from natsstream.constructors import answers_arguments
 from natsstream.objects.kind import STORE
 from natsstream.objects.store_subjects import StoreSubjects
 from natsstream.streams.views.config import ViewConfig
@@ -28,6 +29,7 @@ _CONVENTIONS = {
 _DEFAULTS = {"max_bytes": -1, "storage": "file", "num_replicas": 1}
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObjectBucketConfig(ViewConfig):
     """The configuration of an object store.

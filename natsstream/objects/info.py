@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
 from natsstream.notebook import NotebookTable
@@ -41,6 +42,7 @@ _NUID_CHARS = string.digits + string.ascii_letters
 _NUID_SIZE = 22
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class ObjectLink:
     """The target of a link.
@@ -54,6 +56,7 @@ class ObjectLink:
     name: str = ""
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectOptions:
     """The options of an object.

@@ -21,6 +21,7 @@ from natsstream.api.features import (
 )
 from natsstream.api.names import check_stream_name, check_subject
 from natsstream.arguments import check_bytes, check_choice, check_int, check_text, described
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError, PayloadTooLargeError, SubjectError
 from natsstream.publish.schedule import Schedule, Ttl, ttl_text
 
@@ -43,6 +44,7 @@ _HEADER_FEATURES: Mapping[str, Feature] = {
 }
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
     """Conditions on the stream; if one does not hold, the message is refused.
@@ -95,6 +97,7 @@ class Expect:
         return {name.value: str(value) for name, value in values.items() if value is not None}
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class PublishMessage:
     """A message for `send_many`: the arguments of `JetStream.publish` as a value."""

@@ -22,6 +22,7 @@ from natsstream._wire.headers import HeaderName
 from natsstream.api.features import SCHEDULES, SCHEDULES_REPEATED, Feature
 from natsstream.api.names import check_subject
 from natsstream.arguments import check_choice, check_text, described
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError
 from natsstream.units import (
     NS_PER_SECOND,
@@ -46,6 +47,7 @@ _NS_MAX = 2**63 - 1
 _SECONDS_MAX = _NS_MAX // NS_PER_SECOND
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """When the server publishes a message, and where to; give it to `publish(schedule=...)`.

@@ -12,8 +12,10 @@ from typing import ClassVar
 
 from natsstream.api.settings.field_kinds import LIMIT, FieldKind
 from natsstream.api.settings.setting import Setting
+from natsstream.constructors import answers_arguments
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ConsumerLimits(Setting):
     """Defaults of a stream's consumers, and their upper bounds too (2.10).

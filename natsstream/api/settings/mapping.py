@@ -11,8 +11,10 @@ from typing import ClassVar
 
 from natsstream.api.settings.field_kinds import FILLED_TEXT, FILTER_OR_EMPTY, TEXT, FieldKind
 from natsstream.api.settings.setting import Setting
+from natsstream.constructors import answers_arguments
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SubjectTransform(Setting):
     """A subject mapping that a stream applies before it stores (2.10).
@@ -34,6 +36,7 @@ class SubjectTransform(Setting):
     }
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Republish(Setting):
     """Republishes each stored message to plain NATS, before the publisher gets its ack.

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from natsstream.api.settings.setting import Setting
+from natsstream.constructors import answers_arguments
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Placement(Setting):
     """Which servers may hold a stream.

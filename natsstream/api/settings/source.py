@@ -25,12 +25,14 @@ from natsstream.api.settings.field_kinds import (
 from natsstream.api.settings.mapping import SubjectTransform
 from natsstream.api.settings.setting import Setting, parts
 from natsstream.arguments import check_text
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError
 
 # A transform filters by its own source.
 _EXCLUSIVE = (("start_seq", "start_time"), ("filter", "transforms"), ("domain", "external"))
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ExternalStream(Setting):
     """The route to a stream of another domain or account.
@@ -71,6 +73,7 @@ class SourceConsumer(Setting):
     }
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StreamSource(Setting):
     """The stream that a mirror or a source copies from.

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from natsstream.arguments import described
+from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 _DELAYS_MAX = 1_000
 
 
+@answers_arguments
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Delays after failures.
