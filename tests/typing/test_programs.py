@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROGRAMS = Path(__file__).parent / "programs"
+CONFIG = Path(__file__).parent / "mypy.ini"
 BIN = Path(sys.executable).parent
-# Only a hang reaches it: without a cache mypy needs a minute of processor time.
+# Only a hang reaches it.
 TIMEOUT_S = 600.0
 
 Lines = set[tuple[str, int]]
@@ -54,11 +55,14 @@ def run(command: list[str], folder: Path) -> str:
 
 def refused_by_mypy(tmp_path: Path) -> Lines:
     """Return the lines that mypy refuses."""
-    # The cache is kept: without it mypy reads pyspark, pandas and polars for half a minute.
-    cache = ROOT / ".mypy_cache" / "programs"
-    options = ["--strict", f"--cache-dir={cache}", "--no-error-summary", "--no-color-output"]
+    options = [
+        f"--config-file={CONFIG}",
+        f"--cache-dir={ROOT / '.mypy_cache' / 'programs'}",
+        "--strict",
+        "--no-error-summary",
+        "--no-color-output",
+    ]
     files = [*sorted(map(str, PROGRAMS.glob("*.py"))), *write_snippets(tmp_path)]
-    # In a folder without a configuration, as at a user's.
     printed = run(["mypy", *options, f"--python-executable={sys.executable}", *files], tmp_path)
     found = re.findall(r"^(.+?):(\d+): error:", printed, re.MULTILINE)
     return {(Path(file).name, int(number)) for file, number in found}
