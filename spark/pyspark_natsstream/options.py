@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, cast
 
 from natsstream.credentials import is_jwt_text, is_seed_text
 from natsstream.errors import ConfigError
@@ -31,8 +31,7 @@ _START_TIME = "startingOffsets=start_time:RFC3339"
 _END_TIME = "endingOffsets=end_time:RFC3339"
 _NO_GROUP = "no groups; the checkpoint has the place of a query"
 _NO_MINIMUM = "no minimum; a longer interval of the trigger makes larger micro-batches"
-# Options of Spark's other sources, in lower case, and what stands for them here.
-_ELSEWHERE: Mapping[str, str] = {
+ELSEWHERE: Mapping[str, str] = {
     "assign": "stream, and subjects for a part of it",
     "endingoffsetsbytimestamp": _END_TIME,
     "endingtimestamp": _END_TIME,
@@ -54,6 +53,10 @@ _ELSEWHERE: Mapping[str, str] = {
     "url": "servers",
     "user": _SECRETS,
 }
+"""Options of Spark's other sources, in lower case, and what stands for them here."""
+
+# Below it, words have little more than their letters in common: `bucket` and `cert` have 0.6.
+_LIKENESS_MIN = 0.7
 
 
 class OptionNote(NamedTuple):
@@ -96,7 +99,7 @@ def seconds(text: str) -> float:
 
 def flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError(f"{text!r} is neither true nor false")
+        raise ConfigError(f"{text!r} is neither true nor false", hint="write true or false")
     return text.lower() == "true"
 
 
@@ -107,6 +110,8 @@ class NatsOptions:
     Raises:
         ConfigError: A value is illegal; the message names the option, the hint what to give.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = ELSEWHERE
 
     servers: tuple[str, ...] = field(
         default=(),
@@ -235,7 +240,7 @@ class NatsOptions:
         for given, text in options.items():
             found = known.get(given.lower())
             if found is None:
-                raise _unknown(given, (spark_name(each.name) for each in _given_fields(cls)))
+                raise _unknown(given, map(spark_name, option_notes(cls)), cls.elsewhere)
             name = spark_name(found.name)
             if found.name in values:
                 raise ConfigError(f"{name} is given twice", hint="the case of names is ignored")
@@ -260,6 +265,11 @@ def spark_name(name: str) -> str:
     """Return the option name of a field: `max_messages_per_trigger` is `maxMessagesPerTrigger`."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that a wrong one was probably meant to be; None if none is near."""
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=_LIKENESS_MIN)), None)
 
 
 def option_notes(kind: type[NatsOptions]) -> dict[str, OptionNote]:
@@ -316,12 +326,12 @@ def _refuse_secrets(options: NatsOptions) -> None:
             )
 
 
-def _unknown(given: str, names: Iterable[str]) -> ConfigError:
+def _unknown(given: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> ConfigError:
     by_lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(given.lower(), by_lower, n=1)
-    ask = f"did you mean {by_lower[close[0]]}? " if close else ""
-    if given.lower() in _ELSEWHERE:
-        ask = f"in natsstream: {_ELSEWHERE[given.lower()]}. "
+    near = nearest(given.lower(), by_lower)
+    ask = f"did you mean {by_lower[near]}? " if near else ""
+    if given.lower() in elsewhere:
+        ask = f"in natsstream: {elsewhere[given.lower()]}. "
     return ConfigError(
         f'unknown option {given!r} for format("nats")',
         hint=f"{ask}Options: {', '.join(by_lower.values())}",

@@ -26,6 +26,7 @@ OF_QUERIES = ("job", "max_messages_per_trigger", "max_bytes_per_trigger")
 """Fields that only a streaming query has."""
 
 PENDING_BYTES = 4 << 20
+_NO_START = "leave it out: it names a query, whose start is kept, and a batch has its own range"
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
 
@@ -241,8 +242,8 @@ class ReadOptions(NatsOptions):
             raise ConfigError(message, hint="exchange them")
         for name in OF_QUERIES:
             if getattr(self, name) is not None:
-                message = f"{spark_name(name)} is for streaming queries only"
-                raise ConfigError(message, hint="bound a batch with endingOffsets")
+                hint = _NO_START if name == "job" else "bound a batch with endingOffsets"
+                raise ConfigError(f"{spark_name(name)} is for streaming queries only", hint=hint)
 
     def check_as_stored(self) -> None:
         """Refuse options that change or filter messages, for jobs that take them as stored.

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import string
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from natsstream.arguments import check_choice
 from natsstream.errors import ConfigError
-from pyspark_natsstream.options import NatsOptions, flag, note, seconds, whole
+from pyspark_natsstream.options import ELSEWHERE, NatsOptions, flag, note, seconds, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Guarantee: TypeAlias = Literal["exactly-once", "duplicate-window"]
 
 _JOB_BYTES_MAX = 200
+
+_NO_BUCKET = "a write goes to a stream, never to a bucket; js.kv and js.objects write to buckets"
+_ONE_STREAM = "stream; a write goes to one"
 
 UNNAMED = "once-"
 """Begin of the names of writes that have none."""
@@ -26,6 +32,13 @@ class WriteOptions(NatsOptions):
     Raises:
         ConfigError: A value is illegal; the message names the option, the hint what to give.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **ELSEWHERE,
+        "bucket": _NO_BUCKET,
+        "objectbucket": _NO_BUCKET,
+        "streams": _ONE_STREAM,
+    }
 
     subject: str | None = field(
         default=None,

@@ -13,6 +13,7 @@ from pyspark_natsstream.read_options import (
     ReadOptions,
     parse_position,
 )
+from pyspark_natsstream.write_options import WriteOptions
 
 from natsstream.errors import ConfigError
 from tests.support.accounts import KeyPair, Operator
@@ -277,6 +278,38 @@ def test_option_of_another_source_is_answered_with_the_one_here(name: str, told:
         parse(**{name: "x"})
 
     assert caught.value.hint.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("bucket", "in natsstream: a write goes to a stream, never to a bucket; "),
+        ("objectBucket", "in natsstream: a write goes to a stream, never to a bucket; "),
+        ("streams", "in natsstream: stream; a write goes to one. "),
+        ("topic", "in natsstream: stream; "),
+        ("subjects", "did you mean subject? "),
+        ("zone", "Options: "),
+    ],
+)
+def test_option_that_no_write_has_is_answered_without_a_guess(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match="unknown option") as caught:
+        WriteOptions.parse(GIVEN | {name: "x"})
+
+    assert caught.value.hint.startswith(told)
+
+
+def test_flag_that_is_no_boolean_is_refused_with_the_legal_words() -> None:
+    with pytest.raises(ConfigError, match="includeHeaders: 'yes'") as caught:
+        parse(includeHeaders="yes")
+
+    assert caught.value.hint == "write true or false"
+
+
+def test_name_of_a_query_is_refused_in_a_batch_with_its_meaning() -> None:
+    with pytest.raises(ConfigError, match="job is for streaming queries only") as caught:
+        parse(job="a").check_batch()
+
+    assert "names a query" in caught.value.hint
 
 
 def test_context_stands_for_servers() -> None:
