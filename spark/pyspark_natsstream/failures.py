@@ -7,27 +7,28 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # pyright: ignore[reportMissingTypeStubs] - It has none.
 from pyspark.errors import PySparkException
 
 from natsstream import errors
 from natsstream.errors import (
+    ChunksDamagedError,
     MessagesLostError,
     MissingExtraError,
     NatsStreamError,
     PermissionDeniedError,
-    SequenceGapError,
     SequenceRangeError,
-    StaleEpochError,
 )
 from pyspark_natsstream.offsets import OffsetError
 from pyspark_natsstream.payloads import MalformedPayloadError
 from pyspark_natsstream.stored_rows import InputChangedError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
+
+    from pyspark.sql import DataFrame
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)
 """Of the errors in the JVM, PySpark translates some."""
@@ -37,7 +38,7 @@ _ERROR = re.compile(
     r"^(?:natsstream\.errors|pyspark_natsstream\.(?:offsets|payloads|stored_rows))"
     r"\.(?P<name>\w+Error): "
     r"(?P<message>.*)"
-    r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?",
+    r"(?:\ndetail: (?P<detail>.*))?(?:\nhint: (?P<hint>.*))?(?:\n(?P<note>in the read of .*))?",
     re.MULTILINE,
 )
 _DENIED = re.compile(r"may not (publish|subscribe) to (\S+)")
@@ -52,6 +53,10 @@ _MISSING = re.compile(
 # Spark's condition, in brackets, begins what it says: [PATH_NOT_FOUND] Path does not exist.
 _REASON = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
 _HELD = re.compile(r"holds (\d+) to (\d+)|is empty and ends at (\d+)")
+_DAMAGE = re.compile(
+    r"under (?P<subject>[^\s:]+):? .*?(?:(?P<missing>missing|not all there)|"
+    r"(?P<surplus>more than its writer|others too)|(?P<digest>digest|its writer gave))"
+)
 _RANGE = re.compile(r"(\d+) to (\d+)(?: of stream \S+)? are gone")
 
 
@@ -70,40 +75,19 @@ def typed_error(error: Exception) -> NatsStreamError | None:
     kind: object = _OWN.get(name) or getattr(errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, NatsStreamError)):
         return None
-    if issubclass(kind, MessagesLostError):
-        lost = _RANGE.search(message)
-        if lost is None:
-            return None
-        return kind(message, first_seq=int(lost[1]), last_seq=int(lost[2]), hint=hint or "")
-    if issubclass(kind, MalformedPayloadError):
-        place = _PAYLOAD.match(message)
-        if place is None:
-            return None
-        return kind(
-            message,
-            stream=place[2],
-            subject=place[3],
-            sequence=int(place[1]),
-            detail=detail or "",
-            hint=hint or "",
-        )
-    if issubclass(kind, SequenceRangeError):
-        held = _HELD.search(message)
-        if held is None:
-            return None
-        last = int(held[2] or held[3])
-        first = int(held[1] or last + 1)
-        return kind(message, first_seq=first, last_seq=last, hint=hint or "")
-    if issubclass(kind, StaleEpochError | SequenceGapError):
-        return None  # The text lacks their numbers.
-    if issubclass(kind, PermissionDeniedError):
-        found_words = _DENIED.search(message)
-        operation, subject = found_words.groups() if found_words else ("", "")
-        return kind(message, operation=operation, subject=subject, hint=hint or "")
+    attributes = _attributes(kind, message)
+    if attributes is None:
+        return None
+    texts: dict[str, Any] = {
+        name: text for name, text in (("detail", detail), ("hint", hint)) if text
+    }
     try:
-        return kind(message, detail=detail or "", hint=hint or "")
+        own = kind(message, **attributes, **texts)
     except TypeError:
-        return None  # As above.
+        return None  # The text lacks its attributes.
+    if found[-1]["note"]:
+        own.add_note(found[-1]["note"])
+    return own
 
 
 def spark_reason(error: Exception) -> str:
@@ -140,6 +124,46 @@ def missing_module(module: str) -> MissingExtraError:
     else:
         hint = "install natsstream where they run, or pass its Spark zip to --py-files"
     return MissingExtraError(f"Spark's Python processes find no module {module}", hint=hint)
+
+
+def short_failures(write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` whose errors do not have the JVM's stack trace in them.
+
+    Spark matches a pattern with the text of each error, also with that of a query that is stopped.
+    For a stack trace the pattern needs more stack than there is, and the query's thread dies.
+    """
+
+    def shortened(rows: DataFrame, number: int) -> None:
+        try:
+            write(rows, number)
+        except SPARK_ERRORS as error:
+            raise typed_error(error) or RuntimeError(spark_reason(error)) from None
+
+    return shortened
+
+
+def _attributes(kind: type[NatsStreamError], message: str) -> dict[str, Any] | None:
+    """Return the attributes that the message of an error tells; None if it lacks some."""
+    if issubclass(kind, MessagesLostError):
+        lost = _RANGE.search(message)
+        return lost and {"first_seq": int(lost[1]), "last_seq": int(lost[2])}
+    if issubclass(kind, MalformedPayloadError):
+        place = _PAYLOAD.match(message)
+        return place and {"stream": place[2], "subject": place[3], "sequence": int(place[1])}
+    if issubclass(kind, SequenceRangeError):
+        held = _HELD.search(message)
+        if held is None:
+            return None
+        last = int(held[2] or held[3])
+        return {"first_seq": int(held[1] or last + 1), "last_seq": last}
+    if issubclass(kind, ChunksDamagedError):
+        damage = _DAMAGE.search(message)
+        return damage and {"subject": damage["subject"], "kind": damage.lastgroup}
+    if issubclass(kind, PermissionDeniedError):
+        words = _DENIED.search(message)
+        operation, subject = words.groups() if words else ("", "")
+        return {"operation": operation, "subject": subject}
+    return {}
 
 
 def _missing_module(text: str) -> MissingExtraError | None:

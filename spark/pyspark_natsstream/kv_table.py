@@ -21,6 +21,7 @@ from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
 from natsstream.kv.conventions import BUCKET
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.driver import connected
+from pyspark_natsstream.failures import short_failures
 from pyspark_natsstream.folder import Folder, check_apart
 from pyspark_natsstream.ingest import AVAILABLE_NOW, IngestReport, check_trigger, follow, triggered
 from pyspark_natsstream.offsets import Offset, offsets_of
@@ -97,7 +98,7 @@ def kv_table(
     table.drop_all_but(_keys_now(spark, asked))
     changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
     writer = changes.writeStream.option("checkpointLocation", checkpoint)
-    query = triggered(writer.foreachBatch(table.merge), trigger).start()
+    query = triggered(writer.foreachBatch(short_failures(table.merge)), trigger).start()
     return follow(query, asked.stream, on_progress)
 
 

@@ -25,6 +25,7 @@ from uuid import UUID
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from natsstream.errors import ConfigError, MissingExtraError
+from pyspark_natsstream.failures import short_failures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,7 +138,7 @@ def lake_table(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> LakeTa
 
 def lake_writer(table: LakeTable, stream: str, partition_by: Sequence[str]) -> WriteBatch:
     """Return the function for `foreachBatch` that writes a stream's messages into a table."""
-    return lambda rows, number: _write(table, rows, stream, number, partition_by)
+    return short_failures(lambda rows, number: _write(table, rows, stream, number, partition_by))
 
 
 def _write(

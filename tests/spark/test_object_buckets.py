@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 from pyspark_natsstream import object_batch
+from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.object_batch import ObjectReader
 from pyspark_natsstream.object_options import ObjectOptions
 
 from natsstream import blocking
-from natsstream.errors import ConfigError, StreamRecreatedError
+from natsstream.errors import ChunksDamagedError, ConfigError, StreamRecreatedError
 from natsstream.objects.info import write_digest
 
 if TYPE_CHECKING:
@@ -178,8 +179,10 @@ def test_damaged_object_fails_the_read(
 
     with pytest.raises(PySparkException) as failed:
         frame.collect()
-    assert "natsstream.errors.ChunksDamagedError: " in str(failed.value)
-    assert "object 'a' of bucket" in str(failed.value)
+    error = typed_error(failed.value)
+    assert isinstance(error, ChunksDamagedError)
+    assert error.__notes__ == [f"in the read of object 'a' of bucket {stream_name}"]
+    assert error.subject.startswith(f"$O.{stream_name}.C.")
 
 
 def test_bucket_without_objects_has_no_rows(

@@ -6,11 +6,13 @@ from pyspark_natsstream.offsets import OffsetError
 from pyspark_natsstream.payloads import MalformedPayloadError
 
 from natsstream.errors import (
+    ChunksDamagedError,
     ConnectError,
     MessagesLostError,
     MissingExtraError,
     NatsStreamError,
     SequenceRangeError,
+    StaleEpochError,
     StreamNotFoundError,
     StreamRecreatedError,
 )
@@ -50,6 +52,38 @@ def test_loss_comes_back_with_its_range() -> None:
 
     assert isinstance(found, MessagesLostError)
     assert (found.first_seq, found.last_seq) == (5, 9)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        (
+            "8 chunks with 9 bytes under $O.m.C.x: some that its writer stored are missing",
+            "missing",
+        ),
+        ("8 chunks with 9 bytes under $O.m.C.x: there are more than its writer stored", "surplus"),
+        ("8 chunks with 9 bytes under $O.m.C.x: the digest is not its writer's", "digest"),
+        ("bytes 0 to 9 under $O.m.C.x are not all there", "missing"),
+        ("chunk 1 under $O.m.C.x has 2 bytes; its writer gave 8 for each but the last", "digest"),
+        ("the 8 chunks under $O.m.C.x are not complete: there are others too", "surplus"),
+    ],
+)
+def test_damaged_object_comes_back_with_its_chunks(told: str, kind: str) -> None:
+    error = ChunksDamagedError(told, subject="$O.m.C.x", kind=kind, detail="1", hint="again")
+    note = "in the read of object 'a' of bucket m"
+    text = f"{HEAD}natsstream.errors.ChunksDamagedError: {error}\n{note}{TAIL}"
+
+    found = typed_error(RuntimeError(text))
+
+    assert isinstance(found, ChunksDamagedError)
+    assert vars(found) == {**vars(error), "__notes__": [note]}
+    assert str(found) == str(error)
+
+
+def test_error_whose_numbers_are_not_told_stays_spark_s() -> None:
+    error = StaleEpochError("producer p is fenced", current_epoch=4)
+
+    assert typed_error(RuntimeError(f"{HEAD}natsstream.errors.StaleEpochError: {error}")) is None
 
 
 def test_malformed_payload_comes_back_with_its_place() -> None:
