@@ -57,8 +57,17 @@ class NatsWriter(DataSourceArrowWriter):
         return TaskDone(write_partition(self._options, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log what was stored."""
+        """Log what was stored, and warn where `partitions` is another number than the real one."""
         _log_done(self._options, messages)
+        given = self._options.partitions
+        if given is not None and given != len(messages):
+            _log.warning(
+                "write to stream %s: the option partitions is %d, and the DataFrame has %s; give "
+                "the same option again if you repeat this write",
+                self._options.stream,
+                given,
+                counted(len(messages), "partition"),
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Log what was stored before the write failed; it stays."""

@@ -83,10 +83,7 @@ class StoredRows:
         if found.batch < batch:
             return cls(batch, partitions=partitions)
         if found.partitions != partitions:
-            raise InputChangedError(
-                f"batch {batch} was written in {found.partitions} partitions, and has {partitions}",
-                hint="use the same options, files and number of partitions as before",
-            )
+            raise _other_partitions(found, partitions)
         return found
 
 
@@ -138,3 +135,22 @@ class RowCheck:
             f"input changed: it {how}",
             hint=_ADVICE,
         )
+
+
+def _other_partitions(found: StoredRows, partitions: int) -> InputChangedError:
+    """Return the error for another number of partitions, or for one that is not given each time."""
+    if not partitions:
+        return InputChangedError(
+            f"batch {found.batch} was written with the option partitions, which is missing now",
+            hint=f'add .option("partitions", "{found.partitions}"), as before',
+        )
+    if not found.partitions:
+        return InputChangedError(
+            f"batch {found.batch} was written without the option partitions, which is "
+            f"{partitions} now",
+            hint="leave the option partitions out, as before",
+        )
+    return InputChangedError(
+        f"batch {found.batch} was written in {found.partitions} partitions, and has {partitions}",
+        hint="use the same options, files and number of partitions as before",
+    )

@@ -77,9 +77,15 @@ def write_partition(options: WriteOptions, batches: Iterator[pa.RecordBatch]) ->
             write has a job name.
 
     Raises:
+        ConfigError: The DataFrame has more partitions than the options say.
         NatsStreamError: As for `NatsWriter.write`.
     """
     task = _task(options)
+    if options.partitions is not None and task.partition >= options.partitions:
+        raise ConfigError(
+            f"partitions is {options.partitions}, and the DataFrame has more",
+            hint="give df.rdd.getNumPartitions(), or leave the option out",
+        )
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None and task.is_first and not options.is_repeatable:
         return Written()

@@ -17,9 +17,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.registration import register
+from pyspark_natsstream.sink import NatsWriter, TaskDone
 from pyspark_natsstream.stored_rows import InputChangedError
 from pyspark_natsstream.write_options import WriteOptions
-from pyspark_natsstream.writing import write_partition
+from pyspark_natsstream.writing import Written, write_partition
 
 from natsstream import blocking
 from natsstream.errors import ConfigError, NatsStreamError, StaleEpochError, WrongStreamError
@@ -352,3 +353,26 @@ def test_writes_that_cannot_be(
     with pytest.raises(PySparkException, match="only appends"):
         rows.write.format("nats").options(servers=server.url, stream=out).mode("overwrite").save()
     assert stored(js, out) == []
+
+
+def test_write_with_more_partitions_than_it_says_is_refused(
+    spark: SparkSession, server: NatsServer, out: str
+) -> None:
+    rows = numbers(spark, 9).drop("id")
+
+    error = refusal(rows, server, out, subject=f"{out}.n", job="few", partitions="2")
+
+    assert isinstance(error, ConfigError)
+    assert error.message == "partitions is 2, and the DataFrame has more"
+
+
+@pytest.mark.parametrize(("given", "is_told"), [(None, False), (3, False), (7, True)])
+def test_other_number_of_partitions_is_told_when_the_write_has_ended(
+    caplog: pytest.LogCaptureFixture, *, given: int | None, is_told: bool
+) -> None:
+    options = WriteOptions(servers=("nats://h",), stream="A", partitions=given)
+
+    NatsWriter(options).commit([TaskDone(Written())] * 3)
+
+    told = "the option partitions is 7, and the DataFrame has 3 partitions; "
+    assert (told in caplog.text) == is_told

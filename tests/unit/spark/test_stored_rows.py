@@ -78,6 +78,24 @@ def test_other_number_of_partitions_is_refused() -> None:
         StoredRows.of(done.to_json(), 0, 2)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "told", "way_out"),
+    [
+        (4, 0, "with the option partitions, which is missing now", '"partitions", "4"'),
+        (0, 4, "without the option partitions, which is 4 now", "leave the option partitions out"),
+    ],
+)
+def test_number_of_partitions_that_is_not_given_each_time_is_told_so(
+    before: int, now: int, told: str, way_out: str
+) -> None:
+    done = attempt(StoredRows(0, partitions=before), [b"a"])[1].so_far()
+
+    with pytest.raises(InputChangedError, match=told) as caught:
+        StoredRows.of(done.to_json(), 0, now)
+
+    assert way_out in caught.value.hint
+
+
 @pytest.mark.parametrize("checkpoint", [17, "x", {"offset": 5}, [1]])
 def test_checkpoint_of_another_program_is_refused(checkpoint: object) -> None:
     with pytest.raises(InputChangedError, match="another job name") as caught:
