@@ -116,8 +116,7 @@ def replay(
         raise ConfigError("a replay needs the option job", hint="job=replay-2026-11")
     if asked.guarantee != "exactly-once":
         raise ConfigError("a replay is exactly-once", hint="leave the option guarantee out")
-    if not speed >= 0:  # Nan is refused too.
-        raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
+    check_speed(speed)
     rows = read_table(spark, table, fmt, where)
     if "time" not in rows.columns:
         raise ConfigError(f"table {table} has no column time", hint="use backfill without a pace")
@@ -138,6 +137,16 @@ def replay(
         check.end()
     seconds = round(time.monotonic() - began, 3)
     return ReplayReport(rows=check.rows, earlier=stored.rows, seconds=seconds)
+
+
+def check_speed(speed: float) -> None:
+    """Refuse a speed below 0.
+
+    Raises:
+        ConfigError: It is negative, or not a number.
+    """
+    if not speed >= 0:  # Nan is refused too.
+        raise ConfigError(f"speed is {speed:g}", hint="give 1 for the original pace, 0 for none")
 
 
 def _opened(js: JetStream, options: WriteOptions) -> IdempotentProducer:

@@ -12,9 +12,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.sql import SparkSession
 
 from natsstream.errors import MissingExtraError
@@ -38,6 +39,7 @@ def local_session(
     master: str = "local[*]",
     app_name: str = "natsstream",
     config: Mapping[str, str] | None = None,
+    has_own_group: bool = False,
 ) -> SparkSession:
     """Return a session that runs in this process and its children.
 
@@ -48,6 +50,8 @@ def local_session(
         master: Spark's master, such as `local[2]`; `local[2,4]` tries a failed task four times.
         app_name: Name of the application.
         config: Further Spark settings; they override the defaults of this function.
+        has_own_group: Start Spark's Java in a process group of its own. A signal to the group of
+            this process, as of Ctrl-C and `timeout`, then leaves it to this process to stop Spark.
 
     Raises:
         MissingExtraError: There is no Java, or it is too old.
@@ -76,8 +80,11 @@ def local_session(
         java_options += [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"]
     if java_options:
         settings["spark.driver.extraJavaOptions"] = " ".join(java_options)
+    settings |= config or {}
+    if has_own_group and os.name == "posix":
+        _start_java_in_own_group(settings)
     builder = SparkSession.builder.master(master).appName(app_name)
-    for name, value in (settings | dict(config or {})).items():
+    for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -129,6 +136,17 @@ def java_major(version_text: str) -> int:
     """Return the major version from `java -version`: 8 for "1.8.0_292", 0 for none."""
     found = re.search(r'version "(?:1\.)?(\d+)', version_text)
     return int(found[1]) if found else 0
+
+
+def _start_java_in_own_group(settings: Mapping[str, str]) -> None:
+    """Start the JVM of this process, if it has none; it ends when its standard input does."""
+    # PySpark has no public way, and no types for this one.
+    context: Any = SparkContext
+    java: Any = java_gateway
+    if context._gateway is None:  # noqa: SLF001
+        conf = SparkConf(loadDefaults=False).setAll([*settings.items()])
+        gateway = java.launch_gateway(conf, popen_kwargs={"process_group": 0})
+        context._ensure_initialized(gateway=gateway)  # noqa: SLF001
 
 
 def _share_interpreter(master: str) -> None:

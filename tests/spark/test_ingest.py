@@ -424,6 +424,12 @@ def test_spark_submit_runs_the_job(feed: Feeder, stream_name: str, table: Table)
     assert table.sequences() == [1, 2, 3, 4, 5]
 
 
+def children(pid: int) -> list[int]:
+    """Return the children of all threads of a process."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for each in lists for child in each.read_text().split()]
+
+
 def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     feed: Feeder, stream_name: str, table: Table
 ) -> None:
@@ -444,6 +450,9 @@ def test_job_that_is_killed_goes_on_and_every_message_is_in_the_table_once(
     try:
         eventually((commits / "2").exists, within_s=SUBMIT_TIMEOUT_S / 2)
     finally:
+        # The JVM is in a group of its own.
+        for java in children(killed.pid):
+            os.kill(java, signal.SIGKILL)
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait(SUBMIT_TIMEOUT_S / 2)
     n_committed = len(list(commits.glob("[0-9]*")))

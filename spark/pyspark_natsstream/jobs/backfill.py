@@ -26,6 +26,7 @@ main = JobCommand(
     description="Write a table into a JetStream stream, every row once.",
     arguments=ROWS,
     options=WriteOptions,
+    required=("job",),
     work=_work,
 )
 

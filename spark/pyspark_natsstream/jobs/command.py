@@ -1,23 +1,22 @@
 """The command line of every job: arguments, session, report and exit code.
 
-Law: the report is one JSON line on stdout, everything else goes to stderr. SIGTERM ends a job as an
-interrupt does, and the same command continues it.
+Law: the report is one JSON line on stdout, everything else goes to stderr. SIGTERM and SIGINT end a
+job, and the same command continues it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, cast
 
 from pyspark.sql import SparkSession
 
-from natsstream.arguments import did_you_mean
+from natsstream import __version__
 from natsstream.errors import (
     ConfigError,
     NatsStreamError,
@@ -28,12 +27,12 @@ from natsstream.errors import (
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.failures import SPARK_ERRORS, spark_reason, typed_error
 from pyspark_natsstream.ingest import AVAILABLE_NOW
-from pyspark_natsstream.options import NatsOptions, flag, option_notes, spark_name
+from pyspark_natsstream.jobs.interruption import Interruption
+from pyspark_natsstream.options import NatsOptions, flag, nearest, option_notes, spark_name
 from pyspark_natsstream.session import local_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import FrameType
 
     from natsstream.blocking import JetStream
 
@@ -82,6 +81,9 @@ class JobCommand:
         arguments: Its own arguments.
         options: The options of `format("nats")` that it takes as arguments.
         without: Fields of these options that it does not take.
+        required: Fields of these options that it needs, beyond those that all need.
+        elsewhere: Arguments of other jobs, and what stands for them here.
+        check: Checks its own arguments, before Spark starts; raises ConfigError.
         first: Asks the server before Spark starts, so that a missing stream is an error at once.
         work: Does the work; gets the session, the options and all arguments.
     """
@@ -91,6 +93,9 @@ class JobCommand:
     arguments: Sequence[Argument]
     options: type[NatsOptions]
     without: Sequence[str] = ()
+    required: Sequence[str] = ()
+    check: Callable[[argparse.Namespace], None] = lambda _: None
+    elsewhere: Mapping[str, str] = field(default_factory=dict[str, str])
     first: Callable[[JetStream, Mapping[str, str]], object] = lambda _js, _options: None
     work: Callable[[SparkSession, dict[str, str], argparse.Namespace], Report]
 
@@ -104,42 +109,33 @@ class JobCommand:
             0 success, 1 failure, 2 wrong usage, 3 not found, 4 the data differ, 5 no answer, 130
             interrupted.
         """
-        try:
-            given = sys.argv[1:] if arguments is None else arguments
-            asked = self._parser().parse_args(_with_file(given))
-            before = signal.signal(signal.SIGTERM, _interrupt)
+        with Interruption() as interruption:
             try:
-                report = self._work(asked)
-            finally:
-                signal.signal(signal.SIGTERM, before)
-        except NatsStreamError as error:
-            return _failed(error)
-        except KeyboardInterrupt:
-            say("interrupted; run the same command again to continue")
-            return EXIT_INTERRUPTED
-        except Exception as error:
-            # Spark's own exceptions show what went wrong in the library only in their text.
-            cause = typed_error(error)
-            if cause is not None:
-                return _failed(cause)
-            if not isinstance(error, SPARK_ERRORS):
-                raise
-            # Spark has logged the useful ones of the stack traces around it.
-            say(f"error: Spark failed: {spark_reason(error)}")
-            return 1
+                given = sys.argv[1:] if arguments is None else arguments
+                asked = self._parser().parse_args(_with_file(given))
+                report = self._work(asked, interruption)
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - An unknown one is raised.
+                if not interruption.is_set:
+                    return _failed(error)
+                interruption.stop_spark()
+                say("interrupted; run the same command again to continue")
+                return EXIT_INTERRUPTED
         sys.stdout.write(report.to_json() + "\n")
         return EXIT_DIFFERENT if getattr(report, "is_different", False) else 0
 
-    def _work(self, asked: argparse.Namespace) -> Report:
+    def _work(self, asked: argparse.Namespace, interruption: Interruption) -> Report:
         # All that needs no Spark is checked before the seconds that it takes to start.
         options = self._options(asked)
+        self.check(asked)
         with connected(self.options.parse(options), lambda js: self.first(js, options)):
             pass
         name = f"natsstream-{self.name.replace('_', '-')}"
-        return self.work(job_session(asked.master, name), options, asked)
+        session = interruption.start_spark(lambda: job_session(asked.master, name))
+        return self.work(session, options, asked)
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = _Parser(
+            elsewhere=self.elsewhere,
             prog=self.name,
             description=self.description,
             fromfile_prefix_chars=None,
@@ -151,6 +147,7 @@ class JobCommand:
         parser.add_argument(
             "--master", help="Spark's master. Default: local[*], or that of spark-submit."
         )
+        parser.add_argument("--version", action="version", version=f"natsstream {__version__}")
         for name, details in self.arguments:
             parser.add_argument(name, **details)
         group = parser.add_argument_group('options of format("nats")')
@@ -161,7 +158,13 @@ class JobCommand:
                     {"nargs": "?", "const": "true"} if note.parse is flag else {}
                 )
                 text = note.doc.replace("%", "%%")
-                group.add_argument(_flag(name), metavar="TEXT", help=text, **alone)
+                group.add_argument(
+                    _flag(name),
+                    metavar="TEXT",
+                    help=text,
+                    required=name in self.required,
+                    **alone,
+                )
         return parser
 
     def _options(self, asked: argparse.Namespace) -> dict[str, str]:
@@ -180,12 +183,24 @@ class JobCommand:
 class _Parser(argparse.ArgumentParser):
     """Names the nearest argument where one is not known, as Python does from 3.14 on for others."""
 
+    def __init__(self, *, elsewhere: Mapping[str, str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._elsewhere = elsewhere
+
     def error(self, message: str) -> NoReturn:
-        known = [flag for action in self._actions for flag in action.option_strings]
-        given = [word for word in message.split() if word.startswith("--")]
-        if message.startswith("unrecognized arguments") and given:
-            message = f"{message}; {did_you_mean(given[0], known)}see --help"
+        given = next((word for word in message.split() if word.startswith("--")), None)
+        if message.startswith("unrecognized arguments") and given is not None:
+            message = f"{message}; {self._hint(given)}see --help"
         super().error(message)
+
+    def _hint(self, given: str) -> str:
+        told = self._elsewhere.get(given)
+        if told is not None:
+            return f"{told}; "
+        known = [flag for action in self._actions for flag in action.option_strings]
+        # The dashes alone would make short words look alike.
+        near = nearest(given.lstrip("-"), [flag.lstrip("-") for flag in known])
+        return f"did you mean --{near}? " if near else ""
 
 
 def job_session(master: str | None, name: str) -> SparkSession:
@@ -193,7 +208,7 @@ def job_session(master: str | None, name: str) -> SparkSession:
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         builder = SparkSession.builder.appName(name)
         return builder.getOrCreate() if master is None else builder.master(master).getOrCreate()
-    return local_session(master=master or "local[*]", app_name=name)
+    return local_session(master=master or "local[*]", app_name=name, has_own_group=True)
 
 
 def say(text: str) -> None:
@@ -209,7 +224,7 @@ def _with_file(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with those of their configuration file before them.
 
     Raises:
-        ConfigError: The file does not exist, or is not TOML.
+        ConfigError: The file cannot be read, or is not TOML.
     """
     finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("--config")
@@ -218,7 +233,9 @@ def _with_file(arguments: Sequence[str]) -> list[str]:
         return [*arguments]
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"file {path} cannot be read", detail=str(error)) from error
+    except ValueError as error:
         raise ConfigError(f"{path} is not a TOML file", detail=str(error)) from error
     flags = [text for name, value in found.items() for text in (_flag(name), _text(value))]
     return [*flags, *arguments]
@@ -231,12 +248,21 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _interrupt(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _failed(error: BaseException) -> int:
+    """Tell why a job failed, and return its exit code; raise an error of no one that is known."""
+    # Spark's own exceptions show what went wrong in the library only in their text.
+    cause = typed_error(error) if isinstance(error, Exception) else None
+    if cause is not None:
+        say(f"error: {cause}")
+        return _exit_code(cause)
+    if not isinstance(error, SPARK_ERRORS):
+        raise error
+    # Spark has logged the useful ones of the stack traces around it.
+    say(f"error: Spark failed: {spark_reason(error)}")
+    return 1
 
 
-def _failed(error: NatsStreamError) -> int:
-    say(f"error: {error}")
+def _exit_code(error: NatsStreamError) -> int:
     if isinstance(error, UsageError):
         return 2
     if isinstance(error, NotFoundError):

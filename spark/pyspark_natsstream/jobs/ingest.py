@@ -57,6 +57,7 @@ main = JobCommand(
     options=ReadOptions,
     first=lambda js, options: js.streams.get(options["stream"]),
     without=NOT_AS_STORED,
+    elsewhere={"--bucket": "the job kv_table reads a bucket"},
     work=_work,
 )
 

@@ -48,6 +48,7 @@ main = JobCommand(
     options=BucketOptions,
     first=lambda js, options: js.kv.get(options["bucket"]),
     without=_NOT_ASKED,
+    elsewhere={"--stream": "give --bucket; the job ingest reads a stream"},
     work=_work,
 )
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyspark_natsstream.jobs.command import ROWS, Argument, JobCommand
-from pyspark_natsstream.replay import ReplayReport, replay
+from pyspark_natsstream.replay import ReplayReport, check_speed, replay
 from pyspark_natsstream.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ main = JobCommand(
     description="Write a table into a JetStream stream at its original pace.",
     arguments=(*ROWS, _SPEED),
     options=WriteOptions,
+    required=("job",),
+    check=lambda asked: check_speed(asked.speed),
     work=_work,
 )
 

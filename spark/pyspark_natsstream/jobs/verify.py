@@ -28,6 +28,7 @@ main = JobCommand(
     options=ReadOptions,
     first=lambda js, options: js.streams.get(options["stream"]),
     without=(*NOT_AS_STORED, *OF_QUERIES),
+    elsewhere={"--bucket": "a table is compared with a stream"},
     work=_work,
 )
 

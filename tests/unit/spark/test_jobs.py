@@ -1,0 +1,73 @@
+"""The command lines of the jobs, as far as they need neither Spark nor a server."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay
+from pyspark_natsstream.jobs.__main__ import listing
+from pyspark_natsstream.jobs.command import JobCommand
+
+INGEST = ["--servers", "nats://h", "--stream", "A", "--out", "o", "--checkpoint", "c"]
+KV_TABLE = ["--servers", "nats://h", "--bucket", "B", "--out", "o", "--checkpoint", "c"]
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "told"),
+    [
+        (ingest.main, [*INGEST, "--bucket", "B"], "B; the job kv_table reads a bucket; see --help"),
+        (
+            kv_table.main,
+            [*KV_TABLE, "--stream", "A"],
+            "A; give --bucket; the job ingest reads a stream",
+        ),
+        (ingest.main, [*INGEST, "--subject", "a"], "a; did you mean --subjects? see --help"),
+        (ingest.main, [*INGEST, "--zone", "a"], "a; see --help"),
+    ],
+)
+def test_argument_of_another_job_is_answered_without_a_guess(
+    capsys: pytest.CaptureFixture[str], job: JobCommand, given: list[str], told: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        job(given)
+
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+WRITE = ["--servers", "nats://h", "--stream", "A", "--table", "t"]
+
+
+@pytest.mark.parametrize("job", [backfill.main, replay.main])
+def test_name_of_a_write_is_required(job: JobCommand, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        job(WRITE)
+
+    assert ended.value.code == 2
+    assert "the following arguments are required: --job" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "told"),
+    [
+        (replay.main, [*WRITE, "--job", "j", "--speed", "-1"], "speed is -1"),
+        (ingest.main, ["--config", "nope.toml"], "file nope.toml cannot be read"),
+    ],
+)
+def test_wrong_argument_is_refused_before_the_server_is_asked(
+    job: JobCommand, given: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job(given) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_jobs_are_listed_each_with_one_sentence() -> None:
+    lines = listing().splitlines()[2:]
+
+    assert [line.split()[0] for line in lines] == [
+        "ingest",
+        "verify",
+        "kv_table",
+        "backfill",
+        "replay",
+    ]
+    assert all(line.endswith(".") for line in lines)
