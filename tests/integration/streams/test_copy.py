@@ -161,7 +161,7 @@ async def test_what_can_not_be_copied_is_refused_and_makes_nothing(
         await js.streams.copy(stream_name, name)
     with pytest.raises(ConfigError, match="messages"):
         await js.streams.copy(stream_name, name, messages=1)  # pyright: ignore[reportArgumentType] - What is tested.
-    with pytest.raises(ConfigError, match="no stream field"):
+    with pytest.raises(ConfigError, match="no StreamConfig field"):
         await js.streams.copy(stream_name, name, **misspelt)
     with pytest.raises(SubjectOverlapError):
         await js.streams.copy(stream_name, name, messages=True, subjects=[f"{stream_name}.new"])
