@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 
 from natsstream import AppendResult, IdempotentProducer, JetStream, NatsStreamError
 from natsstream.errors import (
-    ConfigError,
     ProducerTimeoutError,
     StaleEpochError,
     TransportError,
+    UsageError,
 )
 from scripts.chaos_runs.load import RECONNECT_S, REQUEST_S, Load
 from scripts.chaos_runs.producers.book import LIFE_HEADER, ProducerBook, make_item
@@ -229,7 +229,7 @@ class _Life:
             self._source.done += 1
         elif isinstance(error, StaleEpochError):
             self._book.tell(self._life, number, "refused")
-        elif isinstance(error, TransportError | ConfigError):
+        elif isinstance(error, TransportError | UsageError):
             # A producer that is left says that the item was not known to be stored.
             self._book.tell(self._life, number, "unknown")
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event, Thread
@@ -76,8 +77,10 @@ class Interruption:
         if self._time_s is not None and now_s - self._time_s < _SAME_S:
             return
         self._time_s = now_s
-        # py4j logs each call that ends early, and Spark each task.
+        # py4j logs each call that ends early, and Spark each task; Python warns of a coroutine that
+        # no loop has taken yet.
         logging.disable()
+        warnings.simplefilter("ignore")
         _ask_spark(_silence, _SILENCE_S_MAX)
         raise KeyboardInterrupt
 
