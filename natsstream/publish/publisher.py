@@ -377,14 +377,12 @@ class Publisher:
         if self._sender is not None:
             self._sender.write()
             unsent = self._sender.unsent_count
-        told = {
-            f"{counted(self._window.count - unsent, 'message')} in flight: stored or not": (
-                self._window.count > unsent
-            ),
-            f"{counted(unsent, 'message')} that were not sent": unsent > 0,
-        }
-        said = ", and ".join(text for text, is_so in told.items() if is_so)
-        _log.warning("a publisher was left by an error with %s", said)
+        in_flight, told = self._window.count - unsent, list[str]()
+        if in_flight:
+            told.append(f"{counted(in_flight, 'message')} in flight: stored or not")
+        if unsent:
+            told.append(f"{counted(unsent, 'message')} that were not sent")
+        _log.warning("a publisher was left by an error with %s", ", and ".join(told))
 
     def _close(self) -> None:
         self._is_left = True

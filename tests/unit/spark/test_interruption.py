@@ -1,4 +1,4 @@
-"""What a job does at a signal, with a Spark that only pretends to be one."""
+"""A job at a signal, with a stand-in for Spark."""
 
 from __future__ import annotations
 
