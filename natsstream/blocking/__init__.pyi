@@ -910,6 +910,9 @@ class CoreStream:
     def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages in order, many in flight; each has a result or an error of its own."""
 
+    def publish_in_order(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages as `publish_many` does, and none before an earlier one that has failed."""
+
     @property
     def error(self) -> NatsStreamError | None:
         """The error that has ended the sync; None for none."""

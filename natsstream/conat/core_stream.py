@@ -276,7 +276,8 @@ class CoreStream:
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages in order, many in flight; each has a result or an error of its own.
 
-        UNDEFINED is stored as null. Messages of other writers may come between.
+        UNDEFINED is stored as null. Messages of other writers may come between. While a leader
+        changes, a message may fail and a later one be stored.
 
         Raises:
             TransportError: The connection was closed.
@@ -284,6 +285,20 @@ class CoreStream:
         Cost: one round trip for many messages.
         """
         return await self._own.writer.publish_many(items)
+
+    async def publish_in_order(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages as `publish_many` does, and none before an earlier one that has failed.
+
+        A refused message, one that no second attempt would store, holds no other back. The
+        messages behind any other failure are not stored, and have its error.
+
+        Raises:
+            TransportError: The connection was closed.
+
+        Cost: some round trips for each 1,000 messages where the stream has `allow_atomic`, which
+        core streams get from nats-server 2.12; elsewhere one for each message.
+        """
+        return await self._own.writer.publish_in_order(items)
 
     @property
     def error(self) -> NatsStreamError | None:

@@ -11,6 +11,7 @@ from natsstream.arguments import check_int, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
+from natsstream.conat.in_order import is_refusal
 from natsstream.conat.layer_events import LayerEvents
 from natsstream.conat.saver import Saver, quiet_after
 from natsstream.conat.shared import Release, is_last
@@ -19,12 +20,7 @@ from natsstream.conat.unsaved_keys import Unsaved, new_msg_id
 from natsstream.conat.values import encode_value
 from natsstream.conat.views import Change
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, check_value
-from natsstream.errors import (
-    MessageRuleError,
-    NatsStreamError,
-    UnsavedChangesError,
-    UsageError,
-)
+from natsstream.errors import NatsStreamError, UnsavedChangesError, UsageError
 from natsstream.foreign_names import answers_names
 
 
@@ -349,7 +345,7 @@ class DStream:
             await self._core.config()
             self._is_uncertain = False
         tried = list(self._unsaved.values())
-        results = await self._core.publish_many([_item(each) for each in tried])
+        results = await self._core.publish_in_order([_item(each) for each in tried])
         failure: NatsStreamError | None = None
         for unsaved, result in zip(tried, results, strict=True):
             failure = self._take_result(unsaved, result) or failure
@@ -364,7 +360,7 @@ class DStream:
         if error is None:
             # Its copy came before, if the id was not known to the server already.
             self._forget(unsaved.msg_id)
-        elif result.code == "reject" or isinstance(error, UsageError | MessageRuleError):
+        elif is_refusal(error):
             if self._forget(unsaved.msg_id):
                 self._events.emit("reject", RejectedMessage(unsaved.value, error))
         else:

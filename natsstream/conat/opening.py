@@ -124,7 +124,9 @@ class StreamOpener:
         return await self._merged(await self._js.streams.get(self._options.names.stream), changes)
 
     async def _created(self, config: StreamConfig) -> Stream:
-        """Create the stream, without its feed if a server refuses that."""
+        """Create the stream, without batches or its feed if a server refuses that."""
+        with suppress(InvalidConfigError, UnsupportedServerError):  # Batches came with 2.12.
+            return await self._js.streams.create(replace(config, allow_atomic=True))
         try:
             return await self._js.streams.create(config)
         except (InvalidConfigError, UnsupportedServerError) as error:

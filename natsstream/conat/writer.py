@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from natsstream.conat.blobs import Blobs
 from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.headers import TOMBSTONE_HEADERS, Blob, header_values
+from natsstream.conat.in_order import InOrder
 from natsstream.conat.limiter import InFlight, Limiter
 from natsstream.conat.limits import refusal, rejected_by_server
 from natsstream.conat.names import StreamNames
@@ -39,7 +40,6 @@ from natsstream.errors import (
 )
 from natsstream.publish.outgoing import Expect, PublishMessage
 from natsstream.publish.pub_ack import PubAck
-from natsstream.publish.publisher import Publisher
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import time_from_ns
@@ -211,22 +211,49 @@ class Writer:
 
     async def publish_many(self, items: Sequence[PublishItem]) -> list[PublishResult]:
         """Store messages, pipelined and in order; each has a result or an error of its own."""
+        async with self._js.publisher(stream=self._names.stream) as publisher:
+
+            async def send(message: PublishMessage) -> asyncio.Future[PubAck]:
+                return await publisher.send(
+                    message.subject,
+                    message.data,
+                    headers=message.headers,
+                    msg_id=message.msg_id,
+                    expect=message.expect,
+                    ttl=message.ttl,
+                    rollup=message.rollup,
+                )
+
+            return await self._publish_all(items, send)
+
+    async def publish_in_order(self, items: Sequence[PublishItem]) -> list[PublishResult]:
+        """Store messages as `publish_many` does, none before an earlier one that may go again."""
+        queue = InOrder(self._sync.stream, self._send)
+        return await self._publish_all(items, queue.add, queue.flush)
+
+    async def _publish_all(
+        self,
+        items: Sequence[PublishItem],
+        send: Callable[[PublishMessage], Awaitable[asyncio.Future[PubAck]]],
+        flush: Callable[[], Awaitable[None]] | None = None,
+    ) -> list[PublishResult]:
         results: list[PublishResult | asyncio.Future[PubAck]] = []
         sent: list[tuple[PublishMessage, Blob | None]] = []
         in_flight: list[InFlight] = []
         try:
-            async with self._js.publisher(stream=self._names.stream) as publisher:
-                for item in items:
-                    try:
-                        message, blob, future = await self._begin(publisher, item, in_flight)
-                    except NatsStreamError as error:
-                        name_error(error, self._names)
-                        results.append(PublishResult(None, error))
-                    else:
-                        sent.append((message, blob))
-                        results.append(future)
-                futures = [each for each in results if isinstance(each, asyncio.Future)]
-                acks = await asyncio.gather(*futures, return_exceptions=True)
+            for item in items:
+                try:
+                    message, blob, future = await self._begin(send, item, in_flight)
+                except NatsStreamError as error:
+                    name_error(error, self._names)
+                    results.append(PublishResult(None, error))
+                else:
+                    sent.append((message, blob))
+                    results.append(future)
+            if flush is not None:
+                await flush()
+            futures = [each for each in results if isinstance(each, asyncio.Future)]
+            acks = await asyncio.gather(*futures, return_exceptions=True)
             pairs = zip(sent, acks, strict=True)
             answers = iter([await self._result(*each, found) for each, found in pairs])
         finally:
@@ -243,7 +270,10 @@ class Writer:
         return replace(options, key=key, headers=TOMBSTONE_HEADERS, ttl=ttl)
 
     async def _begin(
-        self, publisher: Publisher, item: PublishItem, in_flight: list[InFlight]
+        self,
+        send: Callable[[PublishMessage], Awaitable[asyncio.Future[PubAck]]],
+        item: PublishItem,
+        in_flight: list[InFlight],
     ) -> tuple[PublishMessage, Blob | None, asyncio.Future[PubAck]]:
         """Send a message behind the earlier ones, its big value first."""
         data = encode_value(None if item.mesg is UNDEFINED else item.mesg, self._encoding)
@@ -251,15 +281,7 @@ class Writer:
         try:
             blob = await self._put(data, item.options)
             message = self._message(data, item.options, blob)
-            future = await publisher.send(
-                message.subject,
-                message.data,
-                headers=message.headers,
-                msg_id=message.msg_id,
-                expect=message.expect,
-                ttl=message.ttl,
-                rollup=message.rollup,
-            )
+            future = await send(message)
         except BaseException:  # It was not sent.
             self._forget(admitted)
             if blob is not None:

@@ -307,7 +307,7 @@ class CrewRun(ABC):
         while (names := await late()) and not self._findings.count:
             if loop.time() >= deadline:
                 text = f"{when}, all healed, for {self.still_s:g} s: {', '.join(names)}"
-                self._findings.add("stands still", f"{text}\n{describe_all_tasks()}")
+                self._findings.add("stands still", f"{text}\n{describe_all_tasks(names)}")
                 return
             await asyncio.sleep(_LOOK_S)
 

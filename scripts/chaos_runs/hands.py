@@ -225,16 +225,23 @@ class Hand:
                     count += 1
                 return count
 
+            # No TaskGroup: after an error in it, Python 3.11 makes the session's time-out a
+            # cancellation, which would end this hand unseen.
+            taking = [asyncio.create_task(take(each)) for each in self._settling]
             try:
-                async with asyncio.TaskGroup() as group:
-                    taking = [group.create_task(take(each)) for each in self._settling]
-                    if is_drained:
-                        await self._load.pause(draw.uniform(0.5, 4.0))
-                        with self._activity.limit("drain", _STOP_S):
-                            await messages.drain()
-            except ExceptionGroup as errors:
-                # All of them are told of the same end.
-                raise errors.exceptions[0] from None
+                if is_drained:
+                    await self._load.pause(draw.uniform(0.5, 4.0))
+                    with self._activity.limit("drain", _STOP_S):
+                        await messages.drain()
+                await asyncio.wait(taking, return_when=asyncio.FIRST_EXCEPTION)
+            finally:
+                for each in taking:
+                    each.cancel()
+                await asyncio.wait(taking)
+            # All of them are told of the same end.
+            for each in taking:
+                if not each.cancelled() and (error := each.exception()) is not None:
+                    raise error
             taken = sum(each.result() for each in taking)
         if stop_after is not None and not is_drained and taken != stop_after:
             self._load.findings.add(

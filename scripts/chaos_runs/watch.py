@@ -7,7 +7,7 @@ finding with the place where it waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import cast
@@ -106,7 +106,16 @@ def describe_task(task: asyncio.Task[object]) -> str:
     return "\n".join(lines)
 
 
-def describe_all_tasks() -> str:
-    """Return where all other tasks wait."""
+def describe_all_tasks(names: Sequence[str] = ()) -> str:
+    """Return where all other tasks wait, and which of some names no task has.
+
+    Args:
+        names: How the names of those begin that are told first.
+    """
     others = asyncio.all_tasks() - {asyncio.current_task()}
-    return "\n".join(f"  {task.get_name()}\n{describe_task(task)}" for task in others)
+    ranked = sorted(others, key=lambda task: not task.get_name().startswith(tuple(names)))
+    lines = [f"  {task.get_name()}\n{describe_task(task)}" for task in ranked]
+    for name in reversed(names):
+        if not any(task.get_name().startswith(name) for task in others):
+            lines.insert(0, f"  no task of {name} is there")
+    return "\n".join(lines)

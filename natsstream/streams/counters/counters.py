@@ -230,12 +230,17 @@ class Counters:
 
     async def _read_all(self, stream: str, names: Sequence[str]) -> Sequence[Counter]:
         """Read some counters at once, without purged ones."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._read(stream, name)) for name in names]
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from failed
-        return [counter for task in tasks if (counter := task.result()) is not None]
+        reads = (self._read(stream, name) for name in names)
+        # No TaskGroup: after an error in one, Python 3.11 lets the caller's `asyncio.timeout` end
+        # by a CancelledError that nobody has asked for.
+        found = await asyncio.gather(*reads, return_exceptions=True)
+        counters: list[Counter] = []
+        for each in found:
+            if isinstance(each, BaseException):
+                raise each
+            if each is not None:
+                counters.append(each)
+        return counters
 
     async def _home(self, subject: str) -> str:
         """Return the stream of a subject, looked up once; it must count."""

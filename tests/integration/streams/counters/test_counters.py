@@ -389,6 +389,25 @@ async def test_answer_that_is_no_counter_is_never_a_number(
         await counters.get(stream_name)
 
 
+async def test_error_in_a_list_leaves_the_caller_his_time_out(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.*"], storage="memory")
+    for name in ("a", "b"):
+        await js.publish(f"{stream_name}.{name}", b'{"val":"x"}')
+    monkeypatch.setattr(module, "_check_counts", print)
+
+    async def list_and_wait() -> None:
+        async with asyncio.timeout(None) as limit:
+            with pytest.raises(ProtocolError, match="no counter"):
+                _ = [each async for each in stream.counters.list()]
+            limit.reschedule(0)
+            await asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError):
+        await list_and_wait()
+
+
 @pytest.mark.needs_versions
 async def test_old_server_is_refused_before_it_stores_a_plain_message(stream_name: str) -> None:
     with NatsServer(binary=server_binary("2.11")) as old:
