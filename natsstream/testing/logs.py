@@ -14,6 +14,10 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _HIDDEN = "(hidden)"
+# From the first line of a start to its last one, which stays.
+_START = re.compile(
+    r"^[^\n]*Starting nats-server\n(?:[^\n]*\n)*?(?=[^\n]*Server is ready)", re.MULTILINE
+)
 
 
 def tail_of(path: Path, *, from_offset: int = 0) -> str:
@@ -37,3 +41,8 @@ def without_secrets(log: str, config: str) -> str:
     for value in sorted(filter(None, found), key=len, reverse=True):
         log = log.replace(value, _HIDDEN)
     return log
+
+
+def without_starts(log: str) -> str:
+    """Return a log in which each start is its last line; one that did not succeed stays whole."""
+    return _START.sub("", log)

@@ -142,10 +142,15 @@ def pytest_runtest_makereport(
     """Show the end of the log of every server that a failed test used."""
     report = yield
     if report.failed and isinstance(item, pytest.Function):
+        from natsstream.testing.logs import without_starts  # noqa: PLC0415 - Only where it is used.
+
+        shown: list[object] = []
         for fixture, value in item.funcargs.items():
-            if _has_log(value):
-                title = f"log of {fixture} ({value.name})"
-                report.sections.append((title, value.log_tail(REPORT_LOG_LINES)))
+            # A fixture may return the server of another one.
+            if _has_log(value) and not any(value is each for each in shown):
+                shown.append(value)
+                log = without_starts(value.log_tail(REPORT_LOG_LINES))
+                report.sections.append((f"log of {fixture} ({value.name})", log))
     return report
 
 

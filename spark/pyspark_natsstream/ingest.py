@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 TableFormat: TypeAlias = Literal["parquet", "orc", "json", "delta", "iceberg"]
 
 AVAILABLE_NOW = "available-now"
+TRIGGERS = f"write {AVAILABLE_NOW}, or an interval such as 10 seconds or 5 minutes"
 POLL_S = 1
 """Seconds between two reports of a running query; its end is noticed at once."""
 
@@ -160,10 +161,7 @@ def check_trigger(spark: SparkSession, trigger: str) -> None:
         # As Spark's writer does, which there is only after the start is kept.
         session._jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(trigger)  # noqa: SLF001
     except IllegalArgumentException as error:
-        raise ConfigError(
-            f"trigger is {trigger!r}",
-            hint=f"write {AVAILABLE_NOW}, or an interval such as 10 seconds or 5 minutes",
-        ) from error
+        raise ConfigError(f"trigger is {trigger!r}", hint=TRIGGERS) from error
 
 
 def triggered(writer: DataStreamWriter, trigger: str) -> DataStreamWriter:

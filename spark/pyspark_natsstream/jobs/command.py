@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from natsstream.errors import (
 )
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.failures import SPARK_ERRORS, spark_reason, typed_error
-from pyspark_natsstream.ingest import AVAILABLE_NOW
+from pyspark_natsstream.ingest import AVAILABLE_NOW, TRIGGERS
 from pyspark_natsstream.jobs.interruption import Interruption
 from pyspark_natsstream.options import NatsOptions, flag, nearest, option_notes, spark_name
 from pyspark_natsstream.session import local_session
@@ -60,10 +61,22 @@ TABLE: Sequence[Argument] = (
 ROWS: Sequence[Argument] = (*TABLE, ("--where", {"help": "SQL condition for the rows."}))
 """The arguments of a job that reads rows of a table."""
 
+# Spark knows all that is an interval; this is what each has.
+_INTERVAL = re.compile(r"\d\s*[a-z]*(second|minute|hour|day|week|month|year)", re.IGNORECASE)
+
+
+def trigger(text: str) -> str:
+    """Return a trigger as given, or refuse what can be none, before Spark starts."""
+    if text == AVAILABLE_NOW or _INTERVAL.search(text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no trigger: {TRIGGERS}")
+
+
 CHECKPOINT: Argument = ("--checkpoint", {"required": True, "help": "Folder of the checkpoint."})
 TRIGGER: Argument = (
     "--trigger",
     {
+        "type": trigger,
         "default": AVAILABLE_NOW,
         "help": "available-now ends at the last message now; '10 seconds' runs until stopped. "
         "Default available-now.",

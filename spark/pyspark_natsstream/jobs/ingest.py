@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from natsstream.arguments import counted
 from pyspark_natsstream.ingest import IngestReport, TableFormat, ingest
 from pyspark_natsstream.jobs.command import CHECKPOINT, TRIGGER, Argument, JobCommand, say
+from pyspark_natsstream.lake_tables import LakeFormat, lake_table
 from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
 
 if TYPE_CHECKING:
@@ -33,14 +34,23 @@ _ARGUMENTS: tuple[Argument, ...] = (
 )
 
 
-def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespace) -> IngestReport:
+def _partition_by(asked: argparse.Namespace) -> list[str] | None:
     columns: str | None = asked.partition_by
+    return None if columns is None else [name for name in columns.split(",") if name]
+
+
+def _check(asked: argparse.Namespace) -> None:
+    if asked.format in get_args(LakeFormat):
+        lake_table(asked.format, asked.out, _partition_by(asked) or ())
+
+
+def _work(spark: SparkSession, options: dict[str, str], asked: argparse.Namespace) -> IngestReport:
     return ingest(
         spark,
         options=options,
         out=asked.out,
         checkpoint=asked.checkpoint,
-        partition_by=None if columns is None else [name for name in columns.split(",") if name],
+        partition_by=_partition_by(asked),
         trigger=asked.trigger,
         fmt=asked.format,
         json_schema=asked.json_schema,
@@ -55,6 +65,7 @@ main = JobCommand(
     description="Write a JetStream stream into a table, every message once.",
     arguments=_ARGUMENTS,
     options=ReadOptions,
+    check=_check,
     first=lambda js, options: js.streams.get(options["stream"]),
     without=NOT_AS_STORED,
     elsewhere={"--bucket": "the job kv_table reads a bucket"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay
 from pyspark_natsstream.jobs.__main__ import listing
-from pyspark_natsstream.jobs.command import JobCommand
+from pyspark_natsstream.jobs.command import JobCommand, trigger
 
 INGEST = ["--servers", "nats://h", "--stream", "A", "--out", "o", "--checkpoint", "c"]
 KV_TABLE = ["--servers", "nats://h", "--bucket", "B", "--out", "o", "--checkpoint", "c"]
@@ -34,6 +34,20 @@ def test_argument_of_another_job_is_answered_without_a_guess(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["often", "10", "10 parsecs", ""])
+def test_trigger_that_can_be_none_is_refused(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        ingest.main([*INGEST, "--trigger", text])
+
+    assert ended.value.code == 2
+    assert f"{text!r} is no trigger: write available-now, or an" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["available-now", "10 seconds", "1 Minute", "interval 5 hours"])
+def test_trigger_of_spark_is_taken(text: str) -> None:
+    assert trigger(text) == text
+
+
 WRITE = ["--servers", "nats://h", "--stream", "A", "--table", "t"]
 
 
@@ -51,6 +65,7 @@ def test_name_of_a_write_is_required(job: JobCommand, capsys: pytest.CaptureFixt
     [
         (replay.main, [*WRITE, "--job", "j", "--speed", "-1"], "speed is -1"),
         (ingest.main, ["--config", "nope.toml"], "file nope.toml cannot be read"),
+        (ingest.main, [*INGEST, "--format", "iceberg"], "'o' names no Iceberg table"),
     ],
 )
 def test_wrong_argument_is_refused_before_the_server_is_asked(

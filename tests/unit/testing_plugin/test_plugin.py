@@ -168,13 +168,20 @@ def mine():
 def deep(nats_server):
     return nats_server.url
 
-def test_fails(deep, mine):
+@pytest.fixture
+def again(nats_server):
+    return nats_server
+
+def test_fails(deep, mine, again):
     assert False
 """)
 
     result = run(pytester)
 
     result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert text.count("log of ") == 2
+    assert "Store Directory" not in text
     result.stdout.fnmatch_lines(["*log of nats_server (natsstream-*", "*Server is ready*"])
     result.stdout.fnmatch_lines(["*log of mine (my-own)*", "*Server is ready*"])
 
