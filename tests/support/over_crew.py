@@ -47,6 +47,8 @@ class OverCrew:
         is_compact: bool,
     ) -> None:
         self.acked: dict[int, str] = {}
+        # One by one: the value before such a one is its key's newest again.
+        self._deleted: set[int] = set()
         self._stream = stream
         self._views = views
         self._seed = seed
@@ -84,7 +86,9 @@ class OverCrew:
             ack = await js.publish(subject, data, timeout=_TIMEOUT_S)
             self.acked[ack.sequence] = subject
         elif chance < 0.98 and self.acked:
-            await delete_message(js, name, self._seed.choice(sorted(self.acked)[-20:]))
+            seq = self._seed.choice(sorted(self.acked)[-20:])
+            self._deleted.add(seq)
+            await delete_message(js, name, seq)
         elif self.acked:
             await purge(js, name, seq=sorted(self.acked)[-self._seed.randrange(10, 30) :][0])
 
@@ -108,6 +112,9 @@ class OverCrew:
                     for seq, its_key in self.acked.items()
                     if its_key == key and before < seq < change.seq
                 ]
+                # Values that were deleted unseen were replaced by none: once the view has compared
+                # itself with the stream, the next value does not tell of them.
+                unseen = [seq for seq in unseen if seq not in self._deleted]
                 # Of a key that was told gone, one more value may have come and gone unseen: when
                 # the next one is stored, nothing of it is left to be replaced.
                 is_excused = before not in shown
