@@ -7,6 +7,7 @@ is returned as it is.
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -213,6 +214,19 @@ def check_callable(value: object, name: str, *, takes: str = "a message") -> Cal
     if callable(value):
         return value
     raise ConfigError(f"{name} is {described(value)}", hint=f"give a function that takes {takes}")
+
+
+def check_plain(function: Callable[..., object], name: str, *, why: str) -> None:
+    """Refuse an async function where its result is used at once.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    called = getattr(function, "__call__", None)  # noqa: B004 - A callable object.
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        raise ConfigError(
+            f"{name} is {described(function)}, which is async", hint=f"give a plain function; {why}"
+        )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

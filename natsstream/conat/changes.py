@@ -33,6 +33,11 @@ class Changes(Generic[T]):
         self._is_closed = False
         self._error: NatsStreamError | None = None
 
+    @property
+    def is_heard(self) -> bool:
+        """True if somebody is told of the changes."""
+        return bool(self._listeners) or any(self._reading())
+
     def on(self, listener: Listener[T]) -> None:
         """Call a function with each change; it must not wait."""
         self._listeners.append(listener)

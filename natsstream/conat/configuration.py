@@ -8,6 +8,7 @@ Source: Conat persist/storage.ts `Configuration`; core-stream.md sections 1.9 an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
 from typing import Literal, cast
@@ -105,7 +106,7 @@ class Configuration:
     def merged(self, changes: Mapping[str, object]) -> Configuration:
         """Return the configuration with other fields; None leaves a field as it is.
 
-        Numbers may be text or have fractions, which are cut.
+        Numbers may be text, as in Conat.
 
         Raises:
             ConfigError: A field is unknown, or its value is not legal.
@@ -249,13 +250,13 @@ def limits_of(stream: StreamConfig, *, is_foreign: bool = False) -> Limits:
 
 
 def _integer(value: object, name: str) -> int:
-    """Return a whole number, as JavaScript's parseInt."""
+    """Return a whole number, also of text; a fraction is seconds or a mistake, and never cut."""
     number = value
-    if isinstance(value, str | float):
-        try:
-            number = int(float(value)) if isinstance(value, float) else int(value)
-        except (ValueError, OverflowError):
-            number = value
+    if isinstance(value, float) and value.is_integer():
+        number = int(value)
+    elif isinstance(value, str):
+        with suppress(ValueError):
+            number = int(value)
     return check_int(number, name, maximum=_INTEGER_MAX, unit=_UNITS.get(name, ""))
 
 

@@ -293,7 +293,8 @@ class DKO:
         self._events.emit("change", self._change(change.key, value))
 
     def _on_reject(self, rejected: RejectedKey) -> None:
-        self._events.emit("reject", self._change(rejected.key, rejected.value))
+        change = self._change(rejected.key, rejected.value)
+        self._events.reject(f"DKO {self.name}", [change], rejected.error)
 
     def _on_stable(self, _: object) -> None:
         self._events.emit("stable", self)

@@ -11,6 +11,7 @@ from natsstream.arguments import check_utf8, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
+from natsstream.conat.in_order import is_refusal
 from natsstream.conat.layer_events import LayerEvents
 from natsstream.conat.saver import Saver, quiet_after
 from natsstream.conat.shared import Release, is_last
@@ -19,12 +20,7 @@ from natsstream.conat.unsaved_keys import Merge, Outcome, Unsaved, UnsavedKeys
 from natsstream.conat.values import encode_value
 from natsstream.conat.views import Change
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult
-from natsstream.errors import (
-    MessageRuleError,
-    NatsStreamError,
-    UnsavedChangesError,
-    UsageError,
-)
+from natsstream.errors import NatsStreamError, UnsavedChangesError, UsageError
 from natsstream.foreign_names import DKV_MEMBERS
 
 # In the error for lost changes.
@@ -94,7 +90,7 @@ class DKV:
     ) -> None:
         self._core = core
         self._has_merge = merge is not None
-        self._unsaved = UnsavedKeys(merge)
+        self._unsaved = UnsavedKeys(merge, lambda value: encode_value(value, core.encoding))
         self._events = LayerEvents()
         self._saver = Saver(
             f"DKV {core.name}",
@@ -414,8 +410,11 @@ class DKV:
             return
         results = await self._core.publish_many([self._item(key, held) for key, held in values])
         failure: NatsStreamError | None = None
+        rejected: list[RejectedKey] = []
         for (key, held), result in zip(values, results, strict=True):
-            failure = self._take_result(key, held, result) or failure
+            failure = self._take_result(key, held, result, rejected) or failure
+        if rejected:
+            self._events.reject(f"DKV {self._core.name}", rejected, rejected[0].error)
         if failure is not None:
             raise failure
 
@@ -440,16 +439,16 @@ class DKV:
         return PublishItem(held.value, options)
 
     def _take_result(
-        self, key: str, held: Unsaved, result: PublishResult
+        self, key: str, held: Unsaved, result: PublishResult, rejected: list[RejectedKey]
     ) -> NatsStreamError | None:
         """Take the result of one message; returns an error that concerns all of them."""
         error = result.error
         if error is None:
             # Its copy came before, if the id was not known to the server already.
             self._forget(key, held)
-        elif result.code == "reject" or isinstance(error, UsageError | MessageRuleError):
+        elif is_refusal(error):
             if self._forget(key, held):
-                self._events.emit("reject", RejectedKey(key, held.value, error))
+                rejected.append(RejectedKey(key, held.value, error))
         elif result.code != "wrong-last-sequence":
             # After a lost compare-and-set the newer value comes, and the merge function decides.
             self._is_uncertain = True

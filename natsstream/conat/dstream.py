@@ -347,14 +347,19 @@ class DStream:
         tried = list(self._unsaved.values())
         results = await self._core.publish_in_order([_item(each) for each in tried])
         failure: NatsStreamError | None = None
+        rejected: list[RejectedMessage] = []
         for unsaved, result in zip(tried, results, strict=True):
-            failure = self._take_result(unsaved, result) or failure
+            failure = self._take_result(unsaved, result, rejected) or failure
+        if rejected:
+            self._events.reject(f"DStream {self._core.name}", rejected, rejected[0].error)
         if failure is not None:
             self._is_uncertain = True
             raise failure
         return True
 
-    def _take_result(self, unsaved: Unsaved, result: PublishResult) -> NatsStreamError | None:
+    def _take_result(
+        self, unsaved: Unsaved, result: PublishResult, rejected: list[RejectedMessage]
+    ) -> NatsStreamError | None:
         """Take the result of one message; returns an error after which it is tried again."""
         error = result.error
         if error is None:
@@ -362,7 +367,7 @@ class DStream:
             self._forget(unsaved.msg_id)
         elif is_refusal(error):
             if self._forget(unsaved.msg_id):
-                self._events.emit("reject", RejectedMessage(unsaved.value, error))
+                rejected.append(RejectedMessage(unsaved.value, error))
         else:
             return error
         return None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
+from natsstream.arguments import counted
 from natsstream.conat.changes import Changes
 from natsstream.errors import NatsStreamError, UsageError
+
+_log = logging.getLogger("natsstream.conat")
 
 CORE_EVENTS = ("change", "closed")
 """The events of a core stream."""
@@ -40,6 +44,22 @@ class LayerEvents:
     def emit(self, event: str, value: object) -> None:
         """Tell the listeners of an event."""
         self._changes[event].emit(value)
+
+    def reject(self, name: str, rejected: Sequence[object], error: NatsStreamError) -> None:
+        """Tell of writes that a stream has refused; in the log where nobody listens.
+
+        Args:
+            name: The object's name, for the log.
+            rejected: The events.
+            error: The reason of the first one.
+        """
+        if not self._changes["reject"].is_heard:
+            what = counted(len(rejected), "write")
+            _log.warning(
+                '%s: %s refused and gone here too, see on("reject"): %s', name, what, error
+            )
+        for each in rejected:
+            self.emit("reject", each)
 
     def read(self, event: str) -> AsyncGenerator[Any]:
         """Yield the events of a name from this call on, until the object is closed."""

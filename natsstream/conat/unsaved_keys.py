@@ -89,13 +89,20 @@ class UnsavedKeys:
 
     Args:
         merge: Resolves conflicts; None lets the local value count.
+        check: Raises an error for a value that cannot be saved.
         new_id: Returns a new message id.
     """
 
-    def __init__(self, merge: Merge | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        merge: Merge | None = None,
+        check: Callable[[Any], object] = lambda _: None,
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
         self._held: dict[str, Unsaved] = {}
         self._doubtful: dict[str, Unsaved] = {}
         self._merge = merge
+        self._check = check
         self._new_id = new_id or new_msg_id
 
     def __len__(self) -> int:
@@ -170,13 +177,27 @@ class UnsavedKeys:
             return Outcome.DROPPED
         if self._merge is None:
             return Outcome.KEPT
-        wanted = _resolve(self._merge, Conflict(key, held.value, remote, prev))
+        wanted = self._resolve(self._merge, Conflict(key, held.value, remote, prev))
         if _is_same(wanted, remote):
             del self._held[key]
             return Outcome.DROPPED
         # A new id: the message of the old one may be stored, below the remote one.
         self.set(key, wanted, held.headers, held.ttl)
         return Outcome.MERGED
+
+    def _resolve(self, merge: Merge, conflict: Conflict) -> object:
+        """Return the value to keep; UNDEFINED deletes the key."""
+        try:
+            wanted = merge(conflict)
+            if wanted is TOMBSTONE:
+                return UNDEFINED
+            if wanted is None or wanted is UNDEFINED:
+                return conflict.local
+            self._check(wanted)
+        except Exception:  # noqa: BLE001 - Logged; it is the user's function.
+            _log.exception("the merge of key %r failed; its local value counts", conflict.key)
+            return conflict.local
+        return wanted
 
     def _settle(self, key: str, msg_id: str | None) -> None:
         if key in self._doubtful and self._doubtful[key].msg_id == msg_id:
@@ -191,15 +212,3 @@ def new_msg_id() -> str:
 def _is_same(one: object, other: object) -> bool:
     # True and 1 are equal in Python, and two values in MessagePack.
     return type(one) is type(other) and one == other
-
-
-def _resolve(merge: Merge, conflict: Conflict) -> object:
-    """Return the value to keep; UNDEFINED deletes the key."""
-    try:
-        wanted = merge(conflict)
-    except Exception:  # noqa: BLE001 - Logged; it is the user's function.
-        _log.exception("the merge of key %r failed; its local value counts", conflict.key)
-        return conflict.local
-    if wanted is TOMBSTONE:
-        return UNDEFINED
-    return conflict.local if wanted is None or wanted is UNDEFINED else wanted

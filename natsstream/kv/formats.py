@@ -6,12 +6,11 @@ refused before anything is sent.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from natsstream.arguments import check_bytes, check_callable, check_text, described
+from natsstream.arguments import check_bytes, check_callable, check_plain, check_text, described
 from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError, ValueDecodeError
 from natsstream.kv.codecs import T, ValueCodec
@@ -40,11 +39,7 @@ class ValueFormat(Generic[T]):
         check_callable(self.encode, "encode", takes="an object and returns bytes")
         check_callable(self.decode, "decode", takes="bytes and returns an object")
         for name, function in (("encode", self.encode), ("decode", self.decode)):
-            if inspect.iscoroutinefunction(function):
-                raise ConfigError(
-                    f"{name} is {described(function)}, which is async",
-                    hint="give a plain function; values are encoded without waiting",
-                )
+            check_plain(function, name, why="values are encoded without waiting")
 
     def to_bytes(self, value: T, *, bucket: str, key: str) -> bytes:
         """Return the bytes to store for an object.

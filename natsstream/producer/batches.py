@@ -558,7 +558,8 @@ def _stale(current: int, epoch: int) -> StaleEpochError:
     return StaleEpochError(
         f"epoch {epoch} is over: another instance of the producer has claimed epoch {current}",
         current_epoch=current,
-        hint="await producer.restart() claims the next one; auto_claim=True does so by itself",
+        hint="stop this instance: the other one goes on, from its checkpoint if it has one; "
+        "restart() and auto_claim take over again, for messages that only this instance sends",
     )
 
 

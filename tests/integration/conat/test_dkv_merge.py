@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream.conat.unsaved_keys import TOMBSTONE
+from natsstream.errors import ConfigError
 from tests.support.conat_layers import heard, opened, until
 
 if TYPE_CHECKING:
+    from natsstream import JetStream
     from natsstream.conat.unsaved_keys import Conflict
     from natsstream.testing import NatsNode
 
@@ -162,3 +164,27 @@ async def test_a_map_that_merges_saves_a_key_after_its_deletion(server: NatsNode
         await kv.save()
         assert kv.get_all() == {"x": 3}
         assert len(stable) == 5
+
+
+@pytest.mark.parametrize("result", [{1, 2}, object()])
+async def test_merge_whose_result_cannot_be_saved_keeps_the_local_value(
+    server: NatsNode, caplog: pytest.LogCaptureFixture, result: object
+) -> None:
+    def merge(_: Conflict) -> object:
+        return result
+
+    async with opened("dkv", server, server, merge=merge, no_autosave=True) as [one, two]:
+        one.x, two.x = 5, 10
+        await two.save()
+        await until(lambda: one.core.get_kv("x") == 10)
+        await one.save()
+        await until(lambda: two.x == 5)
+    assert "the merge of key 'x' failed; its local value counts" in caplog.text
+
+
+async def test_merge_that_is_async_is_refused(js: JetStream) -> None:
+    async def merge(_: Conflict) -> object:
+        raise NotImplementedError
+
+    with pytest.raises(ConfigError, match=r"merge is .* which is async"):
+        await js.dkv("never", merge=merge)

@@ -72,3 +72,27 @@ async def test_LI19_LI20_LI21_a_log_in_memory_has_64_megabytes_at_most(server: N
         assert (await log.config()).max_bytes == 64_000_000
         assert (await log.config({"max_bytes": 100_000_000})).max_bytes == 64_000_000
         assert (await log.config({"max_bytes": 32_000_000})).max_bytes == 32_000_000
+
+
+async def test_refused_writes_are_logged_where_nobody_listens(
+    server: NatsNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = {"max_msg_size": 50}
+    async with opened("dstream", server, config=limits, no_autosave=True) as [log]:
+        log.push("x" * 200, "y", "z" * 200)
+        await log.save()
+        assert log.get_all() == ["y"]
+    assert len(caplog.records) == 1
+    assert f"DStream {log.name}: 2 writes refused and gone here too" in caplog.text
+    caplog.clear()
+    for layer, value in (("dkv", "x" * 200), ("dko", {"field": "x" * 200})):
+        async with opened(layer, server, config=limits, no_autosave=True) as [kv]:
+            kv["a"] = value
+            await kv.save()
+            assert f"{kv.name}: 1 write refused and gone here too" in caplog.text
+            rejected = heard(kv, "reject")
+            caplog.clear()
+            kv["a"] = value
+            await kv.save()
+            assert len(rejected) == 1
+            assert not caplog.records

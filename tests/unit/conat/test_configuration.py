@@ -71,7 +71,7 @@ def test_merging_keeps_fields_that_are_absent_or_none() -> None:
     ("name", "given_value", "value"),
     [
         ("max_msgs", "12", 12),
-        ("max_msgs", 12.7, 12),
+        ("max_msgs", 12.0, 12),
         ("max_msgs", -9, -1),
         ("max_age", -9, 0),
         ("max_bytes_per_second", 0, 0),
@@ -92,6 +92,8 @@ def test_values_are_read_as_conat_reads_them(name: str, given_value: object, val
         ("max_msgs", "0"),
         ("max_msgs", "many"),
         ("max_msgs", True),
+        ("max_msgs", 12.7),
+        ("max_age", 0.5),
         ("max_msgs", float("nan")),
         ("max_msgs", float("inf")),
         ("max_msgs", 2**53),
