@@ -216,17 +216,20 @@ def check_callable(value: object, name: str, *, takes: str = "a message") -> Cal
     raise ConfigError(f"{name} is {described(value)}", hint=f"give a function that takes {takes}")
 
 
-def check_plain(function: Callable[..., object], name: str, *, why: str) -> None:
-    """Refuse an async function where its result is used at once.
+def check_plain(value: object, name: str, *, takes: str) -> Callable[..., object]:
+    """Return a callable that is not async: it is called, and never awaited.
 
     Raises:
-        ConfigError: It is one.
+        ConfigError: The value is not callable, or async.
     """
+    function = check_callable(value, name, takes=takes)
     called = getattr(function, "__call__", None)  # noqa: B004 - A callable object.
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         raise ConfigError(
-            f"{name} is {described(function)}, which is async", hint=f"give a plain function; {why}"
+            f"{name} is {described(function)}, which is async",
+            hint=f"give a plain function that takes {takes}; it must not wait",
         )
+    return function
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -35,7 +35,7 @@ class Changes(Generic[T]):
 
     @property
     def is_heard(self) -> bool:
-        """True if somebody is told of the changes."""
+        """True if there is a listener or a reader."""
         return bool(self._listeners) or any(self._reading())
 
     def on(self, listener: Listener[T]) -> None:

@@ -46,7 +46,7 @@ class LayerEvents:
         self._changes[event].emit(value)
 
     def reject(self, name: str, rejected: Sequence[object], error: NatsStreamError) -> None:
-        """Tell of writes that a stream has refused; in the log where nobody listens.
+        """Report writes that a stream has refused; they are logged if there is no listener.
 
         Args:
             name: The object's name, for the log.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from natsstream.arguments import check_callable, check_plain
+from natsstream.arguments import check_plain
 from natsstream.conat.akv import AKV
 from natsstream.conat.astream import AStream
 from natsstream.conat.change_feed import ChangeFeed
@@ -123,8 +123,7 @@ class DKVs:
         """
         check_arguments(options, CoreStreamArguments, "js.dkv")
         if merge is not None:
-            check_callable(merge, "merge", takes="a Conflict")
-            check_plain(merge, "merge", why="it is called while a change arrives")
+            check_plain(merge, "merge", takes="a Conflict")
         arguments = with_config(options, {"desc": desc, **_WITH_TTL})
 
         async def make(release: Release) -> DKV:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-from natsstream.arguments import check_bytes, check_callable, check_plain, check_text, described
+from natsstream.arguments import check_bytes, check_plain, check_text, described
 from natsstream.constructors import answers_arguments
 from natsstream.errors import ConfigError, ValueDecodeError
 from natsstream.kv.codecs import T, ValueCodec
@@ -36,10 +36,8 @@ class ValueFormat(Generic[T]):
 
     def __post_init__(self) -> None:
         check_text(self.name, "name")
-        check_callable(self.encode, "encode", takes="an object and returns bytes")
-        check_callable(self.decode, "decode", takes="bytes and returns an object")
-        for name, function in (("encode", self.encode), ("decode", self.decode)):
-            check_plain(function, name, why="values are encoded without waiting")
+        check_plain(self.encode, "encode", takes="an object and returns bytes")
+        check_plain(self.decode, "decode", takes="bytes and returns an object")
 
     def to_bytes(self, value: T, *, bucket: str, key: str) -> bytes:
         """Return the bytes to store for an object.
@@ -110,7 +108,7 @@ def make_format(
             f"typed() has {described(encode)} and nothing to read values with",
             hint="give a format such as ns.JSON, or two functions: encode and decode",
         )
-    check_callable(encode, "encode", takes="an object and returns bytes")
+    check_plain(encode, "encode", takes="an object and returns bytes")
     name = "/".join(getattr(each, "__qualname__", repr(each)) for each in (encode, decode))
     return ValueFormat(name, encode, decode)
 

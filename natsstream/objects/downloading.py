@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple, cast
 
-from natsstream.arguments import check_bool, check_callable, described
+from natsstream.arguments import check_bool, check_plain, described
 from natsstream.errors import (
     ChunksDamagedError,
     ConfigError,
@@ -43,7 +43,7 @@ async def download_object(
     target = check_path(path)
     check_bool(resume, "resume")
     if progress is not None:
-        check_callable(progress, "progress", takes="bytes done and bytes in all")
+        check_plain(progress, "progress", takes="bytes done and bytes in all")
 
     async def read() -> ObjectInfo:
         resolved = await find_object(meta_store, name)

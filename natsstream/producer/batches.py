@@ -558,8 +558,8 @@ def _stale(current: int, epoch: int) -> StaleEpochError:
     return StaleEpochError(
         f"epoch {epoch} is over: another instance of the producer has claimed epoch {current}",
         current_epoch=current,
-        hint="stop this instance: the other one goes on, from its checkpoint if it has one; "
-        "restart() and auto_claim take over again, for messages that only this instance sends",
+        hint="stop this instance, and the other one continues from the last checkpoint; without "
+        "checkpoints, await producer.restart() or auto_claim=True claims the next epoch",
     )
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from natsstream.api.names import check_filter, check_subject
 from natsstream.api.requests import Api
-from natsstream.arguments import check_bool, check_callable, check_int, check_seconds
+from natsstream.arguments import check_bool, check_int, check_plain, check_seconds
 from natsstream.errors import ConfigError
 from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S, ChunkPut, remove
@@ -79,7 +79,7 @@ class Chunks:
         check_source(source)
         size = self._chunk_size(chunk_size)
         if progress is not None:
-            check_callable(progress, "progress", takes="bytes done and bytes in all")
+            check_plain(progress, "progress", takes="bytes done and bytes in all")
         limit_s = check_seconds(ack_timeout, "ack_timeout")
         put = ChunkPut(self._api, self._stream, subject, limit_s)
         return await put.run(source, size, progress)

@@ -26,7 +26,7 @@ from natsstream.api.features import MEMORY_BACKUP
 from natsstream.api.requests import Api
 from natsstream.api.snapshots import SnapshotStart, start_snapshot
 from natsstream.api.stream_config import StreamConfig
-from natsstream.arguments import check_bool, check_callable, check_int, check_seconds, described
+from natsstream.arguments import check_bool, check_int, check_plain, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
 from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
 from natsstream.streams.snapshots.parts import PartOrder
@@ -65,7 +65,7 @@ async def write_backup(
     part_s = PART_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
     begin_s = CHECK_TIMEOUT_S if check_bool(check, "check") and timeout is None else part_s
     if on_progress is not None:
-        check_callable(on_progress, "on_progress", takes="a BackupProgress")
+        check_plain(on_progress, "on_progress", takes="a BackupProgress")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already", hint="give a folder that is absent or empty")
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from natsstream.api.snapshots import start_restore
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams
-from natsstream.arguments import check_callable, check_seconds
+from natsstream.arguments import check_plain, check_seconds
 from natsstream.errors import BackupError, ServerError, StreamNameError, SubjectOverlapError
 from natsstream.fields import Fields
 from natsstream.streams.snapshots.backup import folder_of
@@ -50,7 +50,7 @@ async def restore_backup(
         check_stream_name(name)
     finish_s = FINISH_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
     if on_progress is not None:
-        check_callable(on_progress, "on_progress", takes="a RestoreProgress")
+        check_plain(on_progress, "on_progress", takes="a RestoreProgress")
     backup = await asyncio.to_thread(read_folder, folder)
     _check_name(backup, name)
     if name not in (None, backup.stream):
