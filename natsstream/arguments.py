@@ -205,24 +205,40 @@ def check_names(
         raise ConfigError(f"no {what} {name!r}", hint=f"{way}{between}{hint}".strip())
 
 
-def check_callable(value: object, name: str, *, takes: str = "a message") -> Callable[..., object]:
+def check_callable(
+    value: object, name: str, *, takes: str = "a message", count: int | None = None
+) -> Callable[..., object]:
     """Return a callable.
 
+    Args:
+        value: The callable.
+        name: The argument's name.
+        takes: Its arguments in words, for the hint.
+        count: How many values that are; None does not look.
+
     Raises:
-        ConfigError: The value is not callable.
+        ConfigError: The value is not callable, or not with so many values.
     """
-    if callable(value):
-        return value
-    raise ConfigError(f"{name} is {described(value)}", hint=f"give a function that takes {takes}")
+    if not callable(value):
+        raise ConfigError(
+            f"{name} is {described(value)}", hint=f"give a function that takes {takes}"
+        )
+    if count is not None and (wrong := misfit(value, count)):
+        raise ConfigError(
+            f"{name} is {described(value)}: {wrong}", hint=f"give a function that takes {takes}"
+        )
+    return value
 
 
-def check_plain(value: object, name: str, *, takes: str) -> Callable[..., object]:
+def check_plain(
+    value: object, name: str, *, takes: str, count: int | None = None
+) -> Callable[..., object]:
     """Return a callable that is not async: it is called, and never awaited.
 
     Raises:
-        ConfigError: The value is not callable, or async.
+        ConfigError: As for `check_callable`, and where it is async.
     """
-    function = check_callable(value, name, takes=takes)
+    function = check_callable(value, name, takes=takes, count=count)
     called = getattr(function, "__call__", None)  # noqa: B004 - A callable object.
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         raise ConfigError(
@@ -230,6 +246,19 @@ def check_plain(value: object, name: str, *, takes: str) -> Callable[..., object
             hint=f"give a plain function that takes {takes}; it must not wait",
         )
     return function
+
+
+def misfit(function: Callable[..., object], count: int) -> str:
+    """Return why a function cannot be called with so many values; empty where it can."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # Some callables do not tell.
+        return ""
+    try:
+        signature.bind(*range(count))
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypedDict
 
 from natsstream.arguments import check_names
 from natsstream.conat.values import Encoding, json_text
+
+_ALIASES = {
+    "autosave": "no_autosave=True for autosave=False",
+    "ttl": 'config={"max_age": milliseconds}; ttl= of set() and publish() is for one message',
+}
 
 
 class LeaderArguments(TypedDict, total=False):
@@ -53,14 +58,21 @@ def check_arguments(
     arguments: Mapping[str, object],
     known: type[LeaderArguments | CoreStreamArguments],
     layer: str,
+    own: Sequence[str] = (),
 ) -> None:
     """Refuse arguments that a layer does not have.
+
+    Args:
+        arguments: Those of the core stream that are given.
+        known: Those that there are.
+        layer: The layer, for the error.
+        own: The layer's own arguments, for the error.
 
     Raises:
         ConfigError: There is one.
     """
-    aliases = {"autosave": "no_autosave=True for autosave=False"}
-    check_names(arguments, known.__annotations__, f"argument of {layer}", aliases=aliases)
+    names = (*own, *known.__annotations__)
+    check_names(arguments, names, f"argument of {layer}", aliases=_ALIASES)
 
 
 def with_config(

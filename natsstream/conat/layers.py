@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from natsstream.conat.unsaved_keys import Merge
 
 # The tombstones of a map expire.
+# Arguments of their own of what is saved later.
+_SAVED = ("desc", "no_autosave")
 _WITH_TTL: Mapping[str, object] = {"allow_msg_ttl": True}
 
 
@@ -72,7 +74,7 @@ class DStreams:
 
         Cost: as for `js.core_stream`.
         """
-        check_arguments(options, CoreStreamArguments, "js.dstream")
+        check_arguments(options, CoreStreamArguments, "js.dstream", _SAVED)
         arguments = with_config(options, {"desc": desc})
 
         async def make(release: Release) -> DStream:
@@ -121,9 +123,9 @@ class DKVs:
 
         Cost: as for `js.core_stream`.
         """
-        check_arguments(options, CoreStreamArguments, "js.dkv")
+        check_arguments(options, CoreStreamArguments, "js.dkv", (*_SAVED, "merge"))
         if merge is not None:
-            check_plain(merge, "merge", takes="a Conflict")
+            check_plain(merge, "merge", takes="a Conflict", count=1)
         arguments = with_config(options, {"desc": desc, **_WITH_TTL})
 
         async def make(release: Release) -> DKV:
@@ -155,7 +157,7 @@ class DKOs:
         **options: Unpack[CoreStreamArguments],
     ) -> DKO:
         """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
-        check_arguments(options, CoreStreamArguments, "js.dko")
+        check_arguments(options, CoreStreamArguments, "js.dko", _SAVED)
 
         async def make(release: Release) -> DKO:
             below = DKO_PREFIX + name

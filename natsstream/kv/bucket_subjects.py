@@ -16,7 +16,7 @@ from natsstream.arguments import check_text
 from natsstream.errors import CodecError, KeyNameError
 from natsstream.kv.codecs import KeyCodec, ValueCodec, encoded_filter
 from natsstream.kv.conventions import STREAM_PREFIX, SUBJECT_PREFIX
-from natsstream.kv.keys import check_key, check_key_filter, shown
+from natsstream.kv.keys import ONE_BY_ONE, check_key, check_key_filter, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class BucketSubjects:
         Raises:
             KeyNameError: It is no legal filter, too long, or the codec takes no wildcards.
         """
-        stored = check_text(filter, "filter", error=KeyNameError)
+        stored = check_text(filter, "filter", error=KeyNameError, hint=ONE_BY_ONE)
         if self.key_codec is not None:
             stored = encoded_filter(self.key_codec, filter)
         return self._subject(self.read_prefix, check_key_filter(stored), filter)

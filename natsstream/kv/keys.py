@@ -13,6 +13,7 @@ import re
 from natsstream.arguments import check_text, described
 from natsstream.errors import KeyNameError
 
+ONE_BY_ONE = 'give a text; several filters stand one by one: kv.watch("a", "b.*")'
 _ILLEGAL_IN_KEY = re.compile(r"[^-/_=.a-zA-Z0-9]")
 _ILLEGAL_IN_FILTER = re.compile(r"[^-/_=.a-zA-Z0-9*>]")
 _KEYS_HINT = (
@@ -37,7 +38,7 @@ def check_key(key: object) -> str:
 
 def check_key_filter(filter: object) -> str:  # noqa: A002 - The field's own word.
     """Return a filter of keys, or raise KeyNameError: `*` is one token, a final `>` the rest."""
-    text = check_text(filter, "filter", error=KeyNameError)
+    text = check_text(filter, "filter", error=KeyNameError, hint=ONE_BY_ONE)
     found = _ILLEGAL_IN_FILTER.search(text)
     if found:
         raise KeyNameError(f"filter {shown(text)} has {found.group()!r}", hint=_KEYS_HINT)

@@ -43,7 +43,7 @@ async def download_object(
     target = check_path(path)
     check_bool(resume, "resume")
     if progress is not None:
-        check_plain(progress, "progress", takes="bytes done and bytes in all")
+        check_plain(progress, "progress", takes="bytes done and bytes in all", count=2)
 
     async def read() -> ObjectInfo:
         resolved = await find_object(meta_store, name)

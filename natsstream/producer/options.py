@@ -71,7 +71,7 @@ class ProducerOptions:
         check_bool(self.auto_claim, "auto_claim")
         check_bool(self.eof_guard, "eof_guard")
         if self.on_error is not None:
-            check_callable(self.on_error, "on_error", takes="an error")
+            check_callable(self.on_error, "on_error", takes="an error", count=1)
         if self.mode == "exclusive" and self.epoch is not None:
             raise ConfigError(
                 "an exclusive producer with an epoch of its own",

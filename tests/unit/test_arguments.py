@@ -16,6 +16,7 @@ from natsstream.arguments import (
     check_choice,
     check_int,
     check_names,
+    check_plain,
     check_seconds,
     check_text,
     check_texts,
@@ -157,3 +158,32 @@ def test_whole_numbers_without_bounds_are_all_taken(value: int) -> None:
 )
 def test_count_agrees_with_its_noun(count: int, noun: str, text: str) -> None:
     assert counted(count, noun) == text
+
+
+async def _async(_: object) -> None:
+    raise NotImplementedError
+
+
+class _Async:
+    async def __call__(self, _: object) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("function", [_async, _Async()])
+def test_async_function_is_refused_where_nothing_awaits_it(function: object) -> None:
+    with pytest.raises(ConfigError, match=r"it is .* which is async") as caught:
+        check_plain(function, "it", takes="a number")
+    assert caught.value.hint == "give a plain function that takes a number; it must not wait"
+
+
+def _two(_a: object, _b: object) -> None:
+    raise NotImplementedError
+
+
+def test_function_for_other_arguments_is_refused() -> None:
+    for function, count in ((_two, 2), (print, 2), (type, 1)):
+        assert check_callable(function, "it", count=count) is function
+    with pytest.raises(ConfigError, match="missing a required argument: '_b'"):
+        check_callable(_two, "it", count=1)
+    with pytest.raises(ConfigError, match="too many positional arguments"):
+        check_plain(_two, "it", takes="three", count=3)

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, cast
 
-from natsstream.arguments import check_callable
+from natsstream.arguments import check_callable, misfit
 from natsstream.consume.delivery.delivered import DeliveredMessage
 from natsstream.errors import ConfigError, UsageError
 
@@ -73,14 +73,8 @@ def _is_one_of(function: object, test: Callable[[object], bool], kind: type[obje
 
 
 def _check_arguments(function: Callable[..., object], name: str) -> None:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # Some callables do not tell.
-        return
-    try:
-        signature.bind(object())
-    except TypeError as error:
+    if wrong := misfit(function, 1):
         raise ConfigError(
-            f"handler {name}{signature} does not take one message: {error}",
+            f"handler {name}{inspect.signature(function)} does not take one message: {wrong}",
             hint="let it take one argument, the message; give it more with functools.partial",
-        ) from error
+        )

@@ -60,7 +60,7 @@ class WorkOptions:
         if self.max_attempts is not None:
             check_int(self.max_attempts, "max_attempts", minimum=1)
         if self.on_error is not None:
-            check_callable(self.on_error, "on_error", takes="an error and a message")
+            check_callable(self.on_error, "on_error", takes="an error and a message", count=2)
         check_bool(self.keepalive, "keepalive")
         if self.prefetch is not None:
             check_int(self.prefetch, "prefetch", minimum=1, maximum=PREFETCH_MAX)

@@ -79,7 +79,7 @@ class Chunks:
         check_source(source)
         size = self._chunk_size(chunk_size)
         if progress is not None:
-            check_plain(progress, "progress", takes="bytes done and bytes in all")
+            check_plain(progress, "progress", takes="bytes done and bytes in all", count=2)
         limit_s = check_seconds(ack_timeout, "ack_timeout")
         put = ChunkPut(self._api, self._stream, subject, limit_s)
         return await put.run(source, size, progress)

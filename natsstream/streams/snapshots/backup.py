@@ -65,7 +65,7 @@ async def write_backup(
     part_s = PART_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
     begin_s = CHECK_TIMEOUT_S if check_bool(check, "check") and timeout is None else part_s
     if on_progress is not None:
-        check_plain(on_progress, "on_progress", takes="a BackupProgress")
+        check_plain(on_progress, "on_progress", takes="a BackupProgress", count=1)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} exists already", hint="give a folder that is absent or empty")
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ async def restore_backup(
         check_stream_name(name)
     finish_s = FINISH_TIMEOUT_S if timeout is None else check_seconds(timeout, "timeout")
     if on_progress is not None:
-        check_plain(on_progress, "on_progress", takes="a RestoreProgress")
+        check_plain(on_progress, "on_progress", takes="a RestoreProgress", count=1)
     backup = await asyncio.to_thread(read_folder, folder)
     _check_name(backup, name)
     if name not in (None, backup.stream):
