@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 TOO_LATE = (
     "Python worker failed to connect back",
     "Timed out while waiting for the Python worker to connect back",
+    # Another program was first on the port on which Spark waits for the worker, such as a test that
+    # asks whether its server is up: Spark takes "GET " for a length of 1.2 GB.
+    "terminated with exception: Java heap space",
 )
 ATTEMPTS_MAX = 3
 
