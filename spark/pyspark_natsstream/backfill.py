@@ -61,11 +61,13 @@ def backfill(
             the rows that are missing, so the table and `where` must be the same.
         table: Folder of the table. A column `data` is the payload, and `subject` and `headers` are
             taken where there are any; without `data` all columns become a JSON object.
-        fmt: Format of its files.
+        fmt: Format of its files, or "delta" or "iceberg", of which the rows now are read.
+            An Iceberg table is named `catalog.namespace.table`.
         where: An SQL condition for the rows.
 
     Raises:
         ConfigError: An option, a column or `where` is illegal, or there is no `job` or no table.
+        MissingExtraError: The library of the format is not installed.
         InputChangedError: The job ran before, and the rows are not the same.
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """

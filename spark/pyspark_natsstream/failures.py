@@ -52,6 +52,8 @@ _MISSING = re.compile(
 )
 # Spark's condition, in brackets, begins what it says: [PATH_NOT_FOUND] Path does not exist.
 _REASON = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
+_TRACEBACK = "Traceback (most recent call last):"
+_RAISED = re.compile(r"\n(?:[ \t].*\n)*(\S.*)")
 _HELD = re.compile(r"holds (\d+) to (\d+)|is empty and ends at (\d+)")
 _DAMAGE = re.compile(
     r"under (?P<subject>[^\s:]+):? .*?(?:(?P<missing>missing|not all there)|"
@@ -98,7 +100,11 @@ def spark_reason(error: Exception) -> str:
     """
     text = str(error).strip()
     found = _REASON.search(text)
-    return found[0] if found else text.partition("\n")[0]
+    line = found[0] if found else text.partition("\n")[0]
+    head, traceback, _ = line.rpartition(_TRACEBACK)
+    # A traceback is indented up to the error, and the last one is of what was raised.
+    raised = _RAISED.match(text.rpartition(_TRACEBACK)[2]) if traceback else None
+    return head + raised[1] if raised else line
 
 
 @contextmanager

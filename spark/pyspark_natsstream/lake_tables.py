@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard, TypeVar, get_args
 from urllib.parse import unquote
 from uuid import UUID
 
@@ -44,6 +44,7 @@ pq: Any = importlib.import_module("pyarrow.parquet")
 _LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 # Spark's name for the directory of rows whose partition column is null.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_CATALOGS = "pyiceberg finds the catalog in .pyiceberg.yaml or PYICEBERG_CATALOG__<NAME>__URI"
 _FOLDER = "natsstream"
 _BATCH_KEY = "natsstream.batch"
 _STREAM_KEY = "natsstream.stream"
@@ -120,11 +121,7 @@ def lake_table(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> LakeTa
         MissingExtraError: The library of the format is not installed.
         ConfigError: The table cannot be partitioned so, or is not named rightly.
     """
-    if find_spec(_LIBRARIES[fmt]) is None:
-        raise MissingExtraError(
-            f"a table of the format {fmt} needs {_LIBRARIES[fmt]}",
-            hint=f"pip install 'natsstream[{fmt}]' on the driver",
-        )
+    check_library(fmt)
     if fmt == "delta":
         return _DeltaTable(out, partition_by)
     if partition_by:
@@ -134,6 +131,55 @@ def lake_table(fmt: LakeFormat, out: str, partition_by: Sequence[str]) -> LakeTa
             hint="give an empty partition_by; Iceberg skips files by the range of their values",
         )
     return _IcebergTable(out)
+
+
+def is_lake(fmt: str) -> TypeGuard[LakeFormat]:
+    """Return True if a format is one of tables that know their files."""
+    return fmt in get_args(LakeFormat)
+
+
+def check_library(fmt: LakeFormat) -> None:
+    """Refuse a format whose library is not installed.
+
+    Raises:
+        MissingExtraError: It is not.
+    """
+    if find_spec(_LIBRARIES[fmt]) is None:
+        raise MissingExtraError(
+            f"a table of the format {fmt} needs {_LIBRARIES[fmt]}",
+            hint=f"pip install 'natsstream[{fmt}]' on the driver",
+        )
+
+
+def delta_url(folder: str) -> str:
+    """Return the folder of a Delta table as deltalake names it."""
+    return folder.rstrip("/").replace("s3a://", "s3://", 1)
+
+
+def iceberg_catalog(table: str) -> tuple[Any, str]:
+    """Return the catalog of an Iceberg table, and the table's name in it.
+
+    Args:
+        table: The table, as `catalog.namespace.table`.
+
+    Raises:
+        ConfigError: The table is not named so, or its catalog is not configured or does not open.
+    """
+    catalog, _, name = table.partition(".")
+    if "." not in name:
+        raise ConfigError(
+            f"{table!r} names no Iceberg table", hint=f"catalog.namespace.table; {_CATALOGS}"
+        )
+    # pyiceberg is an extra. Its clients of the catalogs have no root of their errors.
+    load: Any = importlib.import_module("pyiceberg.catalog").load_catalog
+    try:
+        return load(catalog), name
+    except Exception as error:
+        raise ConfigError(
+            f"the Iceberg catalog {catalog} cannot be opened",
+            detail=str(error).partition("\n")[0],
+            hint=_CATALOGS.replace("<NAME>", catalog.upper()),
+        ) from error
 
 
 def lake_writer(table: LakeTable, stream: str, partition_by: Sequence[str]) -> WriteBatch:
@@ -202,7 +248,7 @@ class _DeltaTable:
 
     def __init__(self, out: str, partition_by: Sequence[str]) -> None:
         self.folder: str = out.rstrip("/")
-        self._url = self.folder.replace("s3a://", "s3://", 1)
+        self._url = delta_url(out)
         self._partition_by = list(partition_by)
         # deltalake is an extra, and has no complete types.
         self._lake: Any = importlib.import_module("deltalake")
@@ -270,15 +316,7 @@ class _IcebergTable:
     """A table of Iceberg; its properties name the last micro-batch of each query."""
 
     def __init__(self, out: str) -> None:
-        catalog, _, self._name = out.partition(".")
-        if "." not in self._name:
-            raise ConfigError(
-                f"{out!r} names no Iceberg table",
-                hint="catalog.namespace.table; pyiceberg finds the catalog in .pyiceberg.yaml or "
-                "PYICEBERG_CATALOG__<NAME>__URI",
-            )
-        # pyiceberg is an extra.
-        self._catalog: Any = importlib.import_module("pyiceberg.catalog").load_catalog(catalog)
+        self._catalog, self._name = iceberg_catalog(out)
         self._table: Any = None
 
     @property
@@ -287,7 +325,11 @@ class _IcebergTable:
         return str(self._table.location()).rstrip("/")
 
     def prepare(self, schema: pa.Schema) -> None:
-        """Make the table if it is missing."""
+        """Make the table if it is missing, and its namespace."""
+        namespace = self._name.rpartition(".")[0]
+        # A namespace may be there for programs that may not create any.
+        if not self._catalog.namespace_exists(namespace):
+            self._catalog.create_namespace_if_not_exists(namespace)
         self._table = self._catalog.create_table_if_not_exists(self._name, schema)
 
     def last_batch(self, query_id: str) -> int:

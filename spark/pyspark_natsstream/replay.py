@@ -101,12 +101,14 @@ def replay(
         options: The options of `format("nats")`, with a `job`; a second run of the same job
             continues the first.
         table: Folder of the table, with a column `time`; other columns as for `backfill`.
-        fmt: Format of its files.
+        fmt: Format of its files, or "delta" or "iceberg", of which the rows now are read.
+            An Iceberg table is named `catalog.namespace.table`.
         where: An SQL condition for the rows.
         speed: How much faster than at first: 2 takes half of the time, 0 none.
 
     Raises:
         ConfigError: An option, a column or `where` is illegal, or there is no `job` or no table.
+        MissingExtraError: The library of the format is not installed.
         InputChangedError: The job ran before, and the rows are not the same.
         NatsStreamError: There is no server or no stream, or the stream refused a message.
     """

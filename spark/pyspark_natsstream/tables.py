@@ -14,6 +14,8 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from natsstream.errors import ConfigError
 from pyspark_natsstream.failures import SPARK_ERRORS, spark_reason
+from pyspark_natsstream.lake_rows import lake_rows
+from pyspark_natsstream.lake_tables import is_lake
 from pyspark_natsstream.schema import CORRUPT_RECORD, default_schema
 
 if TYPE_CHECKING:
@@ -31,31 +33,34 @@ _NO_TABLE = {
     "UNABLE_TO_INFER_SCHEMA": ("folder {table} holds no table of {fmt} files", _WHERE_TABLES_ARE),
     "DATA_SOURCE_NOT_FOUND": (
         "Spark knows no format {fmt}",
-        "parquet, orc and json are built in; delta and iceberg need their jars: --packages",
+        "choose from parquet, orc, json, delta and iceberg; others need their jars: --packages",
+    ),
+}
+# The log that a lake table has in its folder, and how to read such a table.
+_LAKE_LOGS = {
+    "_delta_log": ("a Delta", "give the format delta: --format delta"),
+    "metadata/*.metadata.json": (
+        "an Iceberg",
+        "give its format and its name: --format iceberg --table catalog.namespace.table",
     ),
 }
 
 
 def read_table(spark: SparkSession, table: str, fmt: str, where: str | None = None) -> DataFrame:
-    """Return the rows of a table of files.
+    """Return the rows of a table.
 
     Args:
         spark: A session.
-        table: Folder of the table.
-        fmt: Format of its files.
+        table: Folder of the table; for Iceberg its name, `catalog.namespace.table`.
+        fmt: Format of its files, or "delta" or "iceberg".
         where: An SQL condition for the rows; None for all of them.
 
     Raises:
-        ConfigError: There is no table at this place, or `where` is no condition for its rows.
+        MissingExtraError: The library of the format is not installed.
+        ConfigError: There is no table of the format at this place, its rows cannot be read here, or
+            `where` is no condition for them.
     """
-    try:
-        rows = spark.read.format(fmt).load(table)
-    except SPARK_ERRORS as error:
-        condition = spark_reason(error).partition("]")[0].lstrip("[")
-        told, hint = _NO_TABLE.get(condition, ("", ""))
-        if not told:
-            raise
-        raise ConfigError(told.format(table=table, fmt=fmt), hint=hint) from error
+    rows = _loaded(spark, table, fmt)
     if where is None:
         return rows
     try:
@@ -67,6 +72,38 @@ def read_table(spark: SparkSession, table: str, fmt: str, where: str | None = No
             detail=str(error).strip().partition("\n")[0],
             hint=f"write an SQL condition; the columns are {', '.join(rows.columns)}",
         ) from error
+
+
+def _loaded(spark: SparkSession, table: str, fmt: str) -> DataFrame:
+    if not is_lake(fmt):
+        _check_no_lake(spark, table)
+    try:
+        return spark.read.format(fmt).load(table)
+    except SPARK_ERRORS as error:
+        condition = _condition(error)
+        # With the format's jars Spark reads the table itself.
+        if is_lake(fmt) and condition == "DATA_SOURCE_NOT_FOUND":
+            return lake_rows(spark, fmt, table)
+        told, hint = _NO_TABLE.get(condition, ("", ""))
+        if not told:
+            raise
+        raise ConfigError(told.format(table=table, fmt=fmt), hint=hint) from error
+
+
+def _check_no_lake(spark: SparkSession, table: str) -> None:
+    """Refuse to read the files of a Delta or Iceberg table as if they were its rows."""
+    for log, (kind, hint) in _LAKE_LOGS.items():
+        try:
+            spark.read.text(f"{table}/{log}")
+        except SPARK_ERRORS:
+            continue  # There is none.
+        raise ConfigError(
+            f"folder {table} holds {kind} table, whose files also have rows of the past", hint=hint
+        )
+
+
+def _condition(error: Exception) -> str:
+    return spark_reason(error).partition("]")[0].lstrip("[")
 
 
 def json_fields(ddl: str) -> StructType:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
 from natsstream.errors import ConfigError, SequenceRangeError
 from pyspark_natsstream.failures import typed_failures
+from pyspark_natsstream.lake_tables import is_lake
 from pyspark_natsstream.read_options import Position, ReadOptions
 from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
@@ -71,12 +72,13 @@ def verify(
         options: The options of `format("nats")`. The range begins at `startingOffsets`; its end is
             `endingOffsets`, or the table's last sequence without that option; `latest` also tells
             messages behind that one, which the table lacks.
-        table: Folder of the table, with a column `sequence`. Those of `subject`, `time` and `data`
-            that it has are compared,
-            in JSON files all but `time`.
-        fmt: Format of its files.
+        table: Folder of the table, for Iceberg its name `catalog.namespace.table`, with a column
+            `sequence`. Those of `subject`, `time` and `data` that it has are compared, in JSON
+            files all but `time`.
+        fmt: Format of its files, or "delta" or "iceberg", of which the rows now are read.
 
     Raises:
+        MissingExtraError: The library of the format is not installed.
         ConfigError: An option is illegal, or there is no table, or it has no sequences.
         SequenceRangeError: The range, or the table without `endingOffsets`, goes beyond the stream.
         NatsStreamError: There is no server or no stream, or the stream cannot be read.
@@ -126,11 +128,15 @@ def _table(spark: SparkSession, table: str, fmt: str) -> DataFrame:
     Raises:
         ConfigError: There is no table, or it has no sequences.
     """
-    names = read_table(spark, table, fmt).columns
-    if "sequence" not in names:
+    rows = read_table(spark, table, fmt)
+    if "sequence" not in rows.columns:
         raise ConfigError(f"table {table} has no column sequence", hint="ingest writes one")
     # Spark's JSON has only the milliseconds of a time.
-    wanted = [name for name in names if name in _TYPES and not (fmt == "json" and name == "time")]
+    wanted = [
+        name for name in rows.columns if name in _TYPES and not (fmt == "json" and name == "time")
+    ]
+    if is_lake(fmt):  # These have types of their own.
+        return rows.select(*(F.col(name).cast(_TYPES[name]) for name in wanted))
     types = ", ".join(f"{name} {_TYPES[name]}" for name in wanted)
     return spark.read.format(fmt).schema(types).load(table)
 

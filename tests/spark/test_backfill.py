@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import deltalake
+import pyarrow  # noqa: ICN001 - `pa` is its untyped form.
 import pytest
 from pyspark_natsstream.backfill import backfill
 from pyspark_natsstream.jobs.backfill import main
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     from natsstream.blocking import JetStream
     from natsstream.testing import NatsServer
+
+pa: Any = pyarrow
 
 
 @pytest.fixture
@@ -53,6 +57,27 @@ def test_columns_become_json_and_each_row_is_stored_once(
         (f"{stream_name}.oslo", b'{"city":"oslo","n":12}'),
         (f"{stream_name}.rome", b'{"city":"rome","n":9}'),
         (f"{stream_name}.rome", b'{"city":"rome","n":11}'),
+    ]
+
+
+def test_delta_table_is_written_as_its_log_says(
+    spark: SparkSession, js: JetStream, stream_name: str, options: dict[str, str], tmp_path: Path
+) -> None:
+    """The city is in the log alone, and the files of what was deleted are still there."""
+    library: Any = deltalake
+    out = str(tmp_path / "lake")
+    rows = pa.table({"n": [12, 9, 11], "city": ["oslo", "rome", "rome"]})
+    library.write_deltalake(out, rows, partition_by=["city"])
+    library.DeltaTable(out).delete("n = 9")
+    with pytest.raises(ConfigError, match="a Delta table"):
+        backfill(spark, options=options, table=out)
+
+    for _ in range(2):
+        assert backfill(spark, options=options, table=out, fmt="delta").rows == 2
+    messages = [*js.streams.get(stream_name).read()]
+    assert sorted((each.subject, each.data) for each in messages) == [
+        (f"{stream_name}.oslo", b'{"n":12,"city":"oslo"}'),
+        (f"{stream_name}.rome", b'{"n":11,"city":"rome"}'),
     ]
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from natsstream.blocking import JetStream
 
+EXIT_USAGE = 2
 EXIT_DIFFERENT = 4
 EXIT_INTERRUPTED = 130
 
@@ -53,8 +54,18 @@ class Report(Protocol):
 Argument: TypeAlias = "tuple[str, Mapping[str, Any]]"
 
 TABLE: Sequence[Argument] = (
-    ("--table", {"required": True, "help": "Folder of the table."}),
-    ("--format", {"default": "parquet", "help": "Format of its files."}),
+    (
+        "--table",
+        {"required": True, "help": "Folder of the table; for Iceberg catalog.namespace.table."},
+    ),
+    (
+        "--format",
+        {
+            "default": "parquet",
+            "help": "parquet, orc, json, delta or iceberg, or another that Spark knows. "
+            "Default parquet.",
+        },
+    ),
 )
 """The arguments of a job that reads a table."""
 
@@ -277,7 +288,7 @@ def _failed(error: BaseException) -> int:
 
 def _exit_code(error: NatsStreamError) -> int:
     if isinstance(error, UsageError):
-        return 2
+        return EXIT_USAGE
     if isinstance(error, NotFoundError):
         return 3
     return 5 if isinstance(error, TransportError) else 1

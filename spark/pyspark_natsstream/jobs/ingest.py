@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from natsstream.arguments import counted
 from pyspark_natsstream.ingest import IngestReport, TableFormat, ingest
 from pyspark_natsstream.jobs.command import CHECKPOINT, TRIGGER, Argument, JobCommand, say
-from pyspark_natsstream.lake_tables import LakeFormat, lake_table
+from pyspark_natsstream.lake_tables import is_lake, lake_table
 from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _partition_by(asked: argparse.Namespace) -> list[str] | None:
 
 
 def _check(asked: argparse.Namespace) -> None:
-    if asked.format in get_args(LakeFormat):
+    if is_lake(asked.format):
         lake_table(asked.format, asked.out, _partition_by(asked) or ())
 
 

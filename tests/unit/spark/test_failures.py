@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark_natsstream.failures import typed_error
+from pyspark_natsstream.failures import spark_reason, typed_error
 from pyspark_natsstream.offsets import OffsetError
 from pyspark_natsstream.payloads import MalformedPayloadError
 
@@ -146,3 +146,17 @@ def test_executor_that_lacks_a_module_is_told_with_the_way_out(module: str, way_
 
 def test_module_of_the_user_that_is_missing_stays_spark_s_error() -> None:
     assert typed_error(RuntimeError("ModuleNotFoundError: No module named 'natsy'")) is None
+
+
+def test_reason_ends_with_the_error_of_the_last_traceback() -> None:
+    """Spark puts the traceback of a function for `foreachBatch` behind its own words."""
+    head = "[STREAM_FAILED] Query [id = 1] terminated with exception: [FOREACH] Return Message: "
+    first = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\n'
+    text = (
+        f"{head}{first}KeyError: 1\n\nDuring handling of the above exception, another exception "
+        f"occurred:\n\n{first}    ^^^\npyiceberg.exceptions.NoSuchTableError: t\n\n SQLSTATE: 39000"
+        "\n\tat py4j.Protocol.getReturnValue(Protocol.java:476)\n=== Query ===\nId: [id = 1]"
+    )
+
+    assert spark_reason(RuntimeError(text)) == f"{head}pyiceberg.exceptions.NoSuchTableError: t"
+    assert spark_reason(RuntimeError(f"{head}{first}")) == f"{head}{first}".partition("\n")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay
 from pyspark_natsstream.jobs.__main__ import listing
+from pyspark_natsstream.jobs.__main__ import main as run
 from pyspark_natsstream.jobs.command import JobCommand, trigger
 
 INGEST = ["--servers", "nats://h", "--stream", "A", "--out", "o", "--checkpoint", "c"]
@@ -66,6 +67,11 @@ def test_name_of_a_write_is_required(job: JobCommand, capsys: pytest.CaptureFixt
         (replay.main, [*WRITE, "--job", "j", "--speed", "-1"], "speed is -1"),
         (ingest.main, ["--config", "nope.toml"], "file nope.toml cannot be read"),
         (ingest.main, [*INGEST, "--format", "iceberg"], "'o' names no Iceberg table"),
+        (
+            ingest.main,
+            [*INGEST, "--format", "iceberg", "--out", "no_such_one.eu.orders"],
+            "error: the Iceberg catalog no_such_one cannot be opened\ndetail: URI missing",
+        ),
     ],
 )
 def test_wrong_argument_is_refused_before_the_server_is_asked(
@@ -86,3 +92,39 @@ def test_jobs_are_listed_each_with_one_sentence() -> None:
         "replay",
     ]
     assert all(line.endswith(".") for line in lines)
+
+
+@pytest.mark.parametrize("job", ["ingest", "kv_table", "kv-table"])
+def test_job_behind_a_space_is_run_with_the_other_arguments(
+    job: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([job, "--config", "nope.toml"]) == 2
+    assert "error: file nope.toml cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("ingst", "did you mean ingest?"),
+        ("kvtable", "did you mean kv_table?"),
+        ("--stream", "choose from ingest, verify, kv_table, backfill, replay"),
+    ],
+)
+def test_unknown_job_is_wrong_usage(
+    given: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([given, "--servers", "nats://h"]) == 2
+    told = capsys.readouterr()
+    assert told.err == f"error: there is no job {given}; {hint}\n"
+    assert not told.out
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [([], "Run a job with"), (["--help"], "Run a job with"), (["--version"], "natsstream ")],
+)
+def test_without_a_job_there_is_a_list(
+    given: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(given) == 0
+    assert capsys.readouterr().out.startswith(shown)
