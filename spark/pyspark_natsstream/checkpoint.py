@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from natsstream.errors import ConfigError
 from pyspark_natsstream.driver import StreamWatch
 from pyspark_natsstream.folder import Folder
+from pyspark_natsstream.lake_tables import BATCHES_FOLDER
 from pyspark_natsstream.offsets import Offset, parse_offset_text
 from pyspark_natsstream.plan import resume, start_of
 from pyspark_natsstream.read_options import Position, ReadOptions
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 START_FILE = "natsstream/start.json"
 _SINK_LOG = "_spark_metadata"
+_DELTA_LOG = "_delta_log"
 
 
 def pin_start(spark: SparkSession, options: ReadOptions, checkpoint: str) -> ReadOptions:
@@ -86,6 +88,25 @@ def check_table(spark: SparkSession, out: str, checkpoint: str) -> None:
             f"folder {out} holds {others[0]}, which no streaming query has written",
             detail="Spark does not show such files once a query writes there",
             hint="give an empty folder",
+        )
+
+
+def check_delta_folder(spark: SparkSession, out: str) -> None:
+    """Refuse the folder of a Delta table that is to be made, if it holds other files.
+
+    The folder of a first micro-batch that failed before its commit is allowed.
+
+    Raises:
+        ConfigError: It holds others, as those of a Parquet table.
+    """
+    names = Folder(spark, out).names()
+    if _DELTA_LOG in names:
+        return
+    others = [each for each in names if not each.startswith(("_", ".")) and each != BATCHES_FOLDER]
+    if others:
+        raise ConfigError(
+            f"folder {out} holds {min(others)}, which is of no Delta table",
+            hint="give the folder of a Delta table, or an empty one",
         )
 
 

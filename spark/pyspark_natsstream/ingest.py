@@ -16,7 +16,12 @@ from pyspark.errors import IllegalArgumentException
 
 from natsstream.arguments import check_texts
 from natsstream.errors import ConfigError
-from pyspark_natsstream.checkpoint import check_lake_table, check_table, pin_start
+from pyspark_natsstream.checkpoint import (
+    check_delta_folder,
+    check_lake_table,
+    check_table,
+    pin_start,
+)
 from pyspark_natsstream.failures import typed_failures
 from pyspark_natsstream.folder import check_apart
 from pyspark_natsstream.kept_columns import check_as_before
@@ -133,6 +138,8 @@ def ingest(
     if lake is None:
         check_table(spark, out, checkpoint)
     else:
+        if fmt == "delta":
+            check_delta_folder(spark, out)
         check_lake_table(spark, lake, out, checkpoint, asked.stream)
     pinned = pin_start(spark, asked, checkpoint)
     messages = spark.readStream.format(FORMAT).options(**pinned.to_text()).schema(schema).load()

@@ -45,7 +45,9 @@ _LIBRARIES = {"delta": "deltalake", "iceberg": "pyiceberg"}
 # Spark's name for the directory of rows whose partition column is null.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _CATALOGS = "pyiceberg finds the catalog in .pyiceberg.yaml or PYICEBERG_CATALOG__<NAME>__URI"
-_FOLDER = "natsstream"
+BATCHES_FOLDER = "natsstream"
+"""The folder of the micro-batches, below that of the table."""
+
 _BATCH_KEY = "natsstream.batch"
 _STREAM_KEY = "natsstream.stream"
 
@@ -196,7 +198,7 @@ def _write(
     table.prepare(to_arrow_schema(rows.schema, timezone="UTC"))
     # The session is the query's own. Tables have no INT96, which is Spark's default.
     rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    name = f"{_FOLDER}/{batch.query_id}/{number:012d}"
+    name = f"{BATCHES_FOLDER}/{batch.query_id}/{number:012d}"
     rows.write.mode("overwrite").partitionBy(*partition_by).parquet(f"{table.folder}/{name}")
     table.commit(_files(table.folder, name), batch)
 

@@ -47,6 +47,11 @@ def no_commit(*_: object) -> None:
     """Stand for a driver that dies before the commit."""
 
 
+def dying_commit(*_: object) -> None:
+    """Stand for a driver that dies in the commit."""
+    raise SystemError("the driver dies")
+
+
 class Lake:
     """A table of one of the formats, and the job that writes it."""
 
@@ -186,6 +191,25 @@ def test_table_of_another_checkpoint_is_refused(lake: Lake, feed: Feeder, stream
     lake.lose()
     with pytest.raises(ConfigError, match="has written 3 micro-batches, and table"):
         lake.run()
+
+
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_delta_table_is_not_made_in_a_folder_with_other_files(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of its own first micro-batch is no obstacle."""
+    with monkeypatch.context() as patches:
+        patches.setattr(lake_tables._DeltaTable, "commit", dying_commit)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(StreamingQueryException):
+            lake.run()
+    assert lake.run() == 40
+
+    shutil.rmtree(lake.out)
+    lake.fmt = "parquet"
+    assert lake.run(checkpoint="files") == 40
+    lake.fmt = "delta"
+    with pytest.raises(ConfigError, match=r"holds date=\S+, which is of no Delta table"):
+        lake.run(checkpoint="other")
 
 
 def test_table_is_verified_as_its_log_says(lake: Lake, feed: Feeder, stream_name: str) -> None:

@@ -29,7 +29,14 @@ _ARGUMENTS: tuple[Argument, ...] = (
     CHECKPOINT,
     ("--partition-by", {"help": _PARTITION_BY}),
     TRIGGER,
-    ("--format", {"choices": get_args(TableFormat), "default": "parquet"}),
+    (
+        "--format",
+        {
+            "choices": get_args(TableFormat),
+            "default": "parquet",
+            "help": "Format of the table. Default parquet.",
+        },
+    ),
     ("--json-schema", {"help": "Columns of JSON messages: 'origin string, n int'."}),
 )
 
@@ -67,8 +74,11 @@ main = JobCommand(
     options=ReadOptions,
     check=_check,
     first=lambda js, options: js.streams.get(options["stream"]),
-    without=NOT_AS_STORED,
-    elsewhere={"--bucket": "the job kv_table reads a bucket"},
+    without=(*NOT_AS_STORED, "ending_offsets"),
+    elsewhere={
+        "--bucket": "the job kv_table reads a bucket",
+        "--ending-offsets": "a table is ingested up to the last message",
+    },
     work=_work,
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay
+from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay, verify
 from pyspark_natsstream.jobs.__main__ import listing
 from pyspark_natsstream.jobs.__main__ import main as run
 from pyspark_natsstream.jobs.command import JobCommand, trigger
@@ -23,6 +23,7 @@ KV_TABLE = ["--servers", "nats://h", "--bucket", "B", "--out", "o", "--checkpoin
         ),
         (ingest.main, [*INGEST, "--subject", "a"], "a; did you mean --subjects? see --help"),
         (ingest.main, [*INGEST, "--zone", "a"], "a; see --help"),
+        (ingest.main, [*INGEST, "--ending-offsets", "latest"], "up to the last message; see"),
     ],
 )
 def test_argument_of_another_job_is_answered_without_a_guess(
@@ -33,6 +34,19 @@ def test_argument_of_another_job_is_answered_without_a_guess(
 
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("job", [ingest.main, verify.main, backfill.main, replay.main])
+def test_help_tells_the_formats_and_the_default(
+    capsys: pytest.CaptureFixture[str], job: JobCommand
+) -> None:
+    with pytest.raises(SystemExit):
+        job(["--help"])
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Default parquet." in shown
+    assert "delta" in shown
+    assert ("--ending-offsets" in shown) == (job is verify.main)
 
 
 @pytest.mark.parametrize("text", ["often", "10", "10 parsecs", ""])
