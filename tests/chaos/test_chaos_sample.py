@@ -15,7 +15,10 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @pytest.mark.timeout(420)
-@pytest.mark.parametrize(("replicas", "seed", "rounds"), [(1, 944, 2), (3, 311, 2)])
+@pytest.mark.parametrize(
+    ("replicas", "seed", "rounds"),
+    [pytest.param(1, 944, 2, marks=pytest.mark.sampled), (3, 311, 2)],
+)
 async def test_every_promise_holds_through_a_sample_of_faults(
     replicas: int, seed: int, rounds: int
 ) -> None:

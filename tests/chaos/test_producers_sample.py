@@ -15,7 +15,9 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("replicas", "seed"), [(1, 458), (3, 201)])
+@pytest.mark.parametrize(
+    ("replicas", "seed"), [pytest.param(1, 458, marks=pytest.mark.sampled), (3, 201)]
+)
 async def test_producers_keep_every_promise_through_a_sample_of_faults(
     replicas: int, seed: int
 ) -> None:

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.spread]
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("replicas", "seed"), [(1, 7319), (3, 731)])
+@pytest.mark.parametrize(
+    ("replicas", "seed"), [pytest.param(1, 7319, marks=pytest.mark.sampled), (3, 731)]
+)
 async def test_views_keep_every_promise_through_a_sample_of_faults(
     replicas: int, seed: int
 ) -> None:

@@ -113,6 +113,7 @@ def change(kv: KeyValue[bytes], chance: random.Random, count: int) -> None:
             kv.purge(key)
 
 
+@pytest.mark.sampled
 def test_table_is_equal_to_the_bucket_after_random_changes_and_restarts(
     js: JetStream, stream_name: str, table: Table
 ) -> None:
@@ -287,6 +288,7 @@ def test_command_refuses_a_trigger_that_spark_does_not_know(
     assert not table.out.exists()
 
 
+@pytest.mark.sampled
 def test_spark_submit_runs_the_job_from_a_file(
     js: JetStream, stream_name: str, table: Table, tmp_path: Path
 ) -> None:
