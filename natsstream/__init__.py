@@ -507,17 +507,18 @@ _LAZY_NAMES = {
 _LAZY = {name: module for module, names in _LAZY_NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> object:
-    module = _LAZY.get(name)
-    if name == "__version__":  # Of the installed package; most programs never ask.
-        return importlib.import_module("importlib.metadata").version("natsstream")
-    if module is None:
-        classes = importlib.import_module("natsstream.foreign_names").CLASSES
-        here = f"; in natsstream: {classes[name]}" if name in classes else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")
-    found = getattr(importlib.import_module(f"natsstream.{module}"), name)
-    globals()[name] = found  # Found without this function from now on.
-    return found
+if not TYPE_CHECKING:  # Type checkers report a name that is missing by themselves.
+
+    def __getattr__(name: str) -> object:
+        module = _LAZY.get(name)
+        if name == "__version__":  # Of the installed package; most programs never ask.
+            return importlib.import_module("importlib.metadata").version("natsstream")
+        if module is None:
+            here = importlib.import_module("natsstream.foreign_names").name_here(name)
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")
+        found = getattr(importlib.import_module(f"natsstream.{module}"), name)
+        globals()[name] = found  # Found without this function from now on.
+        return found
 
 
 def __dir__() -> list[str]:

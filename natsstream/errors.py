@@ -114,8 +114,12 @@ from typing import TYPE_CHECKING
 
 FOREIGN: Mapping[str, str] = {
     "APIError": "ServerError",
+    "AuthorizationError": "AuthenticationError, or PermissionDeniedError",
     "BadBucketError": "NotABucketError",
+    "BadRequestError": "ServerError, whose code is 400",
+    "BadSubjectError": "SubjectError",
     "Error": "NatsStreamError",
+    "FetchTimeoutError": "consumer.fetch(n) returns an empty list",
     "InvalidBucketNameError": "BucketNameError",
     "InvalidKeyError": "KeyNameError",
     "KeyDeletedError": "kv.get(key) returns None",
@@ -128,8 +132,10 @@ FOREIGN: Mapping[str, str] = {
     "NoStreamResponseError": "NoRespondersError",
     "ObjectAlreadyExists": "ObjectExistsError",
     "ObjectDeletedError": "box.get(name) returns None",
+    "ServiceUnavailableError": "UnavailableError, or NoRespondersError",
     "SlowConsumerError": "SlowReaderError",
     "TimeoutError": "RequestTimeoutError, or ConnectionLostError",
+    "TooManyStalledMsgsError": "publisher.send() waits for a free place",
 }
 """The errors of nats-py, by what stands for them here."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
+from natsstream import errors
 from natsstream.arguments import counted, did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
@@ -470,6 +472,19 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
 }
 """Arguments of the constructors of other clients, by the class here; in addition to the names that
 the server has for the fields of a configuration."""
+
+
+def name_here(name: str) -> str:
+    """Return what stands for a name that `natsstream` itself lacks, as the end of an error's text.
+
+    Empty for a name that means nothing here.
+    """
+    if name in dir(errors):
+        here = f"ns.errors.{name}"
+    else:
+        stands_for = CLASSES.get(name) or errors.FOREIGN.get(name, "")
+        here = re.sub(r"\b\w+Error\b", r"ns.errors.\g<0>", stands_for)
+    return f"; in natsstream: {here}" if here else ""
 
 
 def answers_names(holder: str, *, calls: bool | Sequence[str] = True) -> Callable[[ClassT], ClassT]:

@@ -28,6 +28,7 @@ from natsstream import connection
 from natsstream.blocking.portal import Portal
 from natsstream.blocking.proxies import find_proxy, wrap
 from natsstream.errors import UsageError
+from natsstream.foreign_names import name_here
 
 # Where the classes live that `__init__.pyi` names beside Connection; each is found when asked for.
 # Those without a place in `natsstream` itself need one here.
@@ -168,7 +169,7 @@ def __getattr__(name: str) -> object:
     if name == "__version__":
         return natsstream.__version__
     if name not in _BORROWED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{name_here(name)}")
     found = getattr(natsstream, name)
     return (find_proxy(found) if isinstance(found, type) else None) or found
 

@@ -129,8 +129,9 @@ def test_class_of_another_client_is_answered_with_fields_that_exist(name: str) -
         assert word in known, here
     for word in re.findall(r"^\w+(?=,|\(\)$)", here):
         assert word in ns.__all__
-    with pytest.raises(AttributeError, match=f"no attribute '{name}'; in natsstream: "):
-        getattr(ns, name)
+    for package in (ns, blocking):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; in natsstream: "):
+            getattr(package, name)
 
 
 @pytest.mark.parametrize("name", sorted(errors.FOREIGN))
@@ -142,6 +143,24 @@ def test_error_of_nats_py_is_answered_with_errors_that_exist(name: str) -> None:
     with pytest.raises(AttributeError) as caught:
         getattr(errors, name)
     assert str(caught.value).endswith(f"has no attribute {name!r}; in natsstream: {here}")
+
+
+# The others are only in `natsstream.errors`: an `except` that names one at the top fails late.
+ONLY_IN_ERRORS = sorted({*dir(errors), *errors.FOREIGN} - set(ns.__all__))
+
+
+@pytest.mark.parametrize("package", [ns, blocking])
+@pytest.mark.parametrize("name", ONLY_IN_ERRORS)
+def test_error_at_the_top_is_answered_with_its_place(package: object, name: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(package, name)
+
+    _, mark, here = str(caught.value).partition(f"has no attribute {name!r}; in natsstream: ")
+    assert mark
+    assert name not in dir(errors) or here == f"ns.errors.{name}"
+    for found, word in re.findall(r"(ns\.errors\.)?(\w+Error)\b", here):
+        assert found, here
+        assert word in dir(errors), here
 
 
 def test_errors_list_errors_alone() -> None:
