@@ -56,11 +56,19 @@ CONNECT_OPTIONS: Mapping[str, str] = {
 }
 """Options of nats.connect(), and of Kafka clients."""
 
+_OF_RAW = (
+    "client_id", "client_ip", "connected_server_version", "discovered_servers", "max_payload",
+    "pending_data_size", "servers", "ssl_context",
+)  # fmt: skip
+
 _JETSTREAM: Mapping[str, str] = {
+    **{name: f"js.raw.{name}, of nats-py's client" for name in _OF_RAW},
     "account_info": "js.account()",
     "add_consumer": "stream.consumers.create(...)",
     "add_stream": "js.streams.create(...)",
     "batch": "stream.batch(), of js.streams.get(name)",
+    "connect": "`async with natsstream.connect(url) as js:`",
+    "connected_url": "js.url",
     "consumer": "stream.consumers.get(name), of js.streams.get(name)",
     "consumer_info": "stream.consumers.get(name), then consumer.info()",
     "consumers": "stream.consumers, of js.streams.get(name)",
@@ -77,15 +85,20 @@ _JETSTREAM: Mapping[str, str] = {
     "get_last_msg": "stream.get(last_by_subject=...)",
     "get_msg": "stream.get(sequence)",
     "is_closed": "js.is_connected",
+    "is_connecting": "js.is_connected",
+    "is_reconnecting": "js.is_connected",
     "jetstream": "this object: it is the JetStream context",
     "jetstream_manager": "js.streams and stream.consumers",
     "jetstreamManager": "js.streams and stream.consumers",
     "jsm": "js.streams and stream.consumers",
     "key_value": "js.kv.get(name)",
+    "key_values": "js.kv.list()",
     "keyvalue": "js.kv.get(name)",
+    "last_error": "read js.events(), or see the logger natsstream.connection",
     "lock": "kv.lock(name), of js.kv.get(name)",
     "new_inbox": "js.core.request() makes its own",
     "object_store": "js.objects.get(name)",
+    "pause_consumer": "stream.consumers.pause(name, ...)",
     "publish_async": "js.publisher(), with `async with`",
     "publish_async_completed": "publisher.flush()",
     "publish_async_pending": "publisher.pending_count",
@@ -93,13 +106,18 @@ _JETSTREAM: Mapping[str, str] = {
     "pull_subscribe_bind": "stream.consumers.get(name), then consumer.fetch(n)",
     "purge_stream": "stream.purge()",
     "request": "js.core.request(...)",
+    "reset_consumer": "stream.consumers.reset(name, sequence=...)",
+    "resume_consumer": "stream.consumers.resume(name)",
     "rtt": "js.core.rtt()",
     "send": "js.publish(subject, data)",
     "send_and_wait": "js.publish(subject, data)",
+    "stats": "js.raw.stats, of nats-py's client; it does not count what readers of natsstream get",
     "stream": "js.streams.get(name)",
     "stream_info": "js.streams.get(name), then stream.info()",
     "streams_info": "js.streams.list()",
+    "streams_info_iterator": "js.streams.list()",
     "subscribe": "consumer.consume(), stream.ordered(), or js.core.subscribe() for plain NATS",
+    "subscribe_bind": "stream.consumers.get(name), then consumer.subscribe()",
     "transaction": "stream.batch(), of js.streams.get(name): all messages are stored, or none",
     "update_consumer": "stream.consumers.update(...)",
     "update_stream": "js.streams.update(...)",
@@ -127,6 +145,42 @@ _MESSAGE: Mapping[str, str] = {
     "timestamp": "message.time, or message.time_ns",
     "topic": "message.subject",
     "value": "message.data",
+}
+
+_ACK: Mapping[str, str] = {"seq": "ack.sequence", "val": "ack.value"}
+
+_META: Mapping[str, str] = {
+    "num_delivered": "meta.delivered",
+    "num_pending": "meta.pending",
+    "sequence": "meta.stream_seq and meta.consumer_seq",
+    "timestamp": "meta.time, or meta.time_ns",
+}
+
+_STATE: Mapping[str, str] = {
+    "consumers": "state.consumer_count",
+    "first_ts": "state.first_time, or state.first_time_ns",
+    "last_ts": "state.last_time, or state.last_time_ns",
+}
+
+_STREAM_INFO: Mapping[str, str] = {
+    "did_create": "stream.change.action, of the stream that was made"
+}
+
+_CONSUMER_INFO: Mapping[str, str] = {
+    "created": "info.created_ns",
+    "pause_remaining": "info.pause.remaining",
+    "paused": "info.pause.is_paused",
+    "push_bound": "info.is_push_bound",
+    "stream_name": "info.stream",
+}
+
+_SUBSCRIPTION: Mapping[str, str] = {
+    "delivered": "sub.pending_count and sub.dropped; the reader counts what it has got",
+    "messages": "`async for message in sub`",
+    "next_msg": "sub.next(timeout=...), which returns None where none came",
+    "pending_bytes": "sub.pending_count, in messages",
+    "pending_msgs": "sub.pending_count",
+    "unsubscribe": "sub.close(), or leave the block",
 }
 
 _STREAM: Mapping[str, str] = {
@@ -174,6 +228,7 @@ _KV: Mapping[str, str] = {
     "incr": "js.counters, or kv.update(key, value, revision=...)",
     "items": "kv.entries()",
     "set": "kv.put(key, value)",
+    "ttl": "kv.status(), then status.ttl",
     "values": "kv.entries()",
     "watchall": "kv.watch()",
     "watch_all": "kv.watch()",
@@ -265,7 +320,9 @@ _DSTREAM: Mapping[str, str] = {
 }
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
+    "ack": _ACK,
     "consumer": _CONSUMER,
+    "consumer_info": _CONSUMER_INFO,
     "dstream": _DSTREAM,
     "js": _JETSTREAM,
     "js.core": _CORE,
@@ -273,11 +330,15 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "kv": _KV,
     "lock": _LOCK,
     "message": _MESSAGE,
+    "meta": _META,
     "producer": _PRODUCER,
     "publisher": _PUBLISHER,
     "box": _BOX,
+    "state": _STATE,
     "stream": _STREAM,
     "stream.consumers": _CONSUMERS,
+    "stream_info": _STREAM_INFO,
+    "sub": _SUBSCRIPTION,
 }
 """Members of the objects of other clients, by what is asked for them here."""
 

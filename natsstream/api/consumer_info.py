@@ -12,6 +12,7 @@ from datetime import datetime
 from natsstream.api.cluster_info import ClusterInfo
 from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.fields import Fields
+from natsstream.foreign_names import answers_names
 from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
@@ -95,6 +96,7 @@ class ConsumerPause:
         )
 
 
+@answers_names("consumer_info", calls=False)
 @dataclass(frozen=True, slots=True)
 class ConsumerInfo(NotebookTable):
     """A consumer at one moment.

@@ -12,6 +12,7 @@ from datetime import datetime
 from natsstream.api.cluster_info import Alternate, ClusterInfo, SourceInfo
 from natsstream.api.stream_config import StreamConfig
 from natsstream.fields import Fields
+from natsstream.foreign_names import answers_names
 from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
@@ -35,6 +36,7 @@ class DeletedRange:
         return isinstance(sequence, int) and self.first_seq <= sequence <= self.last_seq
 
 
+@answers_names("state", calls=False)
 @dataclass(frozen=True, slots=True)
 class StreamState(NotebookTable):
     """The state of a stream: its messages, sequences and times.
@@ -104,6 +106,7 @@ class StreamState(NotebookTable):
         )
 
 
+@answers_names("stream_info", calls=False)
 @dataclass(frozen=True, slots=True)
 class StreamInfo(NotebookTable):
     """A stream at one moment.

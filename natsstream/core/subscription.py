@@ -9,11 +9,13 @@ from natsstream._wire.parser import Frame
 from natsstream.core.bounded_queue import BoundedQueue
 from natsstream.core.message import CoreMessage
 from natsstream.core.subject_reader import SubjectReader
+from natsstream.foreign_names import answers_names
 
 MAX_PENDING = 65_536
 MAX_PENDING_BYTES = 64 << 20
 
 
+@answers_names("sub", calls=False)
 class CoreSubscription:
     """A subject that is listened to while the context is open; made by `Core.subscribe`.
 

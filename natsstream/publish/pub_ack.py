@@ -17,6 +17,7 @@ from natsstream._wire.requests import check_responders
 from natsstream.api.requests import decode
 from natsstream.errors import NoRespondersError, ProtocolError, ServerError
 from natsstream.fields import Fields
+from natsstream.foreign_names import answers_names
 from natsstream.notebook import NotebookTable
 from natsstream.publish.digits import read_number
 
@@ -27,6 +28,7 @@ _ZERO = ord("0")
 _START_BYTES_MAX = 600
 
 
+@answers_names("ack", calls=False)
 @dataclass(frozen=True, slots=True)
 class PubAck(NotebookTable):
     """The stream's word that it has a message.

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from natsstream._wire.acks import no_ack_subject, parse_ack_subject
+from natsstream.foreign_names import answers_names
 from natsstream.units import time_from_ns
 
 
+@answers_names("meta", calls=False)
 @dataclass(frozen=True, slots=True)
 class DeliveryMeta:
     """Where a delivered message is from, in numbers.

@@ -24,6 +24,7 @@ from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
 from natsstream.consume.push.sink import PushSink
 from natsstream.errors import ConflictError, NatsStreamError, NotFoundError, UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.read.event_stream import EventStream
 from natsstream.read.read_events import HeartbeatsMissed, ReadEvent
 from natsstream.units import NS_PER_SECOND
@@ -42,6 +43,7 @@ _FREE_WAIT_S = 1.0
 _FREE_POLL_S = 0.02
 
 
+@answers_names("sub", calls=False)
 class PushMessages:
     """The messages of a push consumer; made by `Consumer.subscribe`.
 
