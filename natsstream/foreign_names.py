@@ -149,6 +149,17 @@ _MESSAGE: Mapping[str, str] = {
 
 _ACK: Mapping[str, str] = {"seq": "ack.sequence", "val": "ack.value"}
 
+_ANSWER: Mapping[str, str] = {
+    **{
+        name: f"answer.result().{name}"
+        for name in ("domain", "duplicate", "sequence", "stream", "value")
+    },
+    "exception": "answer.result(), which raises it",
+    "get": "answer.result()",
+    "seq": "answer.result().sequence",
+    "wait": "answer.result()",
+}
+
 _META: Mapping[str, str] = {
     "num_delivered": "meta.delivered",
     "num_pending": "meta.pending",
@@ -321,6 +332,7 @@ _DSTREAM: Mapping[str, str] = {
 
 MEMBERS: Mapping[str, Mapping[str, str]] = {
     "ack": _ACK,
+    "answer": _ANSWER,
     "consumer": _CONSUMER,
     "consumer_info": _CONSUMER_INFO,
     "dstream": _DSTREAM,

@@ -49,6 +49,7 @@ from natsstream.api.stream_config import StreamConfig as StreamConfig
 from natsstream.api.stream_info import DeletedRange as DeletedRange
 from natsstream.api.stream_info import StreamInfo as StreamInfo
 from natsstream.api.stream_info import StreamState as StreamState
+from natsstream.blocking.answer import Answer
 from natsstream.conat.change_feed import FeedChange as FeedChange
 from natsstream.conat.codes import conat_code as conat_code
 from natsstream.conat.configuration import Configuration as Configuration
@@ -2697,7 +2698,7 @@ class Publisher:
         ttl: Ttl | None = None,
         rollup: Rollup | None = None,
         schedule: Schedule | None = None,
-    ) -> Callable[[], PubAck]:
+    ) -> Answer[PubAck]:
         """Send a message; waits only while the window is full."""
 
     def send_many(self, messages: Iterable[PublishMessage | tuple[str, Payload]]) -> list[PubAck]:

@@ -29,6 +29,7 @@ from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias, cast
 
+from natsstream.blocking.answer import Answer
 from natsstream.blocking.handlers import as_awaited, find_handlers
 from natsstream.blocking.portal import Portal, say_it_blocking
 from natsstream.blocking.reader import Reader
@@ -266,7 +267,7 @@ def _rule(kind: type[Any]) -> _Rule | None:
 
 def _make_rule(kind: type[Any]) -> _Rule | None:
     if issubclass(kind, asyncio.Future):
-        return Answer
+        return _answer
     if issubclass(kind, AsyncGenerator):
         return _items
     if kind in (list, tuple, dict):
@@ -382,32 +383,8 @@ def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
             portal.call(items.aclose)
 
 
-class Answer:
-    """A result to come: a call waits for it and returns it, or raises its error.
-
-    It may be called again.
-    """
-
-    __slots__ = ("_future", "_portal")
-
-    def __init__(self, future: asyncio.Future[Any], portal: Portal) -> None:
-        self._future = future
-        self._portal = portal
-
-    def __call__(self) -> Any:
-        # One that is done changes no more, so any thread may look at it.
-        future = self._future
-        result = future.result() if future.done() else self._portal.call(_wait, future)
-        return wrap(result, self._portal)
-
-    def __repr__(self) -> str:
-        return f"<blocking answer, {'done' if self._future.done() else 'pending'}>"
-
-
-async def _wait(future: asyncio.Future[Any]) -> Any:
-    # Unlike `await future`, an interrupt leaves the future as it is.
-    await asyncio.wait([future])
-    return future.result()
+def _answer(future: asyncio.Future[Any], portal: Portal) -> Answer[Any]:
+    return Answer(future, portal, wrap)
 
 
 def _filled(proxy: type[list[Any]], values: list[Any], portal: Portal) -> list[Any]:

@@ -15,6 +15,7 @@ import pytest
 
 import natsstream as ns
 from natsstream import blocking, errors, foreign_names
+from natsstream.blocking.answer import Answer
 from natsstream.errors import ConfigError
 from natsstream.kv.manager import KeyValueManager
 from natsstream.objects.manager import ObjectStoreManager
@@ -24,6 +25,7 @@ from natsstream.testing import NatsCluster, NatsServer
 
 HOLDERS: dict[str, type[object]] = {
     "ack": ns.PubAck,
+    "answer": Answer,
     "cluster": NatsCluster,
     "consumer_info": ns.ConsumerInfo,
     "info": ns.StreamInfo,
@@ -57,8 +59,8 @@ ATTRIBUTES = {
     "consumer.cached", "js.core", "js.counters", "js.streams", "stream.cached", "stream.change",
 }  # fmt: skip
 KNOWN = (
-    "ack", "box", "consumer", "dstream", "info", "js", "kv", "lock", "message", "meta", "producer",
-    "publisher", "state", "status", "stream", "sub",
+    "ack", "answer", "box", "consumer", "dstream", "info", "js", "kv", "lock", "message", "meta",
+    "producer", "publisher", "state", "status", "stream", "sub",
 )  # fmt: skip
 # What a message that was read has none of, and a consumer's message has.
 OF_DELIVERED = {"ack", "nak"}

@@ -9,20 +9,25 @@ import pickle
 import pydoc
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import natsstream
 from natsstream import blocking
 from natsstream.blocking.proxies import wrap
-from natsstream.errors import NoRespondersError, StreamNotFoundError, UsageError
+from natsstream.errors import (
+    NoRespondersError,
+    RequestTimeoutError,
+    StreamNotFoundError,
+    UsageError,
+)
+from natsstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from natsstream.blocking.portal import Portal
-    from natsstream.testing import NatsServer
 
 
 def test_place_of_an_ordered_consumer_is_behind_what_was_taken(stream: blocking.Stream) -> None:
@@ -101,15 +106,51 @@ def test_values_with_twins_inside_of_containers_cross(
     assert wrap(plain, portal) is plain
 
 
-def test_ack_of_send_is_a_function_that_may_be_called_again(
+def test_answer_of_send_gives_the_ack_as_often_as_it_is_asked(
     js: blocking.JetStream, stream: blocking.Stream
 ) -> None:
     with js.publisher() as publisher:
-        ack = publisher.send(stream.name, b"x")
-        first = ack()
+        answer = publisher.send(stream.name, b"x")
+        first = answer.result(5)
 
     assert (first.stream, first.sequence) == (stream.name, 2_001)
-    assert ack() is first
+    assert answer.done()
+    assert answer() is answer.result(0) is answer.result() is first
+
+
+def test_answer_of_send_raises_the_refusal_in_words_without_async(
+    js: blocking.JetStream,
+) -> None:
+    with js.publisher() as publisher:
+        answer = publisher.send("nobody.stores.this", b"x")
+        with pytest.raises(NoRespondersError):
+            answer.result()
+        with pytest.raises(NoRespondersError) as again:
+            answer.result()
+
+    assert "create one: js.streams.ensure(" in again.value.hint
+
+
+def test_answer_of_send_may_be_asked_again_after_its_timeout() -> None:
+    with NatsServer() as server, blocking.connect(server.url) as js:
+        js.streams.ensure("S", subjects=["s"])
+        with js.publisher() as publisher:
+            server.pause()
+            answer = publisher.send("s", b"x")
+            assert not answer.done()
+            with pytest.raises(RequestTimeoutError, match=r"did not come within 0.1 s"):
+                answer.result(0.1)
+            server.resume()
+            assert answer.result(5).sequence == 1
+
+
+def test_answer_of_send_names_the_way_to_the_fields_of_the_ack(
+    js: blocking.JetStream, stream: blocking.Stream
+) -> None:
+    with js.publisher() as publisher:
+        answer: Any = publisher.send(stream.name, b"x")
+        with pytest.raises(AttributeError, match=r"in natsstream: answer.result\(\).sequence$"):
+            _ = answer.sequence
 
 
 def test_leaving_a_publisher_raises_the_failure_that_nobody_looked_at(
