@@ -287,7 +287,14 @@ def described(value: object, *, with_type: bool = True) -> str:
         shown = "a value that nests too deep"
     if len(shown) > _SHOWN_CHARS_MAX:
         shown = f"{shown[:_SHOWN_CHARS_MAX]}..."
-    return f"{shown} (of type {type(value).__name__})" if with_type else shown
+    return f"{shown} (of type {type_name(value)})" if with_type else shown
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's class; nats-py has classes of the same names as ours."""
+    kind = type(value)
+    is_theirs = kind.__module__.partition(".")[0] == "nats"
+    return f"nats-py's {kind.__name__}" if is_theirs else kind.__name__
 
 
 def _is_finite(value: float) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, TypeVar, cast
 
-from natsstream.arguments import check_names
+from natsstream.arguments import check_names, type_name
 from natsstream.errors import ConfigError
 from natsstream.foreign_names import FIELDS
 
@@ -32,18 +32,29 @@ def given_config(
         noun: The word for one in errors, such as `stream`.
 
     Raises:
-        ConfigError: Both are given, or a keyword is unknown.
+        ConfigError: Both are given, a keyword is unknown, or the configuration is of another class.
         UsageError: A field is not legal.
     """
     if isinstance(config, kind):
         if fields:
             raise ConfigError(f"give {kind.__name__} or keywords, not both")
         return config
+    _check_kind(kind, config, noun)
     check_arguments(kind, fields)
     if "name" in fields:
         raise ConfigError(f"the {noun}'s name is given twice", hint="give it once")
     # A class that is called with its fields, which a type cannot say.
     return cast("Callable[..., ConfigT]", kind)(name=config, **fields)
+
+
+def _check_kind(kind: type[object], config: object, noun: str) -> None:
+    """Refuse what holds a configuration but is not of its class: one of nats-py, or a mapping."""
+    is_other = type(config).__module__.partition(".")[0] in ("nats", "natsstream")
+    if is_other or isinstance(config, Mapping):
+        raise ConfigError(
+            f"the {noun} is given as {type_name(config)}",
+            hint=f"give ns.{kind.__name__}(...), or a name and keywords",
+        )
 
 
 def check_arguments(kind: type[object], given: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from nats.js import api
 
 import natsstream as ns
 from natsstream import testing
@@ -136,3 +137,39 @@ def test_type_error_of_a_value_is_not_told_as_one_of_a_name() -> None:
     kind: Any = ns.StreamConfig
     with pytest.raises(TypeError, match="missing 1 required"):
         kind(max_msgs=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "told"),
+    [
+        (
+            ns.StreamConfig,
+            api.StreamConfig(name="A"),
+            "the stream is given as nats-py's StreamConfig",
+        ),
+        (ns.StreamConfig, {"name": "A"}, "the stream is given as dict"),
+        (ns.StreamConfig, ns.ConsumerConfig(), "the stream is given as ConsumerConfig"),
+        (
+            ns.BucketConfig,
+            api.KeyValueConfig("b"),
+            "the bucket is given as nats-py's KeyValueConfig",
+        ),
+        (
+            ns.ObjectBucketConfig,
+            api.ObjectStoreConfig("b"),
+            "the object store is given as nats-py's ObjectStoreConfig",
+        ),
+    ],
+)
+def test_configuration_of_another_class_is_named(kind: Any, given: object, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind.from_call(given, {})
+
+    assert caught.value.message == told
+    assert caught.value.hint == f"give ns.{kind.__name__}(...), or a name and keywords"
+
+
+def test_part_of_a_configuration_of_nats_py_is_named() -> None:
+    part: Any = api.StreamSource(name="A")
+    with pytest.raises(ConfigError, match="of type nats-py's StreamSource"):
+        ns.StreamConfig(name="B", mirror=part)

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from nats.js import api
 
 from natsstream import ConfigChange, FieldChange, StreamConfig, connect
 from natsstream.errors import ConfigError, InvalidConfigError, StreamNotFoundError
@@ -196,6 +197,24 @@ async def test_keywords_beside_a_config_are_refused(js: JetStream, stream_name: 
         await js.streams.ensure(StreamConfig(name=stream_name), max_msgs=1)
     with pytest.raises(ConfigError, match="name is given twice"):
         await js.streams.ensure(stream_name, **again)
+
+
+async def test_configuration_of_nats_py_is_refused_with_the_class_here(
+    js: JetStream, stream_name: str
+) -> None:
+    consumers = (await js.streams.ensure(stream_name)).consumers
+    theirs: dict[str, tuple[Any, Any]] = {
+        "StreamConfig": (js.streams, api.StreamConfig(name="X")),
+        "ConsumerConfig": (consumers, api.ConsumerConfig(durable_name="X")),
+        "BucketConfig": (js.kv, api.KeyValueConfig("X")),
+        "ObjectBucketConfig": (js.objects, api.ObjectStoreConfig("X")),
+    }
+
+    for ours, (manager, config) in theirs.items():
+        for call in (manager.create, manager.update, manager.ensure, manager.diff):
+            with pytest.raises(ConfigError, match="is given as nats-py's ") as caught:
+                await call(config)
+            assert caught.value.hint == f"give ns.{ours}(...), or a name and keywords"
 
 
 async def test_many_ensures_at_once_make_one_stream(
