@@ -49,8 +49,9 @@ def given_config(
 
 def _check_kind(kind: type[object], config: object, noun: str) -> None:
     """Refuse what holds a configuration but is not of its class: one of nats-py, or a mapping."""
-    is_other = type(config).__module__.partition(".")[0] in ("nats", "natsstream")
-    if is_other or isinstance(config, Mapping):
+    package = type(config).__module__.partition(".")[0]
+    is_other = isinstance(config, Mapping) or package in ("nats", "natsstream")
+    if is_other:
         raise ConfigError(
             f"the {noun} is given as {type_name(config)}",
             hint=f"give ns.{kind.__name__}(...), or a name and keywords",

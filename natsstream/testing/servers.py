@@ -13,6 +13,7 @@ The folder of a server (`store_dir`, or a temporary one) holds:
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import secrets
 import shutil
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["NatsServer", "ServerStartError", "find_nats_server"]
+
+_log = logging.getLogger(__name__)
 
 # SIGKILL ends a process at once, except where it waits for a disk that does not answer.
 KILL_WAIT_S = 30.0
@@ -111,6 +114,7 @@ class NatsServer:
         self._log_start = 0
         self._last_log = ""
         self._folder: Path | None = None
+        self._has_dropped_store = False
         self._lock_fd: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._at_exit = AtExit(self.stop)
@@ -242,6 +246,7 @@ class NatsServer:
                 self._process.wait(deadline_s)
         self.kill()
         if not keep_store:
+            self._has_dropped_store |= self._folder is not None and self._store_dir is None
             self._let_go()
 
     def kill(self) -> None:
@@ -342,6 +347,8 @@ class NatsServer:
         """Return the folder of this server, made and claimed for this process."""
         if self._folder is None:
             if self._store_dir is None:
+                if self._has_dropped_store:
+                    _log.info("%s begins empty: stop(keep_store=True) keeps the data", self.name)
                 self._folder = Path(tempfile.mkdtemp(prefix="natsstream-")).resolve()
             else:
                 self._store_dir.mkdir(parents=True, exist_ok=True)

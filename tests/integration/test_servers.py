@@ -139,6 +139,36 @@ def test_stopped_server_keeps_its_log_and_starts_anew() -> None:
         assert "error" in request(server.port, f"$JS.API.STREAM.INFO.{STREAM}", b"")
 
 
+def test_start_after_stop_logs_that_the_server_begins_empty(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "natsstream.testing")
+    server = NatsServer().start()
+    server.stop(keep_store=True)
+    server.start()
+    assert caplog.messages == []
+    server.stop()
+    server.stop()
+
+    with server:
+        assert caplog.messages == [
+            f"{server.name} begins empty: stop(keep_store=True) keeps the data"
+        ]
+
+
+def test_start_after_stop_continues_on_a_folder_of_ones_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "natsstream.testing")
+    server = NatsServer(store_dir=tmp_path).start()
+    make_stream_with_one_message(server.port)
+    server.stop()
+
+    with server:
+        assert count_messages(server.port) == 1
+    assert caplog.messages == []
+
+
 def test_start_of_a_running_server_changes_nothing(fresh_server: NatsServer) -> None:
     pid = fresh_server.pid
 
