@@ -49,9 +49,9 @@ def given_config(
 
 def _check_kind(kind: type[object], config: object, noun: str) -> None:
     """Refuse what holds a configuration but is not of its class: one of nats-py, or a mapping."""
-    package = type(config).__module__.partition(".")[0]
-    is_other = isinstance(config, Mapping) or package in ("nats", "natsstream")
-    if is_other:
+    given = type(config)
+    is_ours_or_theirs = given.__module__.partition(".")[0] in ("nats", "natsstream")
+    if is_ours_or_theirs or issubclass(given, Mapping):
         raise ConfigError(
             f"the {noun} is given as {type_name(config)}",
             hint=f"give ns.{kind.__name__}(...), or a name and keywords",

@@ -149,6 +149,14 @@ _MESSAGE: Mapping[str, str] = {
 
 _ACK: Mapping[str, str] = {"seq": "ack.sequence", "val": "ack.value"}
 
+_OBJECT_INFO: Mapping[str, str] = {
+    "is_deleted": "info.deleted",
+    "is_link": "info.options.link, which is None for none",
+    "meta": "info.description, info.headers and info.metadata",
+}
+
+_ENTRY: Mapping[str, str] = {"deleted": "entry.is_deleted"}
+
 _ANSWER: Mapping[str, str] = {
     **{
         name: f"answer.result().{name}"
@@ -336,6 +344,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "consumer": _CONSUMER,
     "consumer_info": _CONSUMER_INFO,
     "dstream": _DSTREAM,
+    "entry": _ENTRY,
     "js": _JETSTREAM,
     "js.core": _CORE,
     "js.streams": _STREAMS,
@@ -343,6 +352,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "lock": _LOCK,
     "message": _MESSAGE,
     "meta": _META,
+    "object_info": _OBJECT_INFO,
     "producer": _PRODUCER,
     "publisher": _PUBLISHER,
     "box": _BOX,
@@ -392,6 +402,8 @@ _FILTERS: Mapping[str, str] = {
 _HANDLING: Mapping[str, str] = {
     "callback": "handler=",
     "cb": "handler=",
+    "error_cb": "on_error=",
+    "error_handler": "on_error=",
     "max_deliver": "max_attempts=",
     "max_retries": "max_attempts=",
     "max_workers": "concurrency=",
@@ -525,6 +537,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "auto_offset_reset": 'deliver_policy, such as "all" or "new"',
         "durable_name": "name",
         "group_id": "name",
+        "max_retries": "max_deliver, the number of deliveries",
         "subject": "filters",
         "subjects": "filters",
     },
@@ -541,6 +554,10 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     "NatsServer": _SERVER_ARGUMENTS,
     "ObjectBucketConfig": _BUCKET_FIELDS,
     "PublishMessage": _PUBLISH,
+    "StreamConfig": {
+        "partitions": "subject_transform, whose destination may have partition(n, ...)",
+        "stream": "name",
+    },
     "StreamSource": {"stream": "name"},
 }
 """Arguments of the constructors of other clients, by the class here; in addition to the names that

@@ -84,7 +84,7 @@ def check_filter(subject: str) -> str:
     tokens = subject.split(".")
     if not all(tokens):
         raise SubjectError(
-            f"subject {subject!r} has an empty token", hint="no leading or double '.'"
+            f"subject {subject!r} has an empty token", hint="no leading, trailing or double '.'"
         )
     if ">" in tokens[:-1]:
         raise SubjectError(

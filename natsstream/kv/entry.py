@@ -14,6 +14,7 @@ from typing import Final, Generic, Literal, cast
 from natsstream.api.headers import deletion_of
 from natsstream.api.message import Message
 from natsstream.errors import CodecError, UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.codecs import T
 from natsstream.kv.formats import RAW, ValueFormat
@@ -28,6 +29,7 @@ OPERATION_HEADER = "KV-Operation"
 _NO_VALUE: Final = object()
 
 
+@answers_names("entry", calls=False)
 @dataclass(frozen=True, slots=True, repr=False)
 class Entry(Generic[T]):
     """One revision of a key.

@@ -22,6 +22,7 @@ from typing import cast
 from natsstream.constructors import answers_arguments
 from natsstream.errors import ObjectMetaError, ProtocolError
 from natsstream.fields import Fields
+from natsstream.foreign_names import answers_names
 from natsstream.notebook import NotebookTable
 from natsstream.units import time_from_ns
 
@@ -70,6 +71,7 @@ class ObjectOptions:
     max_chunk_size: int | None = None
 
 
+@answers_names("object_info", calls=False)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectInfo(NotebookTable):
     """The info of an object: all that its store knows beside the bytes.

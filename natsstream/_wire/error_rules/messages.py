@@ -9,7 +9,8 @@ RULES = (
     rule(
         errors.MessageRuleError,
         "STREAM_ROLLUP_FAILED",
-        "set allow_rollup_hdrs on the stream and leave deny_purge off; the header is sub or all",
+        'set allow_rollup_hdrs on the stream and leave deny_purge off; rollup= is "subject" or '
+        '"all", and the header that it sets is "sub" or "all"',
     ),
     rule(
         errors.MessageRuleError,
