@@ -62,8 +62,8 @@ ATTRIBUTES = {
 }  # fmt: skip
 OTHER_INFOS = {"consumer_info", "object_info"}
 KNOWN = (
-    "ack", "answer", "box", "consumer", "dstream", "entry", "info", "js", "kv", "lock", "message", "meta",
-    "producer", "publisher", "state", "status", "stream", "sub",
+    "ack", "answer", "box", "consumer", "dstream", "entry", "info", "js", "kv", "lock", "message",
+    "meta", "producer", "publisher", "state", "status", "stream", "sub",
 )  # fmt: skip
 # What a message that was read has none of, and a consumer's message has.
 OF_DELIVERED = {"ack", "nak"}
