@@ -71,11 +71,11 @@ class ConsumerRecreated(ReadEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitExceeded(ReadEvent):
-    """A pull exceeded a limit of the consumer; smaller pulls follow.
+    """A limit of the consumer was met: pulls become smaller, or wait for acks.
 
     Attributes:
-        limit: "max_batch", "max_expires", "max_bytes" or "max_waiting".
-        reason: The server's words.
+        limit: "max_batch", "max_expires", "max_bytes", "max_waiting" or "max_ack_pending".
+        reason: The server's words; for "max_ack_pending" the number of messages without an ack.
     """
 
     limit: str
@@ -83,6 +83,8 @@ class LimitExceeded(ReadEvent):
 
     def describe(self) -> str:
         """Return the event as one line, as it is logged."""
+        if self.limit == "max_ack_pending":
+            return f"has {self.reason}"
         return f"a pull exceeds {self.limit}: {self.reason}"
 
 

@@ -8,6 +8,7 @@ pull; silence is an error. Leader changes and reconnects are waited out within t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
@@ -22,7 +23,9 @@ from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
     crowded_error,
+    held_up,
     is_crowded,
+    is_held_up,
     limit_error,
     oversized_error,
     push_error,
@@ -35,11 +38,22 @@ from natsstream.consume.pull.requests import (
     pull_body,
     seconds,
 )
-from natsstream.errors import ConnectionLostError, NatsStreamError, RequestTimeoutError, UsageError
+from natsstream.errors import (
+    ConnectionLostError,
+    NatsStreamError,
+    PermissionDeniedError,
+    RequestTimeoutError,
+    UsageError,
+)
+
+_log = logging.getLogger("natsstream.consumer")
 
 _RETRY_WAIT_S = 0.1
 _SHORTEST_PULL_S = 0.005
 _LAST_LOOK_S = 0.05
+# A pull that does not wait is answered after a round trip. After so long, and twice that, the
+# consumer is asked whether it is the acks that it waits for.
+_QUIET_S = 0.25
 
 
 class FetchedMessages(list[DeliveredMessage]):
@@ -75,18 +89,27 @@ class Fetcher:
         ack_sender: Settles the messages.
         pool: The handle's inboxes.
         pin_id: The pin of this handle in a pinned priority group.
+        may_ask: False once the user may not ask for the consumer's info.
     """
 
     def __init__(self, ack_sender: AckSender) -> None:
         self.ack_sender: AckSender = ack_sender
         self.pool: InboxPool = InboxPool(ack_sender)
         self.pin_id: str = ""
+        self.may_ask: bool = True
+        self._is_held_up = False
         self._source = ack_sender.source
         ack_sender.ack_next = self.ack_next
 
     def close(self) -> None:
         """Free what waits for another fetch; it is made again when there is one."""
         self.pool.close()
+
+    def note(self, reason: str) -> None:
+        """Log why nothing is handed out, once until something is; empty where something was."""
+        if reason and not self._is_held_up:
+            _log.warning("%s has %s", self._source.what, reason)
+        self._is_held_up = bool(reason)
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.
@@ -143,7 +166,10 @@ class _Call:
         wait_s = min(options.timeout_s, answer_s) if options.no_wait else options.timeout_s
         self._deadline = now + wait_s
         # A server that is not to wait is asked anew after breaks until then.
+        self._answer_s = max(options.timeout_s, answer_s) if options.no_wait else options.timeout_s
         self._answer_by = now + max(options.timeout_s, answer_s)
+        self._quiet_s = _QUIET_S
+        self._held_up = ""
 
     async def run(self) -> FetchedMessages:
         """Return what came."""
@@ -163,6 +189,8 @@ class _Call:
                 self._owner.pool.put(self._inbox)
         if error is not None and not self._got:
             raise error
+        if self._got or self._held_up:
+            self._owner.note(self._held_up)
         is_full = len(self._got) >= self._options.count
         return FetchedMessages(self._got, error=error, complete=is_full or self._complete)
 
@@ -185,7 +213,9 @@ class _Call:
                     self._pull(inbox, min(options.count - len(self._got), options.batch_max))
             elif self._is_told and not pulls.left(now):
                 break
-            await self._wait(inbox)
+            if await self._wait(inbox):
+                await self._withdraw(inbox)
+                break
         if self._got and options.group.group:
             owner.pin_id = pin_of(self._got[-1]) or owner.pin_id
 
@@ -252,8 +282,38 @@ class _Call:
             message.take_verdict_back()
             raise
 
-    async def _wait(self, inbox: FetchInbox) -> None:
+    async def _is_held_up(self, inbox: FetchInbox) -> bool:
+        """Ask why there is no answer; True if none comes until messages are acked."""
+        self._quiet_s *= 2
+        try:
+            info = await self._check_exists()
+        except PermissionDeniedError:  # It is logged each time.
+            self._owner.may_ask = False
+            return False
+        if info is None or inbox.messages or inbox.statuses:
+            return False
+        self._held_up = held_up(info)
+        return is_held_up(info)
+
+    async def _withdraw(self, inbox: FetchInbox) -> None:
+        """End the pull: once messages are acked, it would take those that the next call wants."""
+        self._inbox = None
+        try:
+            inbox.subscription.stop()
+            with suppress(NatsStreamError):
+                await self._client.flush(self._source.tuning.flush_s)
+            self._got += inbox.take(self._options.count - len(self._got))
+        except BaseException:
+            inbox.messages[:0] = self._got
+            raise
+        finally:
+            self._owner.pool.discard(inbox)
+
+    async def _wait(self, inbox: FetchInbox) -> bool:
         """Wait until something comes, or until what was asked for is not believed any more.
+
+        Returns:
+            True if the call does not wait, and the server answers only once messages are acked.
 
         Raises:
             NatsStreamError: The server says nothing, and it is known why.
@@ -261,16 +321,21 @@ class _Call:
         pulls, now = inbox.subscription.pulls, self._loop.time
         # A call that has only taken over a pull asks once itself when that says nothing in time.
         deadline = self._deadline if self._has_pulled else inf
-        look_at = pulls.next_look(now(), deadline)
-        if await inbox.wait(max(look_at - now(), 0.001)) or pulls.left(now()):
-            return
+        look_at, quiet_at = pulls.next_look(now(), deadline), inf
+        if self._options.no_wait and self._owner.may_ask:
+            quiet_at = now() + self._quiet_s
+        if await inbox.wait(max(min(look_at, quiet_at) - now(), 0.001)):
+            return False
+        if pulls.left(now()):
+            return quiet_at < look_at and await self._is_held_up(inbox)
         self._is_told = False
         if not self._has_time or self._options.no_wait:
             await self._look_into_silence(inbox)
-            return
+            return False
         info = await self._check_exists()
         if info is not None and is_crowded(info):
             raise crowded_error(self._source)
+        return False
 
     async def _look_into_silence(self, inbox: FetchInbox) -> None:
         """Find out why the server says nothing, not even that there is nothing.
@@ -288,7 +353,7 @@ class _Call:
         if await inbox.wait(self._source.tuning.grace_s if info is not None else _LAST_LOOK_S):
             return
         raise RequestTimeoutError(
-            f"{self._source.what} did not answer a pull within {self._options.timeout_s:g} s",
+            f"{self._source.what} did not answer a pull within {self._answer_s:g} s",
             hint="is the server paused or overloaded? Has the stream a leader?",
             retryable=True,
         )

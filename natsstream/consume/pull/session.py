@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
+from math import inf
 
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.consumer_info import ConsumerInfo
@@ -30,6 +31,7 @@ from natsstream.consume.pull.open_pulls import SILENT_HEARTBEATS
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
+    held_up,
     is_crowded,
     limit_error,
     push_error,
@@ -43,6 +45,7 @@ from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
+    PermissionDeniedError,
     RequestTimeoutError,
 )
 from natsstream.events import PermissionDenied
@@ -53,6 +56,8 @@ from natsstream.units import duration_ns
 
 _CROWDED_WAIT_S = 0.25
 _LOOK_TIMEOUT_S = 2.0
+# A reader that got messages, and none for so long, asks whether the server waits for acks.
+_STILL_S = 10.0
 
 
 class Cause(Enum):
@@ -98,6 +103,9 @@ class ConsumeSession:
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
+        # When messages had last come, the last time that the consumer was asked why none come.
+        self._asked_about = -inf
+        self._has_to_ask = False
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
         self._closed = asyncio.Event()
@@ -241,6 +249,9 @@ class ConsumeSession:
                 continue
             if self._recovery.cause:
                 await self._recover()
+                continue
+            if self._has_to_ask:
+                await self._ask_about_acks()
                 continue
             self.refill()
             if not self._recovery.cause and self._failure is None:
@@ -476,6 +487,19 @@ class ConsumeSession:
         self._window.limit(max_batch=config.max_batch or 0, max_bytes=config.max_bytes or 0)
         self._requests.limit_expires(duration_ns(config.max_expires or 0))
 
+    async def _ask_about_acks(self) -> None:
+        """Tell a reader that gets nothing because messages are not acked."""
+        self._has_to_ask = False
+        try:
+            reason = held_up(await self._source.info(_LOOK_TIMEOUT_S))
+        except PermissionDeniedError:
+            self._asked_about = inf  # Never again: it is logged each time.
+        except NatsStreamError:
+            return
+        else:
+            if reason:
+                self.events.put(LimitExceeded(limit="max_ack_pending", reason=reason))
+
     # The connection.
 
     def _on_connection(self) -> None:
@@ -496,6 +520,10 @@ class ConsumeSession:
     def _on_tick(self) -> None:
         """Look for pulls of which nothing was heard for too long."""
         self._arm()
+        delivered_at = self._subscription.pulls.delivered_at
+        if self._asked_about < delivered_at < self._loop.time() - _STILL_S:
+            self._asked_about, self._has_to_ask = delivered_at, True
+            self._wake.set()
         if not self._recovery.cause and self._subscription.pulls.falls_silent(self._loop.time()):
             silence_s = SILENT_HEARTBEATS * self._requests.times.heartbeat_s
             self.events.put(HeartbeatsMissed(seconds=silence_s))
