@@ -292,9 +292,6 @@ class CoreStream:
         A refused message, one that no second attempt would store, holds no other back. The
         messages behind any other failure are not stored, and have its error.
 
-        Raises:
-            TransportError: The connection was closed.
-
         Cost: some round trips for each 1,000 messages where the stream has `allow_atomic`, which
         core streams get from nats-server 2.12; elsewhere one for each message.
         """

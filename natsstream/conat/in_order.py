@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from natsstream.conat.codes import conat_code
 from natsstream.errors import MessageRuleError, NatsStreamError, TransportError, UsageError
 from natsstream.publish.batches.atomic_rules import MAX_MESSAGES
-from natsstream.publish.outgoing import PublishMessage
+from natsstream.publish.outgoing import PublishMessage, options_of
 from natsstream.publish.pub_ack import PubAck
 from natsstream.streams.stream import Stream
 
@@ -78,15 +78,7 @@ class InOrder:
         """Store messages as one batch; returns the sequence of the first one."""
         async with self._stream.batch() as batch:
             for each in messages:
-                await batch.add(
-                    each.subject,
-                    each.data,
-                    headers=each.headers,
-                    msg_id=each.msg_id,
-                    expect=each.expect,
-                    ttl=each.ttl,
-                    rollup=each.rollup,
-                )
+                await batch.add(each.subject, each.data, **options_of(each))
             return (await batch.commit()).first_seq
 
 

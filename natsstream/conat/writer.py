@@ -38,7 +38,7 @@ from natsstream.errors import (
     StreamFullError,
     WrongLastSequenceError,
 )
-from natsstream.publish.outgoing import Expect, PublishMessage
+from natsstream.publish.outgoing import Expect, PublishMessage, options_of
 from natsstream.publish.pub_ack import PubAck
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
@@ -214,15 +214,7 @@ class Writer:
         async with self._js.publisher(stream=self._names.stream) as publisher:
 
             async def send(message: PublishMessage) -> asyncio.Future[PubAck]:
-                return await publisher.send(
-                    message.subject,
-                    message.data,
-                    headers=message.headers,
-                    msg_id=message.msg_id,
-                    expect=message.expect,
-                    ttl=message.ttl,
-                    rollup=message.rollup,
-                )
+                return await publisher.send(message.subject, message.data, **options_of(message))
 
             return await self._publish_all(items, send)
 
@@ -360,14 +352,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 ack = await self._js.publish(
-                    message.subject,
-                    message.data,
-                    headers=message.headers,
-                    msg_id=message.msg_id,
-                    expect=message.expect,
-                    ttl=message.ttl,
-                    rollup=message.rollup,
-                    timeout=timeout,
+                    message.subject, message.data, timeout=timeout, **options_of(message)
                 )
             except WrongLastSequenceError as error:
                 return await self._earlier_copy(message, error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from natsstream._wire.headers import HeaderName, Headers, HeaderValues, encode_headers
 from natsstream.api.features import (
@@ -173,6 +173,18 @@ def prepare_message(message: object) -> Prepared:
         message.rollup,
         message.schedule,
     )
+
+
+def options_of(message: PublishMessage) -> dict[str, Any]:
+    """Return what a message has besides subject and data, as arguments of each call that sends."""
+    return {
+        "headers": message.headers,
+        "msg_id": message.msg_id,
+        "expect": message.expect,
+        "ttl": message.ttl,
+        "rollup": message.rollup,
+        "schedule": message.schedule,
+    }
 
 
 def message_headers(message: PublishMessage) -> tuple[bytes, tuple[Feature, ...], bool]:

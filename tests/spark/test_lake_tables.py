@@ -197,7 +197,7 @@ def test_table_of_another_checkpoint_is_refused(lake: Lake, feed: Feeder, stream
 def test_delta_table_is_not_made_in_a_folder_with_other_files(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left of its own first micro-batch is no obstacle."""
+    """The files of its own first micro-batch, which failed, are allowed."""
     with monkeypatch.context() as patches:
         patches.setattr(lake_tables._DeltaTable, "commit", dying_commit)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(StreamingQueryException):

@@ -112,8 +112,8 @@ class OverCrew:
                     for seq, its_key in self.acked.items()
                     if its_key == key and before < seq < change.seq
                 ]
-                # Values that were deleted unseen were replaced by none: once the view has compared
-                # itself with the stream, the next value does not tell of them.
+                # Nothing has overwritten values that were deleted before the view saw them. After
+                # its next comparison with the stream, a new value is not marked as conflated.
                 unseen = [seq for seq in unseen if seq not in self._deleted]
                 # Of a key that was told gone, one more value may have come and gone unseen: when
                 # the next one is stored, nothing of it is left to be replaced.
