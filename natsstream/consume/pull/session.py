@@ -106,6 +106,8 @@ class ConsumeSession:
         # When messages had last come, the last time that the consumer was asked why none come.
         self._asked_about = -inf
         self._has_to_ask = False
+        # How far the consumer was when that was told; redeliveries are no news.
+        self._told_seq = 0
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
         self._closed = asyncio.Event()
@@ -491,13 +493,15 @@ class ConsumeSession:
         """Tell a reader that gets nothing because messages are not acked."""
         self._has_to_ask = False
         try:
-            reason = held_up(await self._source.info(_LOOK_TIMEOUT_S))
+            info = await self._source.info(_LOOK_TIMEOUT_S)
         except PermissionDeniedError:
             self._asked_about = inf  # Never again: it is logged each time.
         except NatsStreamError:
             return
         else:
-            if reason:
+            reason, seq = held_up(info), info.delivered.stream_seq
+            if reason and seq != self._told_seq:
+                self._told_seq = seq
                 self.events.put(LimitExceeded(limit="max_ack_pending", reason=reason))
 
     # The connection.

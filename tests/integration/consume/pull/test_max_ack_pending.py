@@ -117,6 +117,23 @@ async def test_reader_that_waits_for_acks_is_told(
         assert (await waiting).sequence == LIMIT + 1
 
 
+async def test_limit_that_stays_is_told_once(
+    js: JetStream,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Unacked messages come again and again, and are no news."""
+    monkeypatch.setattr(session, "_STILL_S", 0.1)
+    await consumer_of(js, stream_name)
+    stream = await js.streams.get(stream_name)
+    consumer = await stream.consumers.create("again", max_ack_pending=LIMIT, ack_wait=1)
+    async with consumer.consume(heartbeat=0.2) as messages, asyncio.timeout(SOON_S):
+        for _ in range(4 * LIMIT):
+            await anext(messages)
+    assert caplog.text.count("without an ack") == 1
+
+
 async def test_user_who_may_not_ask_is_told_so_after_the_time_for_an_answer(
     stream_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
