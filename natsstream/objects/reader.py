@@ -6,6 +6,7 @@ replaced or deleted during the read, and never continues with another version.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Self, TypeVar
@@ -31,6 +32,9 @@ from natsstream.units import NS_PER_SECOND, duration_ns
 
 READS_MAX = 5
 """A writer that replaces an object this often during reads does nothing else."""
+
+# A leader that hears again of the others knows within a heartbeat of a second that it is none.
+_STALE_WAITS_S = (0.2, 0.8, 2.0)
 
 R = TypeVar("R")
 
@@ -152,8 +156,7 @@ class ObjectReader:
         resolved = self._resolved
         if resolved is not None:
             with suppress(TransportError):
-                now = (await resolved.meta_store.read(resolved.info.name)).live
-                if now is None or now.nuid != resolved.info.nuid:
+                if await _is_changed(resolved, is_missing=error.kind == "missing"):
                     return ObjectChangedError(
                         f"object {resolved.info.name!r} of store {resolved.info.bucket} was "
                         "replaced or deleted while it was being read",
@@ -217,6 +220,24 @@ def chunked_value(resolved: ResolvedObject) -> ChunkedValue:
         digest=digest,
         chunk_size=info.options.max_chunk_size or 0,
     )
+
+
+async def _is_changed(resolved: ResolvedObject, *, is_missing: bool) -> bool:
+    """Return True if the store has another version by now, or none.
+
+    A server that was paused, or cut off, answers as the leader until it hears of the new one: it
+    knows the meta whose chunks the others have removed. So a replicated store is asked again.
+    """
+    meta_store, info = resolved.meta_store, resolved.info
+    waits_s = iter(_STALE_WAITS_S if is_missing else ())
+    while True:
+        now = (await meta_store.read(info.name)).live
+        if now is None or now.nuid != info.nuid:
+            return True
+        wait_s = next(waits_s, None)
+        if wait_s is None or ((await meta_store.stream.info()).config.replicas or 1) == 1:
+            return False
+        await asyncio.sleep(wait_s)
 
 
 async def _expired(resolved: ResolvedObject) -> ObjectExpiredError | None:
