@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from natsstream.testing import NatsServer
 from tests.support.clusters import delete_streams
-from tests.support.sampling import is_chosen, seed_of, shuffle
+from tests.support.sampling import choose, choose_variants, seed_of, shuffle
 from tests.support.spark_start import run_in_spark
 from tests.support.tools import PROBES, decide, find_missing, is_ci
 
@@ -153,14 +153,23 @@ def leave_out_other_samples(config: pytest.Config, items: list[pytest.Item]) -> 
         seed = seed_of(str(config.getoption("--sampled")), date.fromisoformat(os.environ[_DAY]))
     except ValueError as error:
         raise pytest.UsageError(f"--sampled takes all or a whole number: {error}") from error
-    sampled = [item for item in items if item.get_closest_marker("sampled")]
-    if seed is None or not sampled or any("::" in argument for argument in config.args):
+    if seed is None or any("::" in argument for argument in config.args):
         return []
-    gone = {item for item in sampled if not is_chosen(item.nodeid, seed)}
-    items[:] = [item for item in items if item not in gone]
-    config.hook.pytest_deselected(items=list(gone))
-    kept = len(sampled) - len(gone)
-    return [f"sampled: {kept} of {len(sampled)} selected (--sampled={seed}; or --sampled=all)"]
+    sampled = [item.nodeid for item in items if item.get_closest_marker("sampled")]
+    variants = [
+        item.nodeid
+        for item in items
+        if item.get_closest_marker("sampled_variants") and not item.get_closest_marker("sampled")
+    ]
+    if not sampled and not variants:
+        return []
+    gone = {*sampled, *variants} - choose(sampled, seed) - choose_variants(variants, seed)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in gone])
+    items[:] = [item for item in items if item.nodeid not in gone]
+    total = len(sampled) + len(variants)
+    return [
+        f"sampled: {total - len(gone)} of {total} selected (--sampled={seed}; or --sampled=all)"
+    ]
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -190,8 +199,8 @@ def pytest_testnodedown(node: Worker) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start two workers a core: the tests wait for servers more than they compute."""
-    return 2 * (os.cpu_count() or 1)
+    """Start three workers a core: the tests wait for servers more than they compute."""
+    return 3 * (os.cpu_count() or 1)
 
 
 def pytest_terminal_summary(

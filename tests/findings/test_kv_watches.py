@@ -141,6 +141,7 @@ async def purge_deletes(bucket: KeyValue) -> None:
     await bucket.purge_deletes(older_than=60)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(21)
 @pytest.mark.parametrize(
     "call", [read_keys, leave_keys, leave_a_watch, purge_deletes], ids=lambda f: f.__name__

@@ -82,6 +82,7 @@ def subscriptions_of(server: NatsServer, name: str) -> int:
     return cast("int", connection["subscriptions"])
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(21)
 @pytest.mark.parametrize(
     "way",

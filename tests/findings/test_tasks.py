@@ -80,6 +80,7 @@ async def publish_all(js: JetStream, stream: Stream) -> None:
         await js.core.publish(f"{stream.name}_core", b"%d" % number)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(26)
 @pytest.mark.parametrize(
     "way", [by_message, by_range, by_subscription, by_next], ids=lambda f: f.__name__

@@ -204,6 +204,7 @@ def test_killed_in_each_step_it_completes_and_the_next_run_does_nothing(folder: 
     assert_proved(done["result"], folder, ROWS)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("end_signal", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_by_a_signal_it_ends_the_server_and_keeps_the_store(
     folder: Folder, end_signal: signal.Signals
@@ -220,6 +221,7 @@ def test_stopped_by_a_signal_it_ends_the_server_and_keeps_the_store(
     assert 0 < held < MANY_ROWS
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("variables", [{}, {"JAVA_HOME": "/nowhere"}])
 def test_missing_java_is_told_in_one_line_before_anything_starts(
     folder: Folder, variables: dict[str, str]
@@ -238,6 +240,7 @@ def test_missing_java_is_told_in_one_line_before_anything_starts(
     assert not folder.path.exists()
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("rows", ["0", "-1", "336777"])
 def test_impossible_number_of_rows_is_refused(folder: Folder, rows: str) -> None:
     answer = command("--dir", str(folder.path), "--rows", rows)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections import defaultdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date
 
     import pytest
@@ -19,6 +21,22 @@ SHARE = 5
 def is_chosen(name: str, seed: int) -> bool:
     """Return True if a seed chooses a test; of five days in a row each test has one."""
     return (zlib.crc32(name.encode()) + seed) % SHARE == 0
+
+
+def choose(names: Iterable[str], seed: int) -> set[str]:
+    """Return the ids that a seed chooses of those of sampled tests."""
+    return {name for name in names if is_chosen(name, seed)}
+
+
+def choose_variants(names: Iterable[str], seed: int) -> set[str]:
+    """Return the same, and of a function of which it chooses none one variant, by turns."""
+    chosen = set[str]()
+    functions = defaultdict[str, list[str]](list)
+    for name in names:
+        functions[name.partition("[")[0]].append(name)
+    for variants in functions.values():
+        chosen |= choose(variants, seed) or {variants[seed % len(variants)]}
+    return chosen
 
 
 def seed_of(option: str, today: date) -> int | None:

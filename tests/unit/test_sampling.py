@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from tests.support.sampling import is_chosen, seed_of
+from tests.support.sampling import choose, choose_variants, is_chosen, seed_of
 
 NAMES = [f"tests/interop/test_x.py::test_y[{number}]" for number in range(3_000)]
 
@@ -24,6 +24,19 @@ def test_seeds_choose_different_fifths() -> None:
 
 def test_five_days_in_a_row_choose_every_test_once() -> None:
     assert all(sum(is_chosen(name, seed) for seed in range(7, 12)) == 1 for name in NAMES)
+
+
+def test_of_a_functions_variants_at_least_one_is_chosen() -> None:
+    pairs = [f"tests/test_x.py::test_{number}[{kind}]" for number in range(99) for kind in "ab"]
+
+    for seed in range(4):
+        chosen = choose_variants(pairs, seed)
+        assert chosen >= choose(pairs, seed)
+        assert {name.partition("[")[0] for name in chosen} == {
+            name.partition("[")[0] for name in pairs
+        }
+        assert len(chosen) < 120
+    assert set().union(*(choose_variants(pairs, seed) for seed in range(5))) == set(pairs)
 
 
 def test_option_names_a_seed_all_tests_or_the_day() -> None:

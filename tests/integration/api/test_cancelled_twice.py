@@ -108,6 +108,7 @@ async def make(js: JetStream, name: str) -> list[Any]:
 WAYS = [read, ordered, latest, watch, history, download, objects, push, consume, fetch, core]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_reader_that_is_cancelled_any_number_of_times_leaves_nothing(
     server: NatsServer, stream_name: str, way: Callable[[JetStream, str], Awaitable[None]]

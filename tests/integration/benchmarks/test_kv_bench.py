@@ -34,6 +34,7 @@ async def bucket_for(server: NatsServer, name: str) -> tuple[str, int]:
     return "calls", COUNTS[deed]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", BUCKETS)
 async def test_subject_does_all_of_its_deed(fresh_server: NatsServer, name: str) -> None:
@@ -43,6 +44,7 @@ async def test_subject_does_all_of_its_deed(fresh_server: NatsServer, name: str)
     assert figure.seconds > 0
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.asyncio
 @pytest.mark.parametrize("deed", COUNTS)
 async def test_subject_of_nats_js_does_all_of_its_deed(fresh_server: NatsServer, deed: str) -> None:

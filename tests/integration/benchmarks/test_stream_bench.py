@@ -21,6 +21,7 @@ MESSAGES = 300
 SUBJECTS = {name: do for name, do in {**READERS, **CONSUMERS}.items() if name != "socket"}
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", SUBJECTS)
 async def test_subject_looks_at_every_message(fresh_server: NatsServer, name: str) -> None:
@@ -29,6 +30,7 @@ async def test_subject_looks_at_every_message(fresh_server: NatsServer, name: st
     assert checked(figure, name, "BENCH").messages == MESSAGES
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["ordered", "consume", "consume_acks"])
 async def test_subject_of_nats_js_looks_at_every_message(

@@ -65,6 +65,7 @@ def check_numbers(stream: blocking.CoreStream) -> None:
     assert len(stream[:]) > LOGGED // 2
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("check", [check_raw, check_messages, check_keys, check_numbers])
 def test_reads_are_of_one_moment_while_a_writer_hammers(

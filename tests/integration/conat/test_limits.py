@@ -200,6 +200,7 @@ FULL_AFTER_ONE: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("config", FULL_AFTER_ONE, ids=lambda config: next(iter(config)))
 @pytest.mark.parametrize("key", [None, "k"])
 @pytest.mark.parametrize("is_many", [False, True], ids=["one", "many"])

@@ -215,6 +215,7 @@ async def test_server_that_breaks_after_each_handshake_leaves_no_task(garbage: b
     await eventually_async(is_clean)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("greeting", "answer"),
     [

@@ -37,6 +37,7 @@ async def drive(proxy: StrictProxy, context: str | Path, what: str) -> None:
     check_sent(proxy, what)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("key", KEYS)
 async def test_no_value_of_a_context_writes_a_command(
     server: NatsServer, tmp_path: Path, key: str

@@ -77,6 +77,7 @@ async def follow(
         watch = kv.watch(*filters, END, resume_after=place, created_ns=identity)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("window", [2, 65_536])
 @pytest.mark.parametrize("history", [1, 4, 64])
 async def test_watches_add_up_to_the_bucket(

@@ -136,6 +136,7 @@ async def test_delete_closed_stream(place: Place) -> None:
     assert await place.data() == [b"new"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("is_drained", [True, False])
 async def test_connection_that_ends_stores_what_was_appended(

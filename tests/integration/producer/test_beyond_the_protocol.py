@@ -56,6 +56,7 @@ async def test_close_racing_appends_of_another_producer(place: Place) -> None:
     assert messages[-1].sequence == closed.final_offset
 
 
+@pytest.mark.sampled_variants
 async def test_10164_storm_of_busy_producers(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight producers commit at once; on three replicas a commit finds others on their way."""
     refusals = Refusals(monkeypatch)
@@ -201,6 +202,7 @@ async def test_sealed(place: Place, mode: str) -> None:
     assert await place.data() == [b"0"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_checkpoint_atomic_with_data(place: Place, mode: str) -> None:
     """At each moment a new instance would begin exactly behind what is stored."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_all_is_stored_once_and_in_order(place: Place, mode: str) -> None:
     async with await place.open(mode=mode) as producer:
@@ -69,6 +70,7 @@ async def test_next_instance_finds_checkpoint_and_count(place: Place, mode: str)
 # Instances that were replaced.
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("heirs", [1, 2, 3])
 @pytest.mark.parametrize("mode", MODES)
 async def test_zombie_stores_nothing_more(place: Place, mode: str, heirs: int) -> None:
@@ -216,6 +218,7 @@ async def test_zombie_of_a_deleted_stream_is_refused_in_the_new_one(place: Place
     assert await place.data() == [b"new"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_lost_ack_of_the_claim_changes_nothing_later(place: Place, mode: str) -> None:
     """The claim is found to be stored; then the ack of a later batch is lost as well."""
@@ -243,6 +246,7 @@ async def test_foreign_messages_in_an_exclusive_stream_cost_no_order(place: Plac
     assert await place.data("f") == numbers(20)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("limit", [{"max_msgs": 400}, {"max_bytes": 40_000}])
 async def test_limits_evict_old_messages_and_not_the_state_of_an_exclusive_producer(
     place: Place, limit: dict[str, Any]
@@ -326,6 +330,7 @@ async def test_drain_waits_while_full_batches_wait(place: Place) -> None:
 # Faults.
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_kill_9_of_the_server_costs_nothing(
     fresh_server: NatsServer, stream_name: str, mode: str
@@ -348,6 +353,7 @@ async def test_kill_9_of_the_server_costs_nothing(
         assert await place.data() == numbers(sent)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_broken_connections_cost_nothing(
     fresh_server: NatsServer, stream_name: str, mode: str

@@ -97,6 +97,7 @@ async def test_producer_id_long(place: Place) -> None:
     assert await place.data() == [b"x" * 599, b"x" * 600]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_producer_id_with_special_chars(place: Place, mode: str) -> None:
     """All of them at once: none is another one's, and the next instance of each finds its state."""

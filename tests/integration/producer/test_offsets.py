@@ -29,6 +29,7 @@ async def test_tracks_the_last_successful_append_offset(place: Place, mode: str)
             assert (message.sequence, message.data) == (stored.offset, payload)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_does_not_clear_the_last_successful_offset_on_duplicate_writes(
     place: Place, mode: str
@@ -96,6 +97,7 @@ async def test_tracks_the_final_close_offset(place: Place, mode: str) -> None:
     assert (message.sequence, message.data) == (closed.final_offset, b"final")
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_end_without_a_message_names_the_last_one(place: Place, mode: str) -> None:
     """Records stand between the two, and gaps where others were replaced."""

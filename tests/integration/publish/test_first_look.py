@@ -65,6 +65,7 @@ async def filled(fresh_server: NatsServer) -> AsyncIterator[JetStream]:
         yield js
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     "call",
     [

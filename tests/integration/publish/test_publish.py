@@ -388,6 +388,7 @@ async def test_message_that_was_never_sent_says_so(fresh_server: NatsServer) -> 
             assert error.retryable
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(("retry_for", "limit_s"), [(None, 1.0), (0.5, 1.0), (1.6, 1.6)])
 async def test_message_of_a_publisher_that_was_never_sent_says_so_in_time(
     fresh_server: NatsServer, retry_for: float | None, limit_s: float

@@ -65,6 +65,7 @@ async def test_retried_messages_go_with_ids_of_their_own(js: JetStream, stream_n
     assert (again.duplicate, again.sequence) == (True, 4)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1b", "async, max pending, stall wait, ack timeout, handlers")
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
 async def test_crash_under_load_loses_and_doubles_nothing(
@@ -231,6 +232,7 @@ async def test_what_can_not_be_retried_is_refused(js: JetStream, stream_name: st
         await publisher.send(stream_name, b"x", expect=Expect(stream=stream_name))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(30)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])

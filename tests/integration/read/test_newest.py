@@ -54,6 +54,7 @@ async def test_newest_are_the_last_in_ascending_order(
     assert await sequences(stream, newest=newest) == list(range(1, 11))[max(0, 10 - newest) :]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("newest", [1, 5, 12, 13, 51, 52])
 async def test_newest_of_a_filter_are_exactly_as_many(
     js: JetStream, stream_name: str, newest: int
@@ -66,6 +67,7 @@ async def test_newest_of_a_filter_are_exactly_as_many(
     assert found == rare[-newest:]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("newest", [1, 2, 4_000])
 async def test_deleted_messages_do_not_count(js: JetStream, stream_name: str, newest: int) -> None:
     stream = await fill(js, stream_name, 5_000)

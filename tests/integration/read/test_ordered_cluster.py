@@ -119,6 +119,7 @@ async def test_tail_goes_on_when_the_leader_steps_down(
     assert tail.report.lost == 0
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("deliver_policy", ["all", "last_per_subject"])
 async def test_what_was_acknowledged_is_among_the_initial_messages(
     nats_cluster: NatsCluster,

@@ -66,6 +66,7 @@ async def events_of(tail: OrderedConsumer, count: int) -> list[ReadEvent]:
         return [await anext(events) for _ in range(count)]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("fault", [restart, crash])
 async def test_tail_goes_on_in_the_middle_of_what_is_stored(
     fresh_server: NatsServer, fault: Callable[[NatsServer], None]
@@ -128,6 +129,7 @@ async def test_consumer_that_is_deleted_is_made_again_at_once(
     ]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(24)
 async def test_consumer_that_is_deleted_while_the_reader_is_away_is_made_again(
     js: JetStream, stream_name: str
@@ -164,6 +166,7 @@ async def test_last_of_each_subject_survives_a_deleted_consumer(
     assert found[:taken] == list(range(1, taken + 1))
 
 
+@pytest.mark.sampled_variants
 async def test_last_message_that_is_deleted_uncovers_the_one_before(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

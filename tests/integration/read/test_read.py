@@ -319,6 +319,7 @@ async def test_finished_read_leaves_no_consumer(js: JetStream, stream_name: str)
     await eventually_async(is_clean)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("small", [0, 30_000], ids=["even_sizes", "large_after_small"])
 async def test_slow_reader_is_not_cut_off(
     nats_server: NatsServer, stream_name: str, small: int
@@ -349,6 +350,7 @@ async def test_slow_reader_is_not_cut_off(
         assert messages.report.resumes == 0
 
 
+@pytest.mark.sampled_variants
 async def test_two_reads_of_one_connection_do_not_mix(js: JetStream, stream_name: str) -> None:
     first = await fill(js, f"{stream_name}_a", 20_000)
     second = await fill(js, f"{stream_name}_b", 15_000)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("kind", ["read", "ordered", "watch"])
 async def test_read_that_begins_while_the_server_is_away_waits_for_it(
     fresh_server: NatsServer, stream_name: str, kind: str

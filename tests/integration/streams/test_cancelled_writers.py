@@ -158,6 +158,7 @@ async def duration_s(call: Awaitable[object]) -> float:
 WAYS = [atomic, ingest, publisher, lock, contended, election, mirror, put, get, work, next_one]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_writer_that_is_cancelled_any_number_of_times_leaves_nothing_half_done(
     server: NatsNode, stream_name: str, way: Callable[[JetStream, str], Awaitable[None]]
@@ -190,6 +191,7 @@ async def test_a_writer_that_is_cancelled_any_number_of_times_leaves_nothing_hal
     assert not unseen
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("kind", ["atomic", "fast"])
 async def test_batches_that_are_cancelled_any_number_of_times_take_no_place_on_the_server(
     server: NatsNode, stream_name: str, kind: str

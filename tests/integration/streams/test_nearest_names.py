@@ -50,6 +50,7 @@ async def make_all(js: JetStream, name: str) -> None:
     await js.objects.create(f"{name}_files")
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
 async def test_misspelt_name_is_answered_with_the_nearest(
     js: JetStream, stream_name: str, call: Callable[[JetStream, str], Awaitable[object]]

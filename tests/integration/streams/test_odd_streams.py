@@ -144,6 +144,7 @@ async def other_acks(request: pytest.FixtureRequest) -> AsyncIterator[JetStream]
             yield js
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(1)
 async def test_ack_subjects_of_the_second_form_are_read_both_ways(
     other_acks: JetStream, stream_name: str

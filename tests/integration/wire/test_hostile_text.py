@@ -406,6 +406,7 @@ async def drive_with_text(world: World, call: Call, text: str) -> None:
     check_sent(world.proxy, f"{call} {text!r}")
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("config", [ns.StreamConfig, ns.ConsumerConfig])
 async def test_no_field_of_a_config_writes_a_command_of_its_own(
     config: type, fresh_server: NatsServer, tmp_path: Path
@@ -521,6 +522,7 @@ async def drive_with_lie(world: World, call: Call, lie: Callable[[Message], Mess
     check_sent(world.proxy, str(call))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 async def test_no_file_writes_a_command(
     text: str, fresh_server: NatsServer, tmp_path: Path

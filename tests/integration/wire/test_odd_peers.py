@@ -378,6 +378,7 @@ NONSENSE = [
 ]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=range(len(NONSENSE)))
 async def test_bytes_that_are_no_nats_end_the_connection_with_a_typed_event(
     nonsense: bytes, open_client: Opener

@@ -55,6 +55,7 @@ async def reject_until_settled(consumer: Consumer, queue: str) -> None:
         await settled(consumer, within_s=30)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("moment", "retention"),
     [
@@ -97,6 +98,7 @@ async def test_letter_of_a_killed_worker_can_be_dropped_before_its_message_comes
     assert await queue.count() == 0
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("moment", ["before_copy", "after_copy", "after_term"])
 async def test_killed_worker_of_a_replicated_stream_leaves_one_letter(
     cluster_js: JetStream, nats_cluster: NatsCluster, stream_name: str, moment: str

@@ -130,6 +130,7 @@ async def make_again(js: JetStream, queue: str) -> None:
     await js.dead_letters.ensure(queue)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("spoil", "mend", "kind"),
     [

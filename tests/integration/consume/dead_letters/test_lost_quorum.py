@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(240)]
 _WITHIN_S = 90.0
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("leads", [True, False], ids=["leader_left", "leader_gone"])
 @pytest.mark.parametrize(
     ("end", "begin"),

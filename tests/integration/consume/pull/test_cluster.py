@@ -210,6 +210,7 @@ async def flow_until(worker: Consumer, count: int) -> list[int]:
         return await take(messages, count)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", [fetch_until, flow_until])
 async def test_a_reader_hears_again_after_the_only_server_of_the_stream_was_killed(
     stream_name: str, way: Callable[[Consumer, int], Awaitable[list[int]]]

@@ -40,6 +40,7 @@ async def out(worker: Consumer) -> int:
     return (await worker.info()).num_ack_pending
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1c", "messages()/async iterator")
 @pytest.mark.parametrize(
     "options",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("confirm", [False, True])
 @pytest.mark.parametrize("reply", ["{}.forged", "{}." + "x" * 5_000], ids=["forged", "long"])
 async def test_what_names_another_place_to_settle_is_not_settled_there(

@@ -42,6 +42,7 @@ async def frozen(server: NatsServer) -> AsyncGenerator[None]:
 TIMEOUTS = [{"timeout": 0.3}, {"timeout": 1, "heartbeat": 0.1}]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("options", [*TIMEOUTS, {"timeout": 5}])
 async def test_a_fetch_from_a_frozen_server_raises_whatever_its_timeout(
     fresh_server: NatsServer, options: dict[str, Any]
@@ -68,6 +69,7 @@ async def test_a_fetch_that_does_not_wait_raises_when_the_server_is_frozen(
                 await worker.fetch(5, **options)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("options", TIMEOUTS)
 async def test_what_came_before_the_server_froze_is_returned_with_the_error(
     server: NatsServer, stream_name: str, options: dict[str, Any]
@@ -93,6 +95,7 @@ async def has_arrived(worker: Consumer, count: int) -> bool:
     return (await worker.info()).num_ack_pending == count
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("options", TIMEOUTS)
 async def test_a_fetch_goes_on_with_a_server_that_froze_for_a_moment(
     fresh_server: NatsServer, options: dict[str, Any]
@@ -124,6 +127,7 @@ async def run(worker: Consumer) -> None:
     await worker.run(handle)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", [flow, run])
 async def test_a_flow_raises_when_its_server_stays_frozen(
     fresh_server: NatsServer, way: Callable[[Consumer], Awaitable[None]]

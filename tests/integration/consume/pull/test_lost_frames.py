@@ -57,6 +57,7 @@ async def losing(
         yield relay, direct, far, near
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", [fetch, next_one])
 async def test_a_fetch_hears_again_after_a_lost_status(
     server: NatsServer, stream_name: str, way: Fetch
@@ -169,6 +170,7 @@ async def run(worker: Consumer, found: list[int]) -> None:
     await worker.run(handle)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("way", [consume, run])
 @pytest.mark.parametrize("lost", [is_pull_end, is_heartbeat, is_delivery])
 async def test_a_flow_goes_on_after_a_loss(

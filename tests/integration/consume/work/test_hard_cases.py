@@ -294,6 +294,7 @@ async def test_quick_handlers_ask_further_ahead_and_slow_ones_leave_work_to_othe
             await holds(lambda: slow.report.acked + other.report.acked == 40)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", range(6))
 async def test_worker_that_is_ended_at_any_moment_leaves_nothing_behind(
     js: JetStream, stream_name: str, seed: int

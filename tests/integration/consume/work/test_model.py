@@ -173,6 +173,7 @@ async def play(
     assert model.n_again
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_consumer_keeps_its_promises_over_broken_connections(
     server: NatsNode, stream_name: str, seed: int
@@ -191,6 +192,7 @@ async def test_consumer_keeps_its_promises_over_broken_connections(
             await play(near, consumer, model, disturb)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("seed", "breaks"),
     [(3, ["leaders"]), (4, ["cuts"]), (5, ["cuts", "leaders"])],

@@ -257,6 +257,7 @@ async def test_cancelling_frees_everything(stream: Stream, proxy: FaultProxy) ->
 # Replicated streams.
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("on_gap", ["fail", "ok"])
 async def test_a_change_of_leaders_leaves_a_true_report(
     cluster_js: JetStream, nats_cluster: NatsCluster, stream_name: str, on_gap: str

@@ -183,6 +183,7 @@ async def test_stream_without_allow_direct_is_refused_until_it_has_it(
     assert await stream.direct.get(1) is not None
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("call", "arguments", "error"),
     [

@@ -134,6 +134,7 @@ async def _case(stream: Stream, rng: random.Random, name: str) -> None:
         assert is_ended or is_damaged, "a value that is all there can be read"
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", range(6))
 async def test_parts_give_the_bytes_of_their_offset_or_raise(
     js: JetStream, stream_name: str, seed: int
@@ -144,6 +145,7 @@ async def test_parts_give_the_bytes_of_their_offset_or_raise(
         await _case(stream, rng, str(number))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", range(2))
 async def test_parts_of_replicated_values_are_those_of_their_offset(
     cluster_js: JetStream, stream_name: str, seed: int

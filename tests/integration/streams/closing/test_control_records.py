@@ -285,6 +285,7 @@ class History:
         return f"{self.name}.{self.random.randint(0, 2)}"
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", range(ROUNDS))
 async def test_random_histories_read_as_all_without_the_records(
     js: JetStream, stream_name: str, seed: int

@@ -82,6 +82,7 @@ async def store(js: JetStream, name: str, count: int, *, final: bytes | None = N
         await js.publish(f"{name}.d", b"behind the end")
 
 
+@pytest.mark.sampled_variants
 @WAY
 async def test_closed_stream_is_read_to_its_end(
     place: tuple[JetStream, int], stream_name: str, way: str
@@ -96,6 +97,7 @@ async def test_closed_stream_is_read_to_its_end(
     assert await read(stream, way, newest=2) == [b"4", b"final"]
 
 
+@pytest.mark.sampled_variants
 @WAY
 async def test_open_stream_is_followed_to_its_end(
     place: tuple[JetStream, int], stream_name: str, way: str
@@ -244,6 +246,7 @@ async def test_stream_made_anew_raises(js: JetStream, stream_name: str) -> None:
         await reading
 
 
+@pytest.mark.sampled_variants
 @WAY
 @pytest.mark.parametrize("seed", range(2))
 async def test_reads_survive_cut_connections(

@@ -355,6 +355,7 @@ async def test_lost_connection_ends_the_backup(
             await stream.backup(tmp_path / "backup")
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1a", "snapshot / restore (backup)")
 @pytest.mark.parametrize(
     "damage",
@@ -409,6 +410,7 @@ async def test_damage_that_only_the_server_sees_leaves_no_stream(
         await js.streams.get(stream_name)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [

@@ -59,6 +59,7 @@ async def test_name_in_a_folder_can_not_delete_another_stream(
     assert (await victim.info()).state.messages == 1
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("place", "wrong"),
     [
