@@ -18,14 +18,13 @@ from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.arguments import counted
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
+from natsstream.consume.pull.ack_limit import AckLimitWatch, is_held_up
 from natsstream.consume.pull.inbox_pool import FetchInbox, InboxPool
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
     crowded_error,
-    held_up,
     is_crowded,
-    is_held_up,
     limit_error,
     oversized_error,
     push_error,
@@ -89,27 +88,20 @@ class Fetcher:
         ack_sender: Settles the messages.
         pool: The handle's inboxes.
         pin_id: The pin of this handle in a pinned priority group.
-        may_ask: False once the user may not ask for the consumer's info.
+        ack_limit: When a call asks whether the consumer waits for acks.
     """
 
     def __init__(self, ack_sender: AckSender) -> None:
         self.ack_sender: AckSender = ack_sender
         self.pool: InboxPool = InboxPool(ack_sender)
         self.pin_id: str = ""
-        self.may_ask: bool = True
-        self._is_held_up = False
+        self.ack_limit: AckLimitWatch = AckLimitWatch()
         self._source = ack_sender.source
         ack_sender.ack_next = self.ack_next
 
     def close(self) -> None:
         """Free what waits for another fetch; it is made again when there is one."""
         self.pool.close()
-
-    def note(self, reason: str) -> None:
-        """Log why nothing is handed out, once until something is; empty where something was."""
-        if reason and not self._is_held_up:
-            _log.warning("%s has %s", self._source.what, reason)
-        self._is_held_up = bool(reason)
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.
@@ -169,7 +161,6 @@ class _Call:
         self._answer_s = max(options.timeout_s, answer_s) if options.no_wait else options.timeout_s
         self._answer_by = now + max(options.timeout_s, answer_s)
         self._quiet_s = _QUIET_S
-        self._held_up = ""
 
     async def run(self) -> FetchedMessages:
         """Return what came."""
@@ -189,8 +180,8 @@ class _Call:
                 self._owner.pool.put(self._inbox)
         if error is not None and not self._got:
             raise error
-        if self._got or self._held_up:
-            self._owner.note(self._held_up)
+        if self._got:
+            self._owner.ack_limit.restart()
         is_full = len(self._got) >= self._options.count
         return FetchedMessages(self._got, error=error, complete=is_full or self._complete)
 
@@ -283,16 +274,26 @@ class _Call:
             raise
 
     async def _is_held_up(self, inbox: FetchInbox) -> bool:
-        """Ask why there is no answer; True if none comes until messages are acked."""
+        """Ask why there is no answer, and tell it; True if none comes until messages are acked."""
+        watch, no_wait = self._owner.ack_limit, self._options.no_wait
+        watch.begin(self._loop.time())
         self._quiet_s *= 2
         try:
-            info = await self._check_exists()
+            # The reason for a wait may take no longer than the wait.
+            timeout_s = max(self._left_s(), _LAST_LOOK_S)
+            info = await (self._check_exists() if no_wait else self._source.info(timeout_s))
         except PermissionDeniedError:  # It is logged each time.
-            self._owner.may_ask = False
+            watch.may_ask = False
+            return False
+        except NatsStreamError:
+            if no_wait:
+                raise
             return False
         if info is None or inbox.messages or inbox.statuses:
             return False
-        self._held_up = held_up(info)
+        reason = watch.learn(info)
+        if reason:
+            _log.warning("%s has %s", self._source.what, reason)
         return is_held_up(info)
 
     async def _withdraw(self, inbox: FetchInbox) -> None:
@@ -318,16 +319,21 @@ class _Call:
         Raises:
             NatsStreamError: The server says nothing, and it is known why.
         """
-        pulls, now = inbox.subscription.pulls, self._loop.time
+        pulls, now, watch = inbox.subscription.pulls, self._loop.time, self._owner.ack_limit
         # A call that has only taken over a pull asks once itself when that says nothing in time.
         deadline = self._deadline if self._has_pulled else inf
-        look_at, quiet_at = pulls.next_look(now(), deadline), inf
-        if self._options.no_wait and self._owner.may_ask:
-            quiet_at = now() + self._quiet_s
-        if await inbox.wait(max(min(look_at, quiet_at) - now(), 0.001)):
-            return False
+        began = now()
+        look_at, quiet_at = pulls.next_look(began, deadline), began + watch.due_in(began)
+        if self._options.no_wait and watch.may_ask:
+            quiet_at = began + self._quiet_s
+        try:
+            if await inbox.wait(max(min(look_at, quiet_at) - began, 0.001)):
+                return False
+        finally:
+            watch.wait(now() - began)
         if pulls.left(now()):
-            return quiet_at < look_at and await self._is_held_up(inbox)
+            is_held_up = quiet_at < look_at and await self._is_held_up(inbox)
+            return is_held_up and self._options.no_wait
         self._is_told = False
         if not self._has_time or self._options.no_wait:
             await self._look_into_silence(inbox)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from natsstream._wire.headers import HeaderName
 from natsstream._wire.status import PullEnd, Status, StatusCode
 from natsstream.api.consumer_info import ConsumerInfo
-from natsstream.arguments import counted
 from natsstream.errors import NatsStreamError, PullLimitError, ServerError, UsageError
 
 if TYPE_CHECKING:
@@ -119,24 +118,6 @@ def is_crowded(info: ConsumerInfo) -> bool:
     The server ignores further pulls that have heartbeats.
     """
     return info.num_waiting >= (info.config.max_waiting or 0) > 0
-
-
-def is_held_up(info: ConsumerInfo) -> bool:
-    """Return True if a consumer hands out nothing new until messages are acked.
-
-    The server then leaves a pull unanswered, also one that does not wait.
-    """
-    return info.num_ack_pending >= (info.config.max_ack_pending or 0) > 0
-
-
-def held_up(info: ConsumerInfo) -> str:
-    """Return what a consumer that is held up holds back; empty for nothing."""
-    if not info.num_pending or not is_held_up(info):
-        return ""
-    return (
-        f"{counted(info.num_ack_pending, 'message')} without an ack, as many as max_ack_pending "
-        f"allows, and {info.num_pending} more that wait until some are settled"
-    )
 
 
 def crowded_error(source: ConsumerSource) -> PullLimitError:

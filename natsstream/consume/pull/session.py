@@ -27,11 +27,11 @@ from natsstream.consume.delivery.events import (
     Reconnected,
     Unpinned,
 )
+from natsstream.consume.pull.ack_limit import AckLimitWatch
 from natsstream.consume.pull.open_pulls import SILENT_HEARTBEATS
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
-    held_up,
     is_crowded,
     limit_error,
     push_error,
@@ -56,8 +56,6 @@ from natsstream.units import duration_ns
 
 _CROWDED_WAIT_S = 0.25
 _LOOK_TIMEOUT_S = 2.0
-# A reader that got messages, and none for so long, asks whether the server waits for acks.
-_STILL_S = 10.0
 
 
 class Cause(Enum):
@@ -103,11 +101,9 @@ class ConsumeSession:
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
-        # When messages had last come, the last time that the consumer was asked why none come.
-        self._asked_about = -inf
+        self._ack_limit = AckLimitWatch()
+        self._heard_at = -inf  # When messages had last come, at the last tick.
         self._has_to_ask = False
-        # How far the consumer was when that was told; redeliveries are no news.
-        self._told_seq = 0
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
         self._closed = asyncio.Event()
@@ -492,16 +488,16 @@ class ConsumeSession:
     async def _ask_about_acks(self) -> None:
         """Tell a reader that gets nothing because messages are not acked."""
         self._has_to_ask = False
+        self._ack_limit.begin(self._loop.time())
         try:
             info = await self._source.info(_LOOK_TIMEOUT_S)
         except PermissionDeniedError:
-            self._asked_about = inf  # Never again: it is logged each time.
+            self._ack_limit.may_ask = False  # It is logged each time.
         except NatsStreamError:
             return
         else:
-            reason, seq = held_up(info), info.delivered.stream_seq
-            if reason and seq != self._told_seq:
-                self._told_seq = seq
+            reason = self._ack_limit.learn(info)
+            if reason:
                 self.events.put(LimitExceeded(limit="max_ack_pending", reason=reason))
 
     # The connection.
@@ -524,10 +520,14 @@ class ConsumeSession:
     def _on_tick(self) -> None:
         """Look for pulls of which nothing was heard for too long."""
         self._arm()
-        delivered_at = self._subscription.pulls.delivered_at
-        if self._asked_about < delivered_at < self._loop.time() - _STILL_S:
-            self._asked_about, self._has_to_ask = delivered_at, True
-            self._wake.set()
+        heard_at, self._heard_at = self._heard_at, self._subscription.pulls.delivered_at
+        if self._heard_at != heard_at:
+            self._ack_limit.restart()
+        else:
+            self._ack_limit.wait(self._heartbeat_s)
+            if not self._ack_limit.due_in(self._loop.time()):
+                self._has_to_ask = True
+                self._wake.set()
         if not self._recovery.cause and self._subscription.pulls.falls_silent(self._loop.time()):
             silence_s = SILENT_HEARTBEATS * self._requests.times.heartbeat_s
             self.events.put(HeartbeatsMissed(seconds=silence_s))

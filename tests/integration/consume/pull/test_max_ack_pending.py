@@ -9,7 +9,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.events import LimitExceeded
-from natsstream.consume.pull import session
+from natsstream.consume.pull import ack_limit
 from natsstream.errors import PermissionDeniedError
 from natsstream.testing import NatsServer, server_binary
 
@@ -103,7 +103,7 @@ async def test_who_does_not_wait_gets_nothing_at_the_limit_and_one_line_in_the_l
 async def test_reader_that_waits_for_acks_is_told(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_STILL_S", 0.1)
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.1)
     consumer = await consumer_of(js, stream_name)
     async with consumer.consume(heartbeat=0.2) as messages:
         held = [await anext(messages) for _ in range(LIMIT)]
@@ -117,6 +117,86 @@ async def test_reader_that_waits_for_acks_is_told(
         assert (await waiting).sequence == LIMIT + 1
 
 
+@pytest.mark.parametrize("how", ["next", "fetch"])
+async def test_calls_that_wait_for_acks_are_told_once(
+    how: str,
+    js: JetStream,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.5)
+    monkeypatch.setattr(ack_limit, "AGAIN_S", 0.2)
+    held = await (await consumer_of(js, stream_name)).fetch(LIMIT)
+    consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+    async with asyncio.timeout(SOON_S):
+        for _ in range(8):
+            if how == "next":
+                assert await consumer.next(timeout=0.2) is None
+            else:
+                assert await consumer.fetch(3, timeout=0.2) == []
+        assert caplog.text.count("has 5 messages without an ack") == 1
+        await held[0].ack(confirm=True)
+        found = await consumer.next(timeout=SOON_S)
+    assert found is not None
+    assert found.sequence == LIMIT + 1
+
+
+async def test_call_that_waits_long_for_acks_is_told_meanwhile(
+    js: JetStream,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.5)
+    held = await (await consumer_of(js, stream_name)).fetch(LIMIT)
+    consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+    waiting = asyncio.ensure_future(consumer.next(timeout=SOON_S))
+    async with asyncio.timeout(SOON_S):
+        while "has 5 messages without an ack" not in caplog.text:
+            await asyncio.sleep(0.01)
+        await held[0].ack(confirm=True)
+        found = await waiting
+    assert found is not None
+    assert found.sequence == LIMIT + 1
+
+
+async def test_worker_that_starts_at_the_limit_is_told(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.1)
+    await (await consumer_of(js, stream_name)).fetch(LIMIT)
+    consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+    async with consumer.consume(heartbeat=0.2) as messages, asyncio.timeout(SOON_S):
+        waiting = asyncio.ensure_future(anext(messages))
+        event = await anext(messages.events())
+        waiting.cancel()
+    assert isinstance(event, LimitExceeded)
+    assert event.describe().startswith("has 5 messages without an ack")
+
+
+async def test_idle_reader_asks_once_and_says_nothing(
+    server: NatsServer,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.1)
+    monkeypatch.setattr(ack_limit, "AGAIN_S", 0.1)
+    async with connect(server.url) as js, connect(server.url) as other:
+        stream = await js.streams.create(stream_name, subjects=[stream_name])
+        consumer = await stream.consumers.create("c")
+        subject = f"$JS.API.CONSUMER.INFO.{stream_name}.c"
+        async with other.core.subscribe(subject) as requests:
+            await other.core.flush()
+            for _ in range(5):
+                assert await consumer.next(timeout=0.2) is None
+            await other.core.flush()
+            assert await requests.next(timeout=SOON_S) is not None
+            assert await requests.next(timeout=0.1) is None
+    assert caplog.records == []
+
+
 async def test_limit_that_stays_is_told_once(
     js: JetStream,
     stream_name: str,
@@ -124,7 +204,7 @@ async def test_limit_that_stays_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Unacked messages come again and again, and are no news."""
-    monkeypatch.setattr(session, "_STILL_S", 0.1)
+    monkeypatch.setattr(ack_limit, "STILL_S", 0.1)
     await consumer_of(js, stream_name)
     stream = await js.streams.get(stream_name)
     consumer = await stream.consumers.create("again", max_ack_pending=LIMIT, ack_wait=1)
