@@ -96,6 +96,7 @@ def replay(js: JetStream, name: str, folder: Path, spark: SparkSession) -> Case:
     return backfill(js, name, folder, spark)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("job", "number", "send"),
     [
