@@ -2,7 +2,7 @@
 
 Law: a value that was written is read as an equal one, tuples as lists. All other values are
 refused. Errors are Python's own (ValueError, TypeError, OverflowError, RecursionError); each view
-turns them into its own.
+turns them into its own. MissingExtraError stays as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import importlib
 import json
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, cast
+
+from natsstream.errors import MissingExtraError
 
 Default: TypeAlias = Callable[[Any], object]
 """Returns the value to write in place of one that the format does not have, or raises."""
@@ -79,4 +81,7 @@ def _no_constant(name: str) -> object:
 
 @functools.cache
 def _msgpack() -> Any:  # It has no types, and is loaded by programs that use it.
-    return importlib.import_module("msgpack")
+    try:
+        return importlib.import_module("msgpack")
+    except ImportError as error:
+        raise MissingExtraError("MessagePack needs msgpack", hint="pip install msgpack") from error

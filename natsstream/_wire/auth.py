@@ -7,13 +7,14 @@ OpenSSL ask a terminal for a password.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import ssl
 from collections import UserString
 from typing import Any, cast
 
 from natsstream.credentials import read_file
-from natsstream.errors import ConfigError, TlsError
+from natsstream.errors import ConfigError, MissingExtraError, TlsError
 from natsstream.options import ConnectOptions, Secret, public_url, url_sign_in
 
 _CREDS = """\
@@ -70,6 +71,7 @@ def auth_arguments(options: ConnectOptions) -> dict[str, Any]:
 
     Raises:
         ConfigError: A file is not what it should be.
+        MissingExtraError: A seed is to sign, and nkeys is not installed.
     """
     user, password, token = options.user, options.password, options.token
     signed_in = [found for found in map(url_sign_in, options.servers) if found is not None]
@@ -82,17 +84,27 @@ def auth_arguments(options: ConnectOptions) -> dict[str, Any]:
     if token is not None and not isinstance(token, str):
         arguments["token"] = functools.partial(_text, token, "token")
     if options.creds is not None or (options.user_jwt is not None and options.user_seed):
+        _need_nkeys()
         arguments["user_credentials"] = LiveCreds(options)
     elif options.user_jwt is not None:
         bearer = options.user_jwt
         arguments["user_jwt_cb"] = lambda: _text(bearer, "user_jwt").encode()
         arguments["signature_cb"] = _no_signature
     elif options.nkey is not None:
+        _need_nkeys()
         arguments["nkeys_seed_str"] = options.nkey_seed()
     if options.wants_tls:
         arguments["tls"] = tls_context(options)
         arguments["tls_handshake_first"] = options.tls_first
     return arguments
+
+
+def _need_nkeys() -> None:
+    """Refuse seeds without nkeys: nats-py imports it during the handshake, which fails."""
+    if importlib.util.find_spec("nkeys") is None:
+        raise MissingExtraError(
+            "credentials with a seed need nkeys", hint="pip install 'nats-py[nkeys]'"
+        )
 
 
 def tls_context(options: ConnectOptions) -> ssl.SSLContext:
@@ -193,8 +205,8 @@ def silence_hint(options: ConnectOptions) -> str:
     if options.tls_first:
         return "if the server sends INFO before TLS, leave tls_first out"
     return (
-        "is it a NATS server? If it has handshake_first, give tls_first=True; a slow network needs "
-        "a longer connect_timeout"
+        "is it a NATS server's port for clients, and not the one for monitoring? If it has "
+        "handshake_first, give tls_first=True; a slow network needs a longer connect_timeout"
     )
 
 

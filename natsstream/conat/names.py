@@ -56,10 +56,13 @@ def storage_path(name: str, *, account_id: str | None = None, project_id: str | 
 
     Raises:
         ConfigError: The name is no text, or UTF-8 cannot encode it.
-        StoragePathError: The path is too long, has a slash at its end, or leaves the folder.
+        StoragePathError: The name is empty; or the path is too long, has a slash at its end, or
+            leaves the folder.
     """
     owner = owner_path(account_id, project_id)
-    joined = f"{owner}/{check_utf8(name, 'the name')}"
+    if not check_utf8(name, "the name"):
+        raise StoragePathError("the name is empty", hint="give a name such as 'chat/general'")
+    joined = f"{owner}/{name}"
     end = "/" if joined.endswith("/") else ""
     return check_path(posixpath.normpath(joined) + end, owner)
 

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeVar, cast
 
 from natsstream.arguments import described
 from natsstream.conat.undefined import UNDEFINED
-from natsstream.errors import CodecError, ConfigError
+from natsstream.errors import CodecError, ConfigError, MissingExtraError
 from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def _written(value: object, write: Callable[[object], T]) -> T:
             return write(value)
         except _UndefinedFoundError:
             return write(_without_undefined(value))
-    except ConfigError:
+    except (ConfigError, MissingExtraError):
         raise
     except _REFUSALS as error:
         raise ConfigError(
@@ -102,6 +102,8 @@ def decode_value(
         return data
     try:
         return from_msgpack(data) if encoding is _MSGPACK else from_json(data)
+    except MissingExtraError:
+        raise
     except _REFUSALS as error:
         raise CodecError(
             f"message {sequence} of stream {stream}: its value is no {encoding.name}:"

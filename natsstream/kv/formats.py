@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from natsstream.arguments import check_bytes, check_plain, check_text, described
 from natsstream.constructors import answers_arguments
-from natsstream.errors import ConfigError, ValueDecodeError
+from natsstream.errors import ConfigError, MissingExtraError, ValueDecodeError
 from natsstream.kv.codecs import T, ValueCodec
 from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
 
@@ -47,7 +47,7 @@ class ValueFormat(Generic[T]):
         """
         try:
             encoded = self.encode(value)
-        except ConfigError:
+        except (ConfigError, MissingExtraError):
             raise
         except Exception as error:
             raise ConfigError(
@@ -72,6 +72,8 @@ class ValueFormat(Generic[T]):
         """
         try:
             return self.decode(data)
+        except MissingExtraError:
+            raise
         except Exception as error:
             raise ValueDecodeError(
                 f"key {key!r} of bucket {bucket}: revision {revision} is not {self.name}:"

@@ -45,6 +45,8 @@ class Destination:
         self.stream: StreamInfo | None = stream
         # Captured as far as the servers know: accounts and imports may map subjects.
         self._asked: set[str] = set()
+        # Those of them that no stream captures.
+        self._lacking: set[str] = set()
 
     async def check(self, subject: str) -> None:
         """Refuse a subject that another stream captures.
@@ -57,7 +59,7 @@ class Destination:
         is_known = self.stream is not None and captures(self.stream.config, subject)
         if is_known or subject in self._asked:
             return
-        found: list[str] = []
+        found: list[str] | None = None
         with suppress(PermissionDeniedError):  # The ack tells.
             found = await find_streams(self._api, subject)
         if found and self.name not in found:
@@ -66,8 +68,18 @@ class Destination:
                 f"{self.name}; nothing was sent"
             )
         if len(self._asked) >= _SUBJECTS_MAX:
-            self._asked.clear()
+            self._forget()
         self._asked.add(subject)
+        if found == []:
+            self._lacking.add(subject)
+
+    def lacks(self, subject: str) -> bool:
+        """Return True if no stream captures a subject, as last looked at."""
+        return subject in self._lacking
+
+    def _forget(self) -> None:
+        self._asked.clear()
+        self._lacking.clear()
 
     async def strays(self, subjects: Collection[str]) -> set[str]:
         """Read the stream again, and return the subjects that another one captures by now.
@@ -78,7 +90,7 @@ class Destination:
             self.stream = await stream_info(self._api, self.name)
         except StreamNotFoundError:
             self.stream = None
-        self._asked.clear()
+        self._forget()
         strays: set[str] = set()
         for subject in subjects:
             try:

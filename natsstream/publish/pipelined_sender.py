@@ -14,7 +14,7 @@ from natsstream._wire.encode import publish_command
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.requests import Api
-from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.errors import ConnectionLostError, NatsStreamError, NoRespondersError
 from natsstream.events import PermissionDenied
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.destination import Destination, check_teller, taken_over
@@ -95,6 +95,8 @@ class PipelinedSender:
         self._repeated: set[bytes] = set()
         # Replies of those to send again once the stream was read.
         self._doubtful: set[bytes] = set()
+        # The answer to those of them that had no responders.
+        self._unanswered: dict[bytes, NoRespondersError] = {}
         self._breaks = 0
         self._is_held_up = False
         self._refused: list[bytes] = []
@@ -146,7 +148,11 @@ class PipelinedSender:
             self._looking = self._loop.create_task(self._look())
 
     async def _look(self) -> None:
-        """Send again what the stream still captures; fail what another one has taken over."""
+        """Send again what the stream still captures; fail what another one has taken over.
+
+        A message without responders fails as well, unless a stream captures its subject: the leader
+        of that one may come back.
+        """
         destination, breaks, asked = self._destination, self._breaks, self._doubtful.copy()
         if destination is None:
             return
@@ -161,11 +167,15 @@ class PipelinedSender:
         if breaks == self._breaks:  # Else there may be other streams by now.
             self._doubtful -= asked
             for reply, entry in entries.items():
+                unanswered = self._unanswered.pop(reply, None)
                 if reply not in self._pending:
                     continue  # The answer to the first copy came meanwhile.
                 if entry.subject in strays:
                     del self._pending[reply]
                     self._window.fail(entry, taken_over(entry.subject, self._wanted))
+                elif unanswered is not None and destination.lacks(entry.subject):
+                    del self._pending[reply]
+                    self._window.fail(entry, unanswered)
                 else:
                     self._repeated.add(reply)
                     self._queue(reply, entry.command)
@@ -284,6 +294,8 @@ class PipelinedSender:
             self._window.fail(entry, error)
             return
         self._pending[reply] = entry
+        if isinstance(error, NoRespondersError):
+            self._unanswered[reply] = error
         entry.deadline = self._next_deadline(entry, self._loop.time())
         self._refused.append(reply)
         if self._again is None:
@@ -339,6 +351,7 @@ class PipelinedSender:
         self._pending, self._waiting, self._waiting_bytes = {}, {}, 0
         self._repeated.clear()
         self._doubtful.clear()
+        self._unanswered.clear()
         for entry in entries:
             self._window.fail(entry, error)
         self._window.wake()

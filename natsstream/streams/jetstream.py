@@ -167,6 +167,7 @@ class JetStreamContext:
             retry_for: Seconds from `send` in which a message is sent again; without an ack it fails
                 then, or after `ack_timeout` if that is longer. The stream's configuration is read
                 before the first message, with retries for as long.
+                A message that has no responders fails at once if no stream captures its subject.
             stream: The stream that captures the subjects; None looks it up by the first subject.
                 With `retry_for`, messages that another stream captures are refused.
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream import MSGPACK, values
+from natsstream.conat.values import Encoding, decode_value, encode_value
+from natsstream.errors import MissingExtraError
 from natsstream.values import from_json, from_msgpack, to_json, to_msgpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
 _PLAIN = (
@@ -68,3 +76,25 @@ def test_numbers_that_json_does_not_have_are_refused(value: float) -> None:
 def test_values_that_msgpack_does_not_have_are_refused(value: object) -> None:
     with pytest.raises((TypeError, ValueError, OverflowError)):
         to_msgpack(value)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: MSGPACK.to_bytes(1, bucket="b", key="k"),
+        lambda: MSGPACK.from_bytes(b"\x01", bucket="b", key="k", revision=7),
+        lambda: encode_value(1),
+        lambda: decode_value(b"\x01", Encoding.MSGPACK),
+    ],
+    ids=["bucket writes", "bucket reads", "core stream writes", "core stream reads"],
+)
+def test_missing_msgpack_says_what_to_install(
+    use: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast("Any", values)._msgpack.cache_clear()
+    monkeypatch.setitem(sys.modules, "msgpack", None)
+
+    with pytest.raises(MissingExtraError) as caught:
+        use()
+
+    assert caught.value.hint == "pip install msgpack"

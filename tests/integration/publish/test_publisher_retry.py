@@ -232,7 +232,26 @@ async def test_what_can_not_be_retried_is_refused(js: JetStream, stream_name: st
         await publisher.send(stream_name, b"x", expect=Expect(stream=stream_name))
 
 
+<<<<<<< HEAD
 @pytest.mark.sampled_variants
+=======
+async def test_subject_that_no_stream_captures_is_told_at_once(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.a"])
+
+    async with js.publisher(retry_for=60) as publisher:
+        await publisher.send(f"{stream_name}.a", b"1")
+        wrong = await publisher.send(f"{stream_name}.b", b"2")
+        async with asyncio.timeout(5):
+            with pytest.raises(NoRespondersError, match=f"{stream_name}.b: no stream captures"):
+                await wrong
+        await publisher.send(f"{stream_name}.a", b"3")
+
+    assert (await stream.info()).state.messages == 2
+
+
+>>>>>>> 90f6e49 (errors: say at once what no retry mends)
 @pytest.mark.finding(30)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])

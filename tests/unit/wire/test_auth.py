@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 import ssl
+import sys
 from typing import Any, cast
 
 import pytest
 
 from natsstream._wire.auth import auth_arguments, demand_tls, tls_failure
+from natsstream.errors import MissingExtraError
 from natsstream.options import ConnectOptions
 from tests.support.accounts import KeyPair, Operator, creds_text
 
@@ -101,3 +103,17 @@ def test_options_with_functions_are_plain_values() -> None:
     options = ConnectOptions(token=str)
 
     assert pickle.loads(pickle.dumps(options)) == options  # noqa: S301 - Our own bytes.
+
+
+@pytest.mark.parametrize(
+    "given", [{"creds": creds_text(JWT, USER.seed)}, {"nkey": USER.seed}], ids=["creds", "nkey"]
+)
+def test_missing_nkeys_says_what_to_install(
+    given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "nkeys", None)
+
+    with pytest.raises(MissingExtraError, match="nkeys") as caught:
+        arguments_of(**given)
+
+    assert caught.value.hint == "pip install 'nats-py[nkeys]'"
