@@ -137,16 +137,19 @@ def check_bool(value: object, name: str) -> bool:
     raise ConfigError(f"{name} is {described(value)}", hint="give True or False")
 
 
-def check_seconds(value: object, name: str, *, may_be_zero: bool = False) -> float:
+def check_seconds(
+    value: object, name: str, *, may_be_zero: bool = False, maximum: float | None = None
+) -> float:
     """Return a number of seconds.
 
     Args:
         value: The given value.
         name: The argument's name, for the message.
         may_be_zero: Whether 0 is legal.
+        maximum: Largest legal value; None is no limit.
 
     Raises:
-        ConfigError: The value is no number, not finite, or too small.
+        ConfigError: The value is no number, not finite, or out of range.
     """
     least = "0 or more" if may_be_zero else "above 0"
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -158,6 +161,11 @@ def check_seconds(value: object, name: str, *, may_be_zero: bool = False) -> flo
         raise ConfigError(
             f"{name} must be {least} seconds and finite, got {shown}",
             hint="give seconds as a number",
+        )
+    if maximum is not None and value > maximum:
+        raise ConfigError(
+            f"{name} is {described(value, with_type=False)}",
+            hint=f"give seconds, not milliseconds; at most {maximum:,}",
         )
     return value
 

@@ -141,12 +141,12 @@ def connect(
         inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
         domain: JetStream domain.
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
-        connect_timeout: Seconds for the handshake with one server. Default 5.
-        request_timeout: Seconds that a request waits for its answer. Default 5.
+        connect_timeout: Seconds for the handshake with one server, at most 3,600. Default 5.
+        request_timeout: Seconds that a request waits for its answer, at most 3,600. Default 5.
         reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
             wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
             ever.
-        ping_interval: Seconds between two pings. Default 10.
+        ping_interval: Seconds between two pings, at most 3,600. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
         unknown: None; options of other clients are refused with their name here.
 
@@ -182,11 +182,11 @@ def attach(
         inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
         domain: JetStream domain.
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
-        request_timeout: Seconds that a request waits for its answer. Default 5.
+        request_timeout: Seconds that a request waits for its answer, at most 3,600. Default 5.
         reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
             wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
             ever.
-        ping_interval: Seconds between two pings. Default 10.
+        ping_interval: Seconds between two pings, at most 3,600. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:

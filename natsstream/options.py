@@ -39,6 +39,8 @@ Secret: TypeAlias = str | Callable[[], str]
 DEFAULT_SERVER = "nats://127.0.0.1:4222"
 INBOX_PREFIX = "_INBOX"
 MISSED_PINGS_MAX = 100
+SECONDS_MAX = 3_600
+"""An hour, the longest time that a server is given; larger numbers are milliseconds."""
 # A call must end. Workers and other readers without an end outlive any outage: their end would
 # stop the program's work unnoticed.
 _BOUNDED_RECONNECT_S = 30.0
@@ -109,12 +111,12 @@ class ConnectOptions:
         inbox_prefix: Prefix of reply subjects. Default `_INBOX`.
         domain: JetStream domain, one token such as `hub`.
         api_prefix: Prefix of JetStream's API instead of `$JS.API`; not with `domain`.
-        connect_timeout: Seconds for the handshake with one server. Default 5.
-        request_timeout: Seconds that a request waits for its answer. Default 5.
+        connect_timeout: Seconds for the handshake with one server, at most 3,600. Default 5.
+        request_timeout: Seconds that a request waits for its answer, at most 3,600. Default 5.
         reconnect_timeout: Seconds that a reader waits for a reconnect. Default: bounded reads
             wait 30, and readers that run on (workers, `consume`, `ordered`, watches) go on for
             ever.
-        ping_interval: Seconds between two pings. Default 10.
+        ping_interval: Seconds between two pings, at most 3,600. Default 10.
         max_missed_pings: Unanswered pings before the client reconnects. Default 2.
 
     Raises:
@@ -274,7 +276,8 @@ def check_option_types(given: Mapping[str, object]) -> None:
         if name == "servers":
             _check_servers(value)
         elif name in _SECONDS:
-            check_seconds(value, name)
+            # A reader may wait for servers as long as it likes.
+            check_seconds(value, name, maximum=None if name == "reconnect_timeout" else SECONDS_MAX)
         elif name == "max_missed_pings":
             check_int(value, name, minimum=1, maximum=MISSED_PINGS_MAX)
         elif name == "tls_first":

@@ -154,20 +154,36 @@ def table_of(messages: DataFrame, *, partition_by: Sequence[str]) -> DataFrame:
     if isinstance(messages.schema["data"].dataType, StructType):
         names = (name if name != "data" else "data.*" for name in messages.columns)
         rows = messages.select(*names)
+    check_partitions(partition_by, rows.columns)
     for name in partition_by:
         if name not in rows.columns:
-            rows = rows.withColumn(name, _derived(name, rows))
+            rows = rows.withColumn(name, _derived(name))
     return rows
 
 
-def _derived(name: str, rows: DataFrame) -> Column:
+def check_partitions(partition_by: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse columns to partition by that a table cannot have.
+
+    Args:
+        partition_by: Columns to partition by; see `table_of`.
+        columns: The columns of the table.
+
+    Raises:
+        ConfigError: A column to partition by does not exist.
+    """
+    for name in partition_by:
+        if name not in columns and name != DATE and _TOKEN.fullmatch(name) is None:
+            own = ", ".join(columns)
+            hint = (
+                f"choose from {own}, {DATE}, or token1, token2 and so on for tokens of the subject"
+            )
+            raise ConfigError(f"no column {name!r} to partition by", hint=hint)
+
+
+def _derived(name: str) -> Column:
     if name == DATE:
         # From the Unix time: to_date() uses the session's time zone.
         days = F.floor(F.unix_seconds(F.col("time")) / _DAY_S).cast("int")
         return F.date_from_unix_date(days)
-    token = _TOKEN.fullmatch(name)
-    if token is None:
-        own = ", ".join(rows.columns)
-        hint = f"choose from {own}, {DATE}, or token1, token2 and so on for tokens of the subject"
-        raise ConfigError(f"no column {name!r} to partition by", hint=hint)
-    return F.get(F.split(F.col("subject"), r"\."), int(token[1]) - 1)
+    token = name.removeprefix("token")
+    return F.get(F.split(F.col("subject"), r"\."), int(token) - 1)

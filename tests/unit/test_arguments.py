@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -24,6 +24,7 @@ from natsstream.arguments import (
     described,
 )
 from natsstream.errors import ConfigError, SubjectError
+from natsstream.options import ConnectOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,6 +146,20 @@ def test_number_that_no_clock_holds_is_told_without_writing_it(value: int) -> No
 
 def test_zero_seconds_are_taken_where_nothing_has_to_be_waited_for() -> None:
     assert check_seconds(0, "timeout", may_be_zero=True) == 0
+
+
+def _with(name: str, seconds: float) -> ConnectOptions:
+    given: dict[str, Any] = {name: seconds}
+    return ConnectOptions(**given)
+
+
+@pytest.mark.parametrize("name", ["connect_timeout", "request_timeout", "ping_interval"])
+def test_milliseconds_of_a_connection_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is 5000") as caught:
+        _with(name, 5000)
+    assert caught.value.hint == "give seconds, not milliseconds; at most 3,600"
+    assert getattr(_with(name, 3600), name) == 3600
+    assert ConnectOptions(reconnect_timeout=86_400).reconnect_timeout == 86_400
 
 
 @given(st.integers())

@@ -10,6 +10,8 @@ from pyspark_natsstream.ingest import IngestReport, TableFormat, ingest
 from pyspark_natsstream.jobs.command import CHECKPOINT, TRIGGER, Argument, JobCommand, say
 from pyspark_natsstream.lake_tables import is_lake, lake_table
 from pyspark_natsstream.read_options import NOT_AS_STORED, ReadOptions
+from pyspark_natsstream.schema import default_schema
+from pyspark_natsstream.tables import check_partitions
 
 if TYPE_CHECKING:
     import argparse
@@ -47,6 +49,8 @@ def _partition_by(asked: argparse.Namespace) -> list[str] | None:
 
 
 def _check(asked: argparse.Namespace) -> None:
+    if asked.json_schema is None:  # Its columns are known only once Spark has read it.
+        check_partitions(_partition_by(asked) or (), default_schema(include_headers=True).names)
     if is_lake(asked.format):
         lake_table(asked.format, asked.out, _partition_by(asked) or ())
 

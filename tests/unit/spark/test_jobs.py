@@ -80,6 +80,7 @@ def test_name_of_a_write_is_required(job: JobCommand, capsys: pytest.CaptureFixt
     [
         (replay.main, [*WRITE, "--job", "j", "--speed", "-1"], "speed is -1"),
         (ingest.main, ["--config", "nope.toml"], "file nope.toml cannot be read"),
+        (ingest.main, [*INGEST, "--partition-by", "day"], "no column 'day' to partition by"),
         (ingest.main, [*INGEST, "--format", "iceberg"], "'o' names no Iceberg table"),
         (
             ingest.main,
