@@ -157,6 +157,10 @@ class PipelinedSender:
         if destination is None:
             return
         entries = {reply: self._pending[reply] for reply in asked if reply in self._pending}
+        # Not of those that have ended by their time.
+        self._unanswered = {
+            reply: error for reply, error in self._unanswered.items() if reply in self._pending
+        }
         try:
             strays = await destination.strays({entry.subject for entry in entries.values()})
         except NatsStreamError:
