@@ -201,7 +201,7 @@ UNREACHABLE_HINT = (
 
 
 def silence_hint(options: ConnectOptions) -> str:
-    """Return the hint for a server that sent nothing during the handshake."""
+    """Return the hint for a server that sent no INFO, such as the port for monitoring."""
     if options.tls_first:
         return "if the server sends INFO before TLS, leave tls_first out"
     return (

@@ -473,6 +473,9 @@ def _failure(url: str, cause: Exception, options: ConnectOptions, info: object) 
             f"no address is known for the host {urlsplit(url).hostname}: is it misspelt, or known "
             "only in another network, such as a container's?"
         )
+    elif not info and not isinstance(cause, OSError):
+        # The port for monitoring hangs up after 5 s, which may be before `connect_timeout`.
+        hint = silence_hint(options)
     # A server that is away, or not started yet, may be there later; a misspelt host will not.
     may_come = isinstance(cause, OSError) and not isinstance(cause, socket.gaierror)
     return no_tls or ConnectError(

@@ -55,6 +55,18 @@ def closed_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
+@pytest.mark.parametrize("connect_timeout", [1, 8], ids=["silent", "hangs up"])
+async def test_port_for_monitoring_is_told(server: NatsServer, connect_timeout: float) -> None:
+    """It waits for a request, and hangs up after 5 seconds."""
+    url = server.monitor_url.replace("http://", "nats://")
+
+    with pytest.raises(ConnectError) as caught:
+        async with connect(url, connect_timeout=connect_timeout):
+            pass
+
+    assert "not the one for monitoring" in caught.value.hint
+
+
 async def test_closed_port_fails_with_a_hint(closed_port: int) -> None:
     url = f"nats://127.0.0.1:{closed_port}"
 
