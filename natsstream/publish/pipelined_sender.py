@@ -95,8 +95,9 @@ class PipelinedSender:
         self._repeated: set[bytes] = set()
         # Replies of those to send again once the stream was read.
         self._doubtful: set[bytes] = set()
-        # The answer to those of them that had no responders.
+        # The answer to those of them that had no responders; those whose subject no stream captured.
         self._unanswered: dict[bytes, NoRespondersError] = {}
+        self._uncaptured: set[bytes] = set()
         self._breaks = 0
         self._is_held_up = False
         self._refused: list[bytes] = []
@@ -150,8 +151,9 @@ class PipelinedSender:
     async def _look(self) -> None:
         """Send again what the stream still captures; fail what another one has taken over.
 
-        A message without responders fails as well, unless a stream captures its subject: the leader
-        of that one may come back.
+        A message without responders fails as well, unless a stream captures its subject, whose
+        leader may come back. An account may map the subject to a captured one, so the message is
+        sent once more behind the stream's answer.
         """
         destination, breaks, asked = self._destination, self._breaks, self._doubtful.copy()
         if destination is None:
@@ -161,6 +163,7 @@ class PipelinedSender:
         self._unanswered = {
             reply: error for reply, error in self._unanswered.items() if reply in self._pending
         }
+        self._uncaptured &= self._pending.keys()
         try:
             strays = await destination.strays({entry.subject for entry in entries.values()})
         except NatsStreamError:
@@ -177,12 +180,15 @@ class PipelinedSender:
                 if entry.subject in strays:
                     del self._pending[reply]
                     self._window.fail(entry, taken_over(entry.subject, self._wanted))
-                elif unanswered is not None and destination.lacks(entry.subject):
-                    del self._pending[reply]
-                    self._window.fail(entry, unanswered)
-                else:
-                    self._repeated.add(reply)
-                    self._queue(reply, entry.command)
+                    continue
+                if unanswered is not None and destination.lacks(entry.subject):
+                    if reply in self._uncaptured:
+                        del self._pending[reply]
+                        self._window.fail(entry, unanswered)
+                        continue
+                    self._uncaptured.add(reply)
+                self._repeated.add(reply)
+                self._queue(reply, entry.command)
             self._window.wake()
         self._look_soon()
 
@@ -356,6 +362,7 @@ class PipelinedSender:
         self._repeated.clear()
         self._doubtful.clear()
         self._unanswered.clear()
+        self._uncaptured.clear()
         for entry in entries:
             self._window.fail(entry, error)
         self._window.wake()

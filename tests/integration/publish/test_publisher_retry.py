@@ -232,9 +232,6 @@ async def test_what_can_not_be_retried_is_refused(js: JetStream, stream_name: st
         await publisher.send(stream_name, b"x", expect=Expect(stream=stream_name))
 
 
-<<<<<<< HEAD
-@pytest.mark.sampled_variants
-=======
 async def test_subject_that_no_stream_captures_is_told_at_once(
     js: JetStream, stream_name: str
 ) -> None:
@@ -251,8 +248,26 @@ async def test_subject_that_no_stream_captures_is_told_at_once(
     assert (await stream.info()).state.messages == 2
 
 
->>>>>>> 90f6e49 (errors: say at once what no retry mends)
+@pytest.mark.timeout(120)
+async def test_subject_that_an_account_maps_outlives_its_leader(stream_name: str) -> None:
+    """As far as the servers tell, no stream captures what an account maps to a captured subject."""
+    config = f'mappings = {{ "{stream_name}.out": "{stream_name}.in" }}'
+    with NatsCluster(config=config) as cluster:
+        async with connect_to(cluster) as js:
+            stream = await js.streams.create(
+                stream_name, subjects=[f"{stream_name}.in"], replicas=3
+            )
+            async with js.publisher(ack_timeout=1, stream=stream_name, retry_for=60) as publisher:
+                for number in range(2_000):
+                    await publisher.send(f"{stream_name}.out", payload(number))
+                    if number % 500 == 250:
+                        await step_down(js, cluster, stream_name)
+            found = await numbers(stream, f"{stream_name}.in")
+            assert sorted(found) == list(range(2_000))
+
+
 @pytest.mark.finding(30)
+@pytest.mark.sampled_variants
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("options", [RETRY, ORDERED], ids=["retry", "ordered"])
 async def test_leader_changes_under_load_lose_and_double_nothing(
