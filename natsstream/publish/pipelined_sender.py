@@ -95,7 +95,7 @@ class PipelinedSender:
         self._repeated: set[bytes] = set()
         # Replies of those to send again once the stream was read.
         self._doubtful: set[bytes] = set()
-        # The answer to those of them that had no responders; those whose subject no stream captured.
+        # The answer to those of them that had no responders; and those that no stream captures.
         self._unanswered: dict[bytes, NoRespondersError] = {}
         self._uncaptured: set[bytes] = set()
         self._breaks = 0
