@@ -27,6 +27,7 @@ from natsstream.consume.delivery.ack_kinds import (
 )
 from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns
 from natsstream.consume.delivery.confirming import Confirming
+from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import MessageSettledError, NatsStreamError, SubjectError, UsageError
@@ -364,12 +365,14 @@ class AckSender:
         source: The consumer.
         acks: Ack subjects whose plain acks wait for the loop's turn; for `DeliveredMessage` alone.
         ack_next: How to settle a message and get the next one; None where messages are pushed.
+        limit_watch: When readers that pull look whether the consumer waits for acks.
     """
 
     def __init__(self, source: ConsumerSource) -> None:
         self.source: ConsumerSource = source
         self.acks: list[bytes] = []
         self.ack_next: AckNext | None = None
+        self.limit_watch: LimitWatch = LimitWatch(source.tuning.quiet_s)
         self._others: list[bytes] = []
         self._is_scheduled = False
         self._kept: set[DeliveredMessage] = set()

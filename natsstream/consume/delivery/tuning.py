@@ -19,6 +19,7 @@ class ReaderTuning:
         withdrawn_s: How long the subscription of withdrawn pulls is kept. A server that answers no
             ping for so long has lost what it had sent, or is lost itself.
         grace_s: How long the answer to a pull may be in flight after its time.
+        quiet_s: A reader looks after this silence whether the consumer is at `max_ack_pending`.
         silence_s: A push consumer without heartbeats is looked for after this silence.
     """
 
@@ -29,6 +30,7 @@ class ReaderTuning:
     flush_s: float = 1.0
     withdrawn_s: float = 30.0
     grace_s: float = 1.0
+    quiet_s: float = 5.0
     silence_s: float = 30.0
 
 

@@ -18,8 +18,10 @@ from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.arguments import counted
 from natsstream.consume.delivery.ack_kinds import NEXT, AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.pull.ack_limit import AckLimitWatch, is_held_up
+from natsstream.consume.delivery.events import LimitExceeded
+from natsstream.consume.delivery.limit_watch import is_held_up
 from natsstream.consume.pull.inbox_pool import FetchInbox, InboxPool
+from natsstream.consume.pull.limit_look import look_while
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
     PullStatus,
@@ -88,20 +90,22 @@ class Fetcher:
         ack_sender: Settles the messages.
         pool: The handle's inboxes.
         pin_id: The pin of this handle in a pinned priority group.
-        ack_limit: When a call asks whether the consumer waits for acks.
     """
 
     def __init__(self, ack_sender: AckSender) -> None:
         self.ack_sender: AckSender = ack_sender
         self.pool: InboxPool = InboxPool(ack_sender)
         self.pin_id: str = ""
-        self.ack_limit: AckLimitWatch = AckLimitWatch()
         self._source = ack_sender.source
         ack_sender.ack_next = self.ack_next
 
     def close(self) -> None:
         """Free what waits for another fetch; it is made again when there is one."""
         self.pool.close()
+
+    def tell(self, event: LimitExceeded) -> None:
+        """Log why nothing is handed out."""
+        _log.warning("%s %s", self._source.what, event.describe())
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.
@@ -153,7 +157,9 @@ class _Call:
         # The server has ended the last pull, and nothing else went wrong since.
         self._is_told = False
         self._loop = asyncio.get_running_loop()
-        now, answer_s = self._loop.time(), self._client.options.request_timeout
+        self._began = now = self._loop.time()
+        self._watch = owner.ack_sender.limit_watch
+        answer_s = self._client.options.request_timeout
         # A call that takes only what is there waits for a server as any other request does.
         wait_s = min(options.timeout_s, answer_s) if options.no_wait else options.timeout_s
         self._deadline = now + wait_s
@@ -176,12 +182,14 @@ class _Call:
                     self._inbox.messages[:0] = self._got
                 raise
         finally:
+            if self._got:
+                self._watch.waited_s = 0.0
+            elif not self._options.no_wait:
+                self._watch.waited_s += self._loop.time() - self._began
             if self._inbox is not None:
                 self._owner.pool.put(self._inbox)
         if error is not None and not self._got:
             raise error
-        if self._got:
-            self._owner.ack_limit.restart()
         is_full = len(self._got) >= self._options.count
         return FetchedMessages(self._got, error=error, complete=is_full or self._complete)
 
@@ -273,27 +281,25 @@ class _Call:
             message.take_verdict_back()
             raise
 
+    def _quiet_at(self, delivered_at: float) -> float:
+        """Return when to ask why there is no message."""
+        watch = self._watch
+        if self._options.no_wait:
+            return self._loop.time() + self._quiet_s if watch.may_look else inf
+        return watch.look_at(max(self._began - watch.waited_s, delivered_at))
+
     async def _is_held_up(self, inbox: FetchInbox) -> bool:
-        """Ask why there is no answer, and tell it; True if none comes until messages are acked."""
-        watch, no_wait = self._owner.ack_limit, self._options.no_wait
-        watch.begin(self._loop.time())
+        """Ask why there is no answer; True if none comes until messages are acked."""
         self._quiet_s *= 2
         try:
-            # The reason for a wait may take no longer than the wait.
-            timeout_s = max(self._left_s(), _LAST_LOOK_S)
-            info = await (self._check_exists() if no_wait else self._source.info(timeout_s))
+            info = await self._check_exists()
         except PermissionDeniedError:  # It is logged each time.
-            watch.may_ask = False
-            return False
-        except NatsStreamError:
-            if no_wait:
-                raise
+            self._watch.may_look = False
             return False
         if info is None or inbox.messages or inbox.statuses:
             return False
-        reason = watch.learn(info)
-        if reason:
-            _log.warning("%s has %s", self._source.what, reason)
+        if event := self._watch.find(info, self._loop.time()):
+            self._owner.tell(event)
         return is_held_up(info)
 
     async def _withdraw(self, inbox: FetchInbox) -> None:
@@ -319,21 +325,20 @@ class _Call:
         Raises:
             NatsStreamError: The server says nothing, and it is known why.
         """
-        pulls, now, watch = inbox.subscription.pulls, self._loop.time, self._owner.ack_limit
+        pulls, now = inbox.subscription.pulls, self._loop.time
         # A call that has only taken over a pull asks once itself when that says nothing in time.
         deadline = self._deadline if self._has_pulled else inf
-        began = now()
-        look_at, quiet_at = pulls.next_look(began, deadline), began + watch.due_in(began)
-        if self._options.no_wait and watch.may_ask:
-            quiet_at = began + self._quiet_s
-        try:
-            if await inbox.wait(max(min(look_at, quiet_at) - began, 0.001)):
-                return False
-        finally:
-            watch.wait(now() - began)
+        look_at, quiet_at = pulls.next_look(now(), deadline), self._quiet_at(pulls.delivered_at)
+        if quiet_at <= now() < look_at:
+            wait = inbox.wait(look_at - now())
+            has_come = await look_while(wait, self._owner.ack_sender, self._owner.tell)
+        else:
+            has_come = await inbox.wait(max(min(look_at, quiet_at) - now(), 0.001))
+        if has_come:
+            return False
         if pulls.left(now()):
-            is_held_up = quiet_at < look_at and await self._is_held_up(inbox)
-            return is_held_up and self._options.no_wait
+            is_quiet = self._options.no_wait and quiet_at < look_at
+            return is_quiet and await self._is_held_up(inbox)
         self._is_told = False
         if not self._has_time or self._options.no_wait:
             await self._look_into_silence(inbox)

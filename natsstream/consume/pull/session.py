@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
-from math import inf
 
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.consumer_info import ConsumerInfo
@@ -27,7 +26,7 @@ from natsstream.consume.delivery.events import (
     Reconnected,
     Unpinned,
 )
-from natsstream.consume.pull.ack_limit import AckLimitWatch
+from natsstream.consume.pull.limit_look import LOOK_TIMEOUT_S, look_while
 from natsstream.consume.pull.open_pulls import SILENT_HEARTBEATS
 from natsstream.consume.pull.outcomes import (
     PullOutcome,
@@ -45,7 +44,6 @@ from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
-    PermissionDeniedError,
     RequestTimeoutError,
 )
 from natsstream.events import PermissionDenied
@@ -55,7 +53,6 @@ from natsstream.read.recovery import Recovery
 from natsstream.units import duration_ns
 
 _CROWDED_WAIT_S = 0.25
-_LOOK_TIMEOUT_S = 2.0
 
 
 class Cause(Enum):
@@ -101,13 +98,12 @@ class ConsumeSession:
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
-        self._ack_limit = AckLimitWatch()
-        self._heard_at = -inf  # When messages had last come, at the last tick.
-        self._has_to_ask = False
+        self._has_to_look = False
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
         self._closed = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        self._waits_since = self._loop.time()
         self._tick: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._unwatch = lambda: None
@@ -248,9 +244,6 @@ class ConsumeSession:
             if self._recovery.cause:
                 await self._recover()
                 continue
-            if self._has_to_ask:
-                await self._ask_about_acks()
-                continue
             self.refill()
             if not self._recovery.cause and self._failure is None:
                 await self._sleep_until_woken()
@@ -383,7 +376,11 @@ class ConsumeSession:
     async def _sleep_until_woken(self) -> None:
         self._client.check_loop()
         self._wake.clear()
-        await self._wake.wait()
+        if self._has_to_look:
+            self._has_to_look = False
+            await look_while(self._wake.wait(), self._ack_sender, self.events.put)
+        else:
+            await self._wake.wait()
 
     # Recovery.
 
@@ -459,7 +456,7 @@ class ConsumeSession:
     async def _look(self) -> bool:
         """Ask the server about the consumer; True when it exists."""
         try:
-            info = await self._source.info(_LOOK_TIMEOUT_S)
+            info = await self._source.info(LOOK_TIMEOUT_S)
             if info.created_ns != self._created_ns:
                 self.events.put(ConsumerRecreated(consumer=self._source.consumer))
             self._created_ns = info.created_ns
@@ -485,21 +482,6 @@ class ConsumeSession:
         self._window.limit(max_batch=config.max_batch or 0, max_bytes=config.max_bytes or 0)
         self._requests.limit_expires(duration_ns(config.max_expires or 0))
 
-    async def _ask_about_acks(self) -> None:
-        """Tell a reader that gets nothing because messages are not acked."""
-        self._has_to_ask = False
-        self._ack_limit.begin(self._loop.time())
-        try:
-            info = await self._source.info(_LOOK_TIMEOUT_S)
-        except PermissionDeniedError:
-            self._ack_limit.may_ask = False  # It is logged each time.
-        except NatsStreamError:
-            return
-        else:
-            reason = self._ack_limit.learn(info)
-            if reason:
-                self.events.put(LimitExceeded(limit="max_ack_pending", reason=reason))
-
     # The connection.
 
     def _on_connection(self) -> None:
@@ -520,19 +502,23 @@ class ConsumeSession:
     def _on_tick(self) -> None:
         """Look for pulls of which nothing was heard for too long."""
         self._arm()
-        heard_at, self._heard_at = self._heard_at, self._subscription.pulls.delivered_at
-        if self._heard_at != heard_at:
-            self._ack_limit.restart()
-        else:
-            self._ack_limit.wait(self._heartbeat_s)
-            if not self._ack_limit.due_in(self._loop.time()):
-                self._has_to_ask = True
-                self._wake.set()
+        self._look_after_silence()
         if not self._recovery.cause and self._subscription.pulls.falls_silent(self._loop.time()):
             silence_s = SILENT_HEARTBEATS * self._requests.times.heartbeat_s
             self.events.put(HeartbeatsMissed(seconds=silence_s))
             self._break(Cause.MISSED_HEARTBEATS)
         self.refill()
+
+    def _look_after_silence(self) -> None:
+        """Let a reader that has waited for long look whether the server waits for acks."""
+        now = self._loop.time()
+        if self._wake.is_set():  # No reader waits.
+            self._waits_since = now
+        since = max(self._waits_since, self._subscription.pulls.delivered_at)
+        is_due = now >= self._ack_sender.limit_watch.look_at(since)
+        self._has_to_look = is_due and not (self._recovery.cause or self.is_ended)
+        if self._has_to_look:
+            self._wake.set()
 
 
 def give_back(ack_sender: AckSender, messages: list[DeliveredMessage]) -> None:
