@@ -61,7 +61,9 @@ def storage_path(name: str, *, account_id: str | None = None, project_id: str | 
     """
     owner = owner_path(account_id, project_id)
     if not check_utf8(name, "the name"):
-        raise StoragePathError("the name is empty", hint="give a name such as 'chat/general'")
+        raise StoragePathError(
+            "permission denied: the name is empty", hint="give a name such as 'chat/general'"
+        )
     joined = f"{owner}/{name}"
     end = "/" if joined.endswith("/") else ""
     return check_path(posixpath.normpath(joined) + end, owner)

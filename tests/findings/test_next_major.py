@@ -61,6 +61,7 @@ async def calling_itself(version: str, server: NatsServer) -> AsyncGenerator[str
             await asyncio.gather(*pumps)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.finding(28)
 @pytest.mark.parametrize("config", [WITH_LEVEL, WITHOUT_LEVEL], ids=["level", "version"])
 @pytest.mark.parametrize("version", ["3.0.0", "3.1.0-beta.2", "10.0.1", "2.100.0"])

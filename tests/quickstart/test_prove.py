@@ -116,6 +116,7 @@ def test_order_of_rows_does_not_matter(rows: list[Row], archive: Path, tmp_path:
     assert prove(write_table(rows[::-1], tmp_path), archive, rows=ROWS)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("column", "value"),
     [

@@ -404,6 +404,7 @@ def test_command_names_the_nearest_argument(
     )
 
 
+@pytest.mark.sampled
 def test_spark_submit_runs_the_job(feed: Feeder, stream_name: str, table: Table) -> None:
     feed.create(stream_name)
     feed.publish([f"{stream_name}.a"] * 5)

@@ -94,6 +94,7 @@ def refused_by_pyright(tmp_path: Path) -> Lines:
 
 
 @pytest.mark.timeout(TIMEOUT_S + 60)
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("refused", [refused_by_mypy, refused_by_pyright])
 def test_checker_refuses_the_marked_lines_and_no_others(
     refused: Callable[[Path], Lines], tmp_path: Path

@@ -118,6 +118,7 @@ async def test_diff_prints_as_a_table(js: JetStream, stream_name: str) -> None:
     ]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1a", "create-or-update")
 @pytest.mark.parametrize("case", CHANGES)
 async def test_diff_refuses_what_the_server_refuses(

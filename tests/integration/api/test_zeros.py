@@ -97,6 +97,7 @@ async def test_a_number_of_a_stream_is_what_was_given_or_is_refused(
     assert not again.change
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(("name", "value"), _cases(ConsumerConfig))
 async def test_a_number_of_a_consumer_is_what_was_given_or_is_refused(
     stream: Stream, name: str, value: int | None
@@ -127,6 +128,7 @@ async def test_a_bound_of_consumers_is_what_was_given_or_is_refused(
     assert not (await ensure()).change
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("kind", ["kv", "objects"])
 @pytest.mark.parametrize(("name", "value"), _cases(BucketConfig))
 async def test_a_number_of_a_bucket_is_what_was_given_or_is_refused(

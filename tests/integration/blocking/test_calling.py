@@ -189,6 +189,7 @@ def test_call_on_the_loops_own_thread_is_refused(portal: Portal) -> None:
         portal.call(lambda: portal.call(lambda: 1))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("use", [pickle.dumps, copy.copy, copy.deepcopy])
 def test_pickling_and_copying_are_refused(
     js: blocking.JetStream, stream: blocking.Stream, use: Callable[[object], object]

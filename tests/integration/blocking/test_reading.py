@@ -155,6 +155,7 @@ def test_slow_reader_holds_a_limited_number_of_items(
     assert made <= limit
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("seed", range(4))
 def test_every_item_comes_when_either_side_is_slow(portal: Portal, seed: int) -> None:
     # Switching threads at nearly each step looks for a wake-up that gets lost.

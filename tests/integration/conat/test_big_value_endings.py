@@ -95,6 +95,7 @@ async def write(layer: AKV | AStream, value: object) -> None:
     await (layer.set("k", value) if isinstance(layer, AKV) else layer.publish(value))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("layer", ["akv", "astream"])
 async def test_a_writer_without_loading_sweeps_what_others_have_left(
     js: JetStream, monkeypatch: pytest.MonkeyPatch, layer: str

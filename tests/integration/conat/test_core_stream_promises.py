@@ -88,6 +88,7 @@ async def test_200_overwrites_of_one_key_are_200_changes_of_another_client(
         assert one.length == two.length == 1
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: ascii(key[:10]))
 async def test_any_text_is_a_key(server: NatsNode, key: str) -> None:
     async with clients(server) as [one, two]:

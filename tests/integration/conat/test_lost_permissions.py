@@ -112,6 +112,7 @@ async def test_one_key_that_is_denied_ends_the_view_when_it_is_written(tmp_path:
         assert written.get_all_kv() == {"open": 1, "secret": 2}
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("subject", "operation", "told_of"),
     [

@@ -43,6 +43,7 @@ async def fill(js: JetStream, stream: Stream, view: CoreStream) -> None:
         await until(lambda ack=ack: view.get(-1) is not UNDEFINED and view.seq(-1) == ack.sequence)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("discard", ["old", "new"])
 @pytest.mark.parametrize(
     "limits",

@@ -212,6 +212,7 @@ def ways(operator: Operator) -> dict[str, tuple[str, dict[str, Any], list[str]]]
     }
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     "way",
     ["password", "password in the URL", "token", "token in the URL", "nkey", "creds", "jwt"],

@@ -104,6 +104,7 @@ async def shop(server: NatsServer, stream_name: str) -> AsyncIterator[Shop]:
         yield Shop(js, orders, await orders.consumers.ensure("pull"))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(("expected", "mistake"), MISTAKES.values(), ids=list(MISTAKES))
 async def test_mistake_is_told_with_what_to_do_next(
     shop: Shop,

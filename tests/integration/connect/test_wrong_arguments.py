@@ -181,6 +181,7 @@ STREAM: dict[str, tuple[Callable[[Any], object], type[UsageError], str]] = {
 }
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("name", STREAM)
 async def test_stream_refuses_what_is_of_the_wrong_type(
     js: JetStream, server: NatsServer, stream_name: str, name: str

@@ -123,6 +123,7 @@ async def test_key_is_created_again_behind_a_marker(kv: KeyValue, way: str) -> N
         await kv.create("a", b"3")
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1d", "create (recreate after delete)")
 @pytest.mark.proves("1d", "per-key TTL create / purge TTL")
 async def test_key_is_created_again_right_after_it_expired(kv: KeyValue) -> None:

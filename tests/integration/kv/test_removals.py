@@ -158,6 +158,7 @@ async def test_removal_that_fails_ends_the_others_and_is_told(
     assert await kv.purge_deletes(older_than=0) == 37
 
 
+@pytest.mark.sampled_variants
 async def test_no_acknowledged_value_is_lost_to_removals_beside_it(kv: KeyValue) -> None:
     stop = asyncio.Event()
 

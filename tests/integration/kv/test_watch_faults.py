@@ -181,6 +181,7 @@ async def test_memory_bucket_that_a_restart_takes_away_ends_the_watch(
                 await waiting
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 8, 13, 21, 34])
 async def test_watch_that_is_cancelled_at_any_step_leaves_nothing(
     js: JetStream, stream_name: str, steps: int

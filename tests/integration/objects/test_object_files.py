@@ -153,6 +153,7 @@ async def test_damage_leaves_the_target_as_it_was(
     assert names(tmp_path) == ["out"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("kind", ["symbolic link", "dangling link", "hard link", "pipe"])
 async def test_a_part_that_is_no_file_of_ours_is_not_written_through(
     box: ObjectStore, tmp_path: Path, kind: str

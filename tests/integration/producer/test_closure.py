@@ -39,6 +39,7 @@ async def test_idempotent_close_only_with_producer_headers(place: Place) -> None
     assert await place.data() == [b"0"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("final", [b"final", None])
 async def test_idempotent_close_duplicate_returns_204(place: Place, final: bytes | None) -> None:
     """A new process with the same batches; its other body changes nothing."""

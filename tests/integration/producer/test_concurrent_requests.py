@@ -28,6 +28,7 @@ async def test_concurrent_batches_all_delivered(place: Place, mode: str) -> None
     assert await place.data() == numbers(20)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_concurrent_json_batches_all_delivered(place: Place, mode: str) -> None:
     options: dict[str, Any] = {"mode": mode, "max_batch_messages": 1, "encoding": "json"}
@@ -63,6 +64,7 @@ async def test_batch_retry_deduplication(place: Place) -> None:
     assert await place.data() == numbers(5)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     "headers",
     [
@@ -80,6 +82,7 @@ async def test_partial_headers_rejected(place: Place, headers: dict[str, str]) -
     assert await place.data() == []
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("epoch", [-1, 1.5, "1", "abc", True, 2**53])
 async def test_invalid_integer_formats_rejected(place: Place, epoch: Any) -> None:
     with pytest.raises(ValueError, match="epoch") as caught:

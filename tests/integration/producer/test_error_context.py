@@ -40,6 +40,7 @@ async def test_stale_epoch_returns_current_epoch(place: Place) -> None:
     await zombie.detach(ignore_errors=True)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_update_that_takes_the_records_subject_away_ends_the_producer(
     place: Place, mode: str
@@ -62,6 +63,7 @@ async def test_update_that_takes_the_records_subject_away_ends_the_producer(
     assert await place.data() == [b"0", b"1"]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     ("subject", "message"), [("{}.", "empty token"), ("{}.*", "wildcard"), ("{}.a b", "a b")]
 )

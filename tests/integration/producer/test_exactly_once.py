@@ -95,6 +95,7 @@ async def test_zombie_stores_nothing_more(place: Place, mode: str, heirs: int) -
     assert await place.data() == [b"z0", *numbers(40)]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_instance_at_work_is_stopped_by_the_next_one(place: Place, mode: str) -> None:
     """It stores faster than another one can read and claim, and leaves no pause for that."""
@@ -143,6 +144,7 @@ def hold_batch(
     return is_sent, may_arrive
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_five_batches_that_are_fenced_on_the_way_are_all_stored_by_auto_claim(
     place: Place, mode: str, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ async def test_does_not_clear_the_last_successful_offset_on_duplicate_writes(
     assert second.offset == messages[-1].sequence
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("mode", MODES)
 async def test_does_not_move_the_last_successful_offset_backward_when_writes_complete_out_of_order(
     place: Place, mode: str

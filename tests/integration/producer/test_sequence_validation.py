@@ -93,6 +93,7 @@ async def test_duplicate_old_sequence(place: Place) -> None:
     assert await place.data() == numbers(7)
 
 
+@pytest.mark.sampled_variants
 async def test_ordering_preserved_in_stream(place: Place) -> None:
     async with await place.open(epoch=0) as producer:
         await append_singly(producer, numbers(30))

@@ -65,6 +65,7 @@ async def test_an_ordered_consumer_goes_on_after_lost_heartbeats(
                     assert await reading == list(range(2, 22))
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("lost", [range(10, 11), range(999, 1_000), range(990, 1_000)])
 async def test_a_read_gets_messages_that_were_lost(
     server: NatsServer, stream_name: str, lost: range

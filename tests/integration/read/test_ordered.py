@@ -167,6 +167,7 @@ async def test_headers_without_payloads(js: JetStream, stream_name: str) -> None
 # Catching up.
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("count", [0, 1, COUNT])
 @pytest.mark.parametrize("deliver_policy", ["all", "last_per_subject"])
 async def test_initial_messages_end_when_there_are_no_more(
@@ -219,6 +220,7 @@ async def test_tail_is_caught_up_with_the_last_old_message(js: JetStream, stream
     assert facts == [False, False, False, True]
 
 
+@pytest.mark.sampled_variants
 async def test_initial_messages_that_are_purged_meanwhile_end(
     js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,6 +252,7 @@ async def test_payloads_with_protocol_text_come_back_whole(js: JetStream, stream
     assert [row["data"] for row in table.to_pylist()] == list(NASTY)
 
 
+@pytest.mark.sampled_variants
 async def test_sizes_from_nothing_to_8_mib_mix_in_one_stream(
     js: JetStream, stream_name: str
 ) -> None:
@@ -269,6 +270,7 @@ async def test_sizes_from_nothing_to_8_mib_mix_in_one_stream(
     assert by_column == by_message
 
 
+@pytest.mark.sampled_variants
 async def test_messages_batches_and_table_say_the_same(js: JetStream, stream_name: str) -> None:
     stream = await fill(js, stream_name, 20_000, size=100)
     names = ["subject", "sequence", "data"]

@@ -183,6 +183,7 @@ async def says_nothing(peer: Peer) -> None:
     await peer.reader.read()
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("other", [serves, says_nothing])
 async def test_closing_at_any_step_of_a_reconnect_ends_it(other: Script) -> None:
     """A cancellation may be lost in `wait_for` of Python 3.11; nats-py would reconnect."""

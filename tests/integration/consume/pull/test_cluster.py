@@ -66,6 +66,7 @@ async def has_other_leader(worker: Consumer, before: str) -> bool:
     return False
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("max_messages", [1, 2, 50])
 async def test_flow_goes_on_when_the_leader_moves(
     js: JetStream, stream_name: str, max_messages: int

@@ -57,6 +57,7 @@ async def ack_all(messages: ConsumerMessages) -> None:
         await message.ack()
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("max_messages", [1, 20])
 @pytest.mark.parametrize("fault", [restart, crash])
 async def test_flow_goes_on_after_its_server_was_away(

@@ -75,6 +75,7 @@ async def test_acks_of_one_turn_leave_in_few_writes(
     assert len([data for data in writes if b"+ACK" in data]) == 1
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("first", ["ack", "nak", "term"])
 @pytest.mark.parametrize("second", ["ack", "nak", "term", "in_progress", "ack_next", "confirm"])
 async def test_second_verdict_is_refused(

@@ -63,6 +63,7 @@ async def holds(condition: Callable[[], object]) -> None:
     await eventually_async(ask)
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize(
     "make",
     [

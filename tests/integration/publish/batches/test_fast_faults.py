@@ -87,6 +87,7 @@ async def check_truth(stream: Stream, report: IngestReport) -> None:
     assert set(found) <= told | unknown
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.parametrize("on_gap", ["fail", "ok"])
 async def test_a_cut_connection_leaves_a_true_report(
     stream: Stream, proxy: FaultProxy, on_gap: str

@@ -107,6 +107,7 @@ def rename_writer(copies: list[Copy]) -> list[Copy]:
     return [*copies[:3], (subject, {**headers, "Chain-Writer": ["w2"]}, data), *copies[4:]]
 
 
+@pytest.mark.sampled_variants
 @pytest.mark.proves("1a", 'seal, deny_delete, deny_purge ("immutable sets")')
 @pytest.mark.parametrize(
     ("attack", "sequence", "kind", "writer"),

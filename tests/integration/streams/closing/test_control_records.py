@@ -72,6 +72,7 @@ async def two_producers(js: JetStream, name: str, replicas: int = 1) -> Stream:
     return await js.streams.get(name)
 
 
+@pytest.mark.sampled_variants
 async def test_each_way_to_read_leaves_control_records_out(
     place: tuple[JetStream, int], stream_name: str
 ) -> None:

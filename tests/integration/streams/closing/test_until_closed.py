@@ -221,6 +221,7 @@ async def test_sealed_stream_ends_where_it_is(
     assert await reading == [b"1"]
 
 
+@pytest.mark.sampled_variants
 @WAY
 async def test_deleted_stream_raises(
     place: tuple[JetStream, int], stream_name: str, way: str
