@@ -5,6 +5,7 @@ Law: a view of another client is opened as it is, and no call changes a field th
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -43,7 +44,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         wanted = self._configs.from_call(config, fields)
         await self._check_new(wanted)
         try:
-            stream = await self._js.streams.create(wanted.to_stream())
+            stream = await self._created(wanted)
         except StreamExistsError as error:
             stream = await self._existing(wanted, error)
         return await self._open(stream)
@@ -60,7 +61,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
         except BucketNotFoundError:
             await self._check_new(wanted)
             try:
-                return await self._open(await self._js.streams.create(wanted.to_stream()))
+                return await self._open(await self._created(wanted))
             except StreamExistsError:  # Another client was faster, with another configuration.
                 stream = await self._stream(wanted.name)
         return await self._changed(stream, wanted)
@@ -104,6 +105,23 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
             with self._kind.translate_errors(wanted.name):
                 stream = await self._js.streams.update(changes)
         return await self._open(stream)
+
+    async def _created(self, wanted: ConfigT) -> Stream:
+        """Return the stream of a new view; a name that doubles the prefix is logged."""
+        stream = await self._js.streams.create(wanted.to_stream())
+        kind, name = self._kind, wanted.name
+        meant = name.removeprefix(kind.prefix)
+        if meant not in ("", name):
+            # No error: other clients make such views, too.
+            logging.getLogger(kind.manager.replace("js", "natsstream", 1)).warning(
+                "%s %s is stream %s: names begin without %s, so %r was probably meant",
+                kind.noun,
+                name,
+                kind.stream_of(name),
+                kind.prefix,
+                meant,
+            )
+        return stream
 
     @abstractmethod
     async def _open(self, stream: Stream) -> ViewT:

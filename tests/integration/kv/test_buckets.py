@@ -290,3 +290,26 @@ async def test_buckets_are_listed_whole_and_streams_are_not_among_them(
 async def test_no_bucket_is_an_empty_list(fresh_js: JetStream) -> None:
     assert [status async for status in fresh_js.kv.list()] == []
     assert [name async for name in fresh_js.kv.names()] == []
+
+
+@pytest.mark.parametrize("call", ["create", "ensure"])
+@pytest.mark.parametrize(("manager", "prefix"), [("kv", "KV_"), ("objects", "OBJ_")])
+async def test_new_name_that_doubles_the_prefix_is_reported(
+    js: JetStream,
+    stream_name: str,
+    caplog: pytest.LogCaptureFixture,
+    manager: str,
+    prefix: str,
+    call: str,
+) -> None:
+    make: Any = getattr(getattr(js, manager), call)
+    with caplog.at_level("WARNING", f"natsstream.{manager}"):
+        await make(stream_name)
+        await make(prefix)
+        assert not caplog.records
+        await make(prefix + stream_name)
+
+    (told,) = caplog.records
+    assert told.name == f"natsstream.{manager}"
+    assert f"is stream {prefix}{prefix}{stream_name}:" in told.getMessage()
+    assert f"{stream_name!r} was probably meant" in told.getMessage()
