@@ -37,7 +37,10 @@ def given_config(
     """
     if isinstance(config, kind):
         if fields:
-            raise ConfigError(f"give {kind.__name__} or keywords, not both")
+            raise ConfigError(
+                f"give {kind.__name__} or keywords, not both",
+                hint=f"put the keywords into {kind.__name__}(...), or give the name instead of it",
+            )
         return config
     _check_kind(kind, config, noun)
     check_arguments(kind, fields)

@@ -520,6 +520,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         for manager in ("js.kv", "js.objects", "js.streams")
         for call in ("create", "update", "ensure", "diff")
     },
+    "producer.append_wait": {name: _PUBLISH[name] for name in ("key", "payload", "topic", "value")},
 }
 """Keywords of the calls of other clients, by the call here."""
 
@@ -666,12 +667,11 @@ def _mistake(method: FunctionType, call: str, given: int, options: Mapping[str, 
             return f"{told}; {way}" if way else told
     others = [name for name in by_name if name not in options]
     has_rest = any(each.kind is each.VAR_POSITIONAL for each in parameters)
-    if given > len(by_place) and others and not has_rest:
+    if given > len(by_place) and not has_rest:
         places = ", ".join(each.name for each in by_place)
-        return (
-            f"{call}({places}) was given {counted(given, 'argument')} by place; other arguments "
-            f"go by name, such as {others[0]}="
-        )
+        told = f"{call}({places}) was given {counted(given, 'argument')} by place"
+        way = f"; other arguments go by name, such as {others[0]}=" if others else ""
+        return told + way
     return ""
 
 

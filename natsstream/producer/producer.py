@@ -74,7 +74,7 @@ class Recovered:
     epoch: int
 
 
-@answers_names("producer", calls=False)
+@answers_names("producer", calls=("append_many", "append_wait"))
 class IdempotentProducer:
     """Stores what is appended exactly once and in order; made by `js.producer`.
 

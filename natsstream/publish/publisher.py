@@ -55,7 +55,7 @@ _DUPLICATE_WINDOW_S = 120.0
 
 
 # Its calls are not answered: for `send` that would cost a twentieth.
-@answers_names("publisher", calls=False)
+@answers_names("publisher", calls=("send_many",))
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`.
 

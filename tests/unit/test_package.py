@@ -251,6 +251,24 @@ def test_class_that_users_do_not_call_names_what_gives_its_objects(
     assert foreign_names.OPENERS[holder] in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("holder", "method", "told"),
+    [
+        (
+            "producer",
+            "append_wait",
+            "producer.append_wait(data) was given 2 arguments by place; other",
+        ),
+        ("publisher", "send_many", "publisher.send_many(messages) was given 2 arguments by place"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_subject_before_the_messages_is_answered(holder: str, method: str, told: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        await getattr(held(holder), method)("orders.a", b"x")
+    assert str(caught.value).startswith(told)
+
+
 def test_type_error_within_a_call_is_raised_as_it_is() -> None:
     @foreign_names.answers_names("js")
     class Holder:

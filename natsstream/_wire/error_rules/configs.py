@@ -97,7 +97,10 @@ HINTS_BY_WORDS = (
         "no-ack to be true",
         'name other subjects, such as subjects=["orders.>"], or set no_ack=True: nothing is acked',
     ),
-    ("max age needs to be", "give max_age as seconds, 0.1 or more; 0 is no limit"),
+    (
+        "max age needs to be",
+        "give max_age, which is ttl in a bucket, as seconds, 0.1 or more; 0 is no limit",
+    ),
     ("larger then max age", "also set duplicate_window=, at most max_age"),
     ("duplicates window needs to be", "give duplicate_window as seconds, 0.1 or more"),
     ("requires discard new policy", 'also set discard="new" and max_msgs_per_subject='),

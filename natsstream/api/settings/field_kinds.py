@@ -107,7 +107,7 @@ def check_duration(value: object, what: str) -> float | timedelta:
         shown = described(value, with_type=False)
         raise ConfigError(
             f"{what}: duration {shown} is longer than 292 years",
-            hint="servers count nanoseconds in 64 bits; 0 is no limit",
+            hint="give seconds, or a timedelta; nanoseconds are too many",
         )
     if value and not nanoseconds:
         raise ConfigError(

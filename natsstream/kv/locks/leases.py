@@ -192,9 +192,11 @@ def check_bucket(status: BucketStatus, terms: Terms) -> None:
             hint="lock in its origin, which is where writes go",
         )
     if not status.limit_marker_ttl:
+        # One update mends both, so that no second error follows the first.
+        fields = "limit_marker_ttl=60" + ("" if status.history == 1 else ", history=1")
         raise ConfigError(
             f"bucket {name} has no limit_marker_ttl: keys of a holder that is gone would stay",
-            hint=f"js.kv.update({name!r}, limit_marker_ttl=60), on a server of 2.11 or newer",
+            hint=f"js.kv.update({name!r}, {fields}), on a server of 2.11 or newer",
         )
     if status.history != 1:
         raise ConfigError(

@@ -239,6 +239,17 @@ async def test_a_lock_is_entered_once_and_has_no_token_before(kv: KeyValue) -> N
         await lock.__aenter__()
 
 
+async def test_all_fields_that_a_bucket_lacks_for_locks_are_told_at_once(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, history=2, storage="memory")
+    with pytest.raises(ConfigError) as caught:
+        async with kv.lock("l"):
+            pass
+
+    assert "limit_marker_ttl=60, history=1)" in caught.value.hint
+
+
 async def test_what_a_bucket_needs_for_locks_is_told(js: JetStream, stream_name: str) -> None:
     plain = await js.kv.create(stream_name, storage="memory")
     with pytest.raises(ConfigError, match="limit_marker_ttl"):

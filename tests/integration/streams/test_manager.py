@@ -97,7 +97,7 @@ async def test_field_that_the_server_refuses_is_typed(js: JetStream, stream_name
         ({"subjects": ["HINT.>", "HINT.a"]}, "leave out the subject"),
         ({"subjects": [">"]}, "name other subjects"),
         ({"subjects": ["$JS.API.>"]}, "name other subjects"),
-        ({"max_age": 0.01}, "0.1 or more"),
+        ({"max_age": 0.01}, "ttl in a bucket, as seconds, 0.1 or more"),
         ({"max_age": 5, "duplicate_window": 60}, "duplicate_window=, at most max_age"),
         ({"duplicate_window": 0.01}, "0.1 or more"),
         ({"discard_new_per_subject": True}, 'discard="new"'),

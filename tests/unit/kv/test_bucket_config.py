@@ -213,8 +213,9 @@ def test_name_that_some_client_refuses_is_refused(name: Any) -> None:
 
 
 def test_config_and_keywords_together_are_refused() -> None:
-    with pytest.raises(ConfigError, match="not both"):
+    with pytest.raises(ConfigError, match="not both") as caught:
         BucketConfig.from_call(BucketConfig(name="b"), {"history": 5})
+    assert "put the keywords into BucketConfig(...)" in caught.value.hint
 
 
 def test_changes_have_only_what_is_given_and_the_window_follows_a_new_ttl() -> None:
