@@ -54,7 +54,7 @@ _log = logging.getLogger("natsstream.publisher")
 _DUPLICATE_WINDOW_S = 120.0
 
 
-# Its calls are not answered: for `send` that would cost a twentieth.
+# For `send` an answer would cost a twentieth.
 @answers_names("publisher", calls=("send_many",))
 class Publisher:
     """Publishes without waiting for each ack; made by `JetStream.publisher`.
