@@ -199,8 +199,8 @@ def pytest_testnodedown(node: Worker) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start three workers a core: the tests wait for servers more than they compute."""
-    return 3 * (os.cpu_count() or 1)
+    """Start two workers a core: the tests wait for servers more than they compute."""
+    return 2 * (os.cpu_count() or 1)
 
 
 def pytest_terminal_summary(

@@ -11,6 +11,7 @@ import importlib.util
 import re
 import ssl
 from collections import UserString
+from collections.abc import Coroutine
 from typing import Any, cast
 
 from natsstream.credentials import read_file
@@ -253,6 +254,12 @@ def _text(value: Secret, option: str) -> str:
         raise ConfigError(message, detail=repr(error)) from error
     if isinstance(found, str) and found.strip():
         return found.strip()
+    if isinstance(found, Coroutine):
+        cast("Coroutine[Any, Any, Any]", found).close()
+        raise ConfigError(
+            f"the function that was given as {option} is async",
+            hint="give a plain function that returns the text",
+        )
     raise ConfigError(f"the function that was given as {option} returned no text")
 
 

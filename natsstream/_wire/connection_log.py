@@ -20,6 +20,7 @@ class ConnectionLog:
 
     def __init__(self) -> None:
         self._lost: ConnectionEvent | None = None
+        self._was_connected = False
         self._denied: set[tuple[str, str]] = set()
 
     def __call__(self, event: ConnectionEvent) -> None:
@@ -37,4 +38,8 @@ class ConnectionLog:
         elif isinstance(event, Connected) and self._lost is not None:
             text += f", after {(event.time - self._lost.time).total_seconds():.1f} s"
             self._lost = None
+        if isinstance(event, Connected):
+            self._was_connected = True
+        elif isinstance(event, Closed) and not self._was_connected:
+            return  # `connect` raises what there is to tell.
         _log.log(level, "%s", text)

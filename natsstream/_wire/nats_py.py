@@ -133,6 +133,11 @@ class LanedClient(NatsPyClient):
             for task in pending:
                 task.cancel()
             await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
+        if not self.is_connected:
+            # nats-py would write what waits to a socket that is gone: the error would end its close
+            # before it calls back.
+            mine = cast("Any", self)
+            mine._pending, mine._pending_data_size = [], 0
         await super()._close(status, do_cbs)
 
     async def _process_connect_init(self) -> None:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, NoReturn
 
 from natsstream import connection
@@ -159,7 +160,8 @@ class Portal:
             self._threads = ThreadPoolExecutor(
                 _THREADS_MAX, thread_name_prefix="natsstream handler"
             )
-        handling = self._threads.submit(function, *args)
+        # As asyncio.to_thread does: what it calls from there knows for whom it runs.
+        handling = self._threads.submit(copy_context().run, function, *args)
         self._handling.add(handling)
         handling.add_done_callback(self._handling.discard)
         return await asyncio.wrap_future(handling)

@@ -172,6 +172,21 @@ class _Context(SyncProxy):
             return None  # Why the block was left tells more.
 
 
+class _Settable(SyncProxy):
+    """Its attributes are set and deleted, as the keys of a map are."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):
+            super().__setattr__(name, value)
+        else:
+            self._portal.call(setattr, self._held, name, _held_by(value))
+
+    def __delattr__(self, name: str) -> None:
+        self._portal.call(delattr, self._held, name)
+
+
 class _Collection(SyncProxy):
     """It holds things that it is asked for without waiting, as a dictionary does its keys."""
 
@@ -311,6 +326,8 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
         bases.append(_Collection)
     if hasattr(kind, "__aenter__"):
         bases.append(_Context)
+    if _has_own(kind, "__setattr__"):
+        bases.append(_Settable)
     special = _SPECIAL_OF_VIEWS if _LiveView in bases else _SPECIAL
     members: dict[str, Any] = {
         "__slots__": (),
@@ -329,6 +346,10 @@ def _make_proxy(kind: type[Any]) -> type[SyncProxy]:
 
 def _has(kind: type[Any], name: str) -> bool:
     return any(name in vars(base) for base in kind.__mro__)
+
+
+def _has_own(kind: type[Any], name: str) -> bool:
+    return getattr(kind, name) is not getattr(object, name)
 
 
 def _public_members(kind: type[Any]) -> dict[str, Any]:

@@ -381,7 +381,7 @@ class Publisher:
         if in_flight:
             told.append(f"{counted(in_flight, 'message')} in flight: stored or not")
         if unsent:
-            told.append(f"{counted(unsent, 'message')} that were not sent")
+            told.append(f"{counted(unsent, 'unsent message')}")
         _log.warning("a publisher was left by an error with %s", ", and ".join(told))
 
     def _close(self) -> None:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Self, TypeAlias
 
 from natsstream.arguments import check_seconds, counted
@@ -44,7 +45,8 @@ _CANCELS_MAX = 10
 # How often a consumer is asked if it is empty.
 _EMPTY_PAUSE_MIN_S = 0.05
 _EMPTY_PAUSE_MAX_S = 1.0
-
+# Set in handlers, in their threads, and in the tasks that they begin.
+_worker_here: ContextVar[Worker | None] = ContextVar("worker_here", default=None)
 
 OpenMessages: TypeAlias = Callable[[int], ConsumerMessages]
 """Describes the messages, with how many may wait for a free task."""
@@ -163,6 +165,9 @@ class Worker:
     async def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest.
 
+        A handler that calls it does not wait for itself: the worker begins to end, and `wait`
+        returns when it has.
+
         Args:
             timeout: Seconds until handlers are cancelled and their messages nak'ed; None is
                 `stop_timeout`.
@@ -176,7 +181,7 @@ class Worker:
         await self._end(timeout, is_drain=False)
 
     async def drain(self, *, timeout: float | None = None) -> None:
-        """Stop pulling, handle the buffered messages, then end.
+        """Stop pulling, handle the buffered messages, then end; in a handler as `stop`.
 
         Args:
             timeout: As in `stop`.
@@ -224,20 +229,28 @@ class Worker:
     async def _end(self, timeout: float | None, *, is_drain: bool) -> None:
         limit_s = self.options.stop_timeout if timeout is None else timeout
         check_seconds(limit_s, "timeout", may_be_zero=True)
+        if _worker_here.get() is self:
+            await self._take_no_more(is_drain=is_drain)
+            return
         try:
-            if self._incoming is not None and self.is_running:
+            if self.is_running:
                 async with asyncio.timeout(limit_s):
-                    if is_drain:
-                        await self._incoming.drain()
-                    else:
-                        self._is_ending = True
-                        await self._incoming.stop()
+                    await self._take_no_more(is_drain=is_drain)
                     await asyncio.wait(self._tasks)
         except TimeoutError:
             _log.warning("%s: handlers did not end within %g s", self._source.what, limit_s)
         finally:
             self._is_ending = True
             await self._leave()
+
+    async def _take_no_more(self, *, is_drain: bool) -> None:
+        if self._incoming is None:
+            return
+        if is_drain:
+            await self._incoming.drain()
+        else:
+            self._is_ending = True
+            await self._incoming.stop()
 
     async def _leave(self) -> None:
         """End what still runs; a caller that is cancelled meanwhile is cancelled afterwards."""
@@ -276,6 +289,7 @@ class Worker:
 
     async def _work(self, messages: AsyncIterator[DeliveredMessage]) -> None:
         """Handle one message after another until there are no more."""
+        _worker_here.set(self)
         while True:
             message = await self._next(messages)
             if message is None:

@@ -114,7 +114,7 @@ class AtomicBatch:
         if kind is None and self.count:
             _log.warning(
                 "batch into stream %s: the block ended without a commit, %s not stored; call "
-                "`await tx.commit()`, or `await tx.abandon()` to give them up",
+                "tx.commit(), or tx.abandon() to give them up",
                 self._stream.name,
                 counted(self.count, "message"),
             )

@@ -77,6 +77,20 @@ def test_handlers_are_plain_functions_that_may_block(js: JetStream, consumer: Co
     eventually(lambda: consumer.info().num_ack_pending == 0)
 
 
+def test_handler_that_stops_its_worker_is_not_waited_for(consumer: Consumer) -> None:
+    def handle(message: DeliveredMessage) -> None:
+        if message.sequence == 2:
+            worker.stop()
+
+    with consumer.worker(handle, concurrency=1, stop_timeout=120) as worker:
+        waiting = threading.Thread(target=worker.wait, daemon=True)
+        waiting.start()
+        waiting.join(WAIT_S)
+        assert not waiting.is_alive()
+
+    assert worker.report.acked == 2
+
+
 def test_failing_handler_is_told_with_its_message(consumer: Consumer) -> None:
     told: list[tuple[str, int, int]] = []
 

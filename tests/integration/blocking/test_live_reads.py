@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from natsstream import blocking
+from natsstream.errors import UsageError
 from tests.support.core_streams import new_name
 
 if TYPE_CHECKING:
@@ -128,3 +129,11 @@ def test_attributes_of_a_map_are_its_keys(fresh_server: NatsServer) -> None:
         assert (names["a"], len(names), [*names]) == (1, 1, ["a"])
         with pytest.raises(AttributeError):
             _ = names.missing
+        names.b = 2
+        del names.a
+        assert [*names] == ["b"]
+        with pytest.raises(UsageError, match="read only"):
+            names.set = 3  # pyright: ignore[reportAttributeAccessIssue] - a method.
+        with js.dko(new_name()) as users:
+            users.ann = {"age": 41}
+            assert users["ann"] == {"age": 41}

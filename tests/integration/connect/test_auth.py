@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,8 @@ from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from natsstream import DeliveredMessage, Stream
 
 pytestmark = pytest.mark.asyncio
 
@@ -194,8 +197,14 @@ def fail() -> str:
     raise LookupError("the vault is closed")
 
 
+async def late() -> str:
+    return "secret"
+
+
 @pytest.mark.parametrize("option", ["token", "user_jwt"])
-@pytest.mark.parametrize(("function", "said"), [(fail, "vault is closed"), (str, "no text")])
+@pytest.mark.parametrize(
+    ("function", "said"), [(fail, "vault is closed"), (str, "no text"), (late, "async")]
+)
 async def test_function_that_gives_no_secret_is_told(
     trusting: NatsServer, option: str, function: Callable[[], str], said: str
 ) -> None:
@@ -225,6 +234,41 @@ async def test_credentials_that_expire_end_the_connection_with_an_authentication
         error = await eventually_async(lambda: refusal_of(js))
 
     assert "expired" in str(error)
+
+
+async def read_ordered(stream: Stream, got: asyncio.Event) -> None:
+    async with stream.ordered() as messages:
+        async for _ in messages:
+            got.set()
+
+
+async def work(stream: Stream, got: asyncio.Event) -> None:
+    consumer = await stream.consumers.ensure("c")
+
+    async def handle(_: DeliveredMessage) -> None:
+        got.set()
+
+    await consumer.run(handle)
+
+
+@pytest.mark.parametrize("use", [read_ordered, work])
+async def test_password_that_changes_ends_the_connection_and_whoever_waits_on_it(
+    use: Callable[[Stream, asyncio.Event], Coroutine[Any, Any, None]],
+) -> None:
+    """What a reader had written meanwhile must not keep nats-py from closing."""
+    config, password, got = "authorization {{ user: ann, password: {} }}", "one", asyncio.Event()
+    with NatsServer(config=config.format(password)) as server:
+        async with connect(server.url, user="ann", password=password) as js:
+            stream = await js.streams.create("S")
+            using = asyncio.ensure_future(use(stream, got))
+            await js.publish("S", b"")
+            await got.wait()
+            await asyncio.to_thread(server.stop)
+            with NatsServer(config=config.format("two"), port=server.port):
+                async with asyncio.timeout(SOON_S):
+                    with pytest.raises(AuthenticationError):
+                        await using
+                assert await eventually_async(lambda: refusal_of(js))
 
 
 async def test_credentials_that_are_renewed_in_time_outlive_the_old_ones(

@@ -310,7 +310,7 @@ async def test_publisher_that_an_error_leaves_in_an_outage_tells_what_was_not_se
             await publish_and_fail(js, "S")
 
     assert lines("natsstream.publisher") == [
-        "a publisher was left by an error with 3 messages that were not sent"
+        "a publisher was left by an error with 3 unsent messages"
     ]
 
 

@@ -130,7 +130,7 @@ async def test_exactly_so_many_are_handed_out_across_a_break(
 async def test_paused_server_is_noticed_and_the_flow_goes_on(fresh_server: NatsServer) -> None:
     async with connect(fresh_server.url) as js:
         worker = await worker_of(js, "S")
-        async with worker.consume(heartbeat=0.1, max_messages=3) as messages:
+        async with worker.consume(heartbeat=0.5, max_messages=3) as messages:
             reading = asyncio.ensure_future(take(messages, 5))
             await asyncio.wait({reading}, timeout=0.1)
             fresh_server.pause()
@@ -146,7 +146,7 @@ async def test_what_older_pulls_bring_too_much_is_given_back(fresh_server: NatsS
     """The pulls that were given up in the silence are served as well, once it is over."""
     async with connect(fresh_server.url) as js:
         worker = await worker_of(js, "S")
-        async with worker.consume(heartbeat=0.1, max_messages=5, stop_after=5) as messages:
+        async with worker.consume(heartbeat=0.5, max_messages=5, stop_after=5) as messages:
             first = asyncio.ensure_future(take(messages, 1))
             await asyncio.wait({first}, timeout=0.1)
             fresh_server.pause()

@@ -322,6 +322,26 @@ def waiting_of(worker: Worker) -> int:
     return len(incoming.buffered()) if incoming is not None else 0
 
 
+@pytest.mark.parametrize("verb", ["stop", "drain"])
+async def test_handler_that_ends_its_worker_is_not_waited_for(
+    js: JetStream, stream_name: str, verb: str
+) -> None:
+    consumer = await make_work(js, stream_name, 3)
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.sequence == 2:
+            await getattr(worker, verb)()
+
+    async with (
+        asyncio.timeout(60),
+        consumer.worker(handle, concurrency=1, prefetch=1, stop_timeout=120) as worker,
+    ):
+        await worker.wait()
+
+    assert worker.report.acked == 2
+    assert worker.report.returned == 0
+
+
 async def test_drain_handles_what_is_here(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 10)
     go_on = asyncio.Event()
