@@ -125,7 +125,7 @@ async def test_block_that_ends_without_commit_is_logged(
     assert record.levelname == "WARNING"
     assert stream.name in record.message
     assert "2 messages" in record.message
-    assert "await tx.commit()" in record.message
+    assert "call tx.commit()" in record.message
 
 
 async def fail_in_block(stream: Stream) -> None:
