@@ -133,7 +133,7 @@ class LanedClient(NatsPyClient):
             for task in pending:
                 task.cancel()
             await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
-        if not self.is_connected:
+        if not (self.is_connected or self.is_closed):
             # nats-py would write what waits to a socket that is gone: the error would end its close
             # before it calls back.
             mine = cast("Any", self)

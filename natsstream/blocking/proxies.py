@@ -181,10 +181,10 @@ class _Settable(SyncProxy):
         if name.startswith("_"):
             super().__setattr__(name, value)
         else:
-            self._portal.call(setattr, self._held, name, _held_by(value))
+            self._portal.call(self._held.__setattr__, name, _held_by(value))
 
     def __delattr__(self, name: str) -> None:
-        self._portal.call(delattr, self._held, name)
+        self._portal.call(self._held.__delattr__, name)
 
 
 class _Collection(SyncProxy):

@@ -229,15 +229,18 @@ async def _is_changed(resolved: ResolvedObject, *, is_missing: bool) -> bool:
     knows the meta whose chunks the others have removed. So a replicated store is asked again.
     """
     meta_store, info = resolved.meta_store, resolved.info
-    waits_s = iter(_STALE_WAITS_S if is_missing else ())
-    while True:
+    for wait_s in (0.0, *_STALE_WAITS_S):
+        await asyncio.sleep(wait_s)
         now = (await meta_store.read(info.name)).live
         if now is None or now.nuid != info.nuid:
             return True
-        wait_s = next(waits_s, None)
-        if wait_s is None or ((await meta_store.stream.info()).config.replicas or 1) == 1:
-            return False
-        await asyncio.sleep(wait_s)
+        if not wait_s and not (is_missing and await _is_replicated(meta_store)):
+            break
+    return False
+
+
+async def _is_replicated(meta_store: MetaStore) -> bool:
+    return ((await meta_store.stream.info()).config.replicas or 1) > 1
 
 
 async def _expired(resolved: ResolvedObject) -> ObjectExpiredError | None:

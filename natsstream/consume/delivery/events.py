@@ -84,7 +84,7 @@ class LimitExceeded(ReadEvent):
     def describe(self) -> str:
         """Return the event as one line, as it is logged."""
         if self.limit == "max_ack_pending":
-            return f"has {self.reason}"
+            return self.reason
         return f"a pull exceeds {self.limit}: {self.reason}"
 
 

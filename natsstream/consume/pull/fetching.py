@@ -105,7 +105,7 @@ class Fetcher:
 
     def tell(self, event: LimitExceeded) -> None:
         """Log why nothing is handed out."""
-        _log.warning("%s %s", self._source.what, event.describe())
+        _log.warning("%s: %s", self._source.what, event.describe())
 
     async def fetch(self, options: FetchOptions) -> FetchedMessages:
         """Return what a fetch brings.

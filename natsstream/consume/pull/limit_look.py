@@ -41,10 +41,9 @@ async def _look(ack_sender: AckSender, tell: Callable[[LimitExceeded], None]) ->
     try:
         info = await ack_sender.source.info(LOOK_TIMEOUT_S)
         event = watch.find(info, now())
+        if event is not None:
+            tell(event)
     except PermissionDeniedError:
         watch.may_look = False
     except Exception:  # noqa: BLE001 - pulls report what ends a reader.
         return
-    else:
-        if event is not None:
-            tell(event)

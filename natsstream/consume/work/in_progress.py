@@ -65,6 +65,10 @@ class InProgressTimer:
         """Keep it up no more."""
         self._heard.pop(message, None)
 
+    def has(self, message: DeliveredMessage | None) -> bool:
+        """Return True while a handler has the message."""
+        return message in self._heard
+
     def is_lost(self, message: DeliveredMessage) -> bool:
         """Tell, and count, whether the server may have given a message to somebody else."""
         heard = self._heard.get(message)

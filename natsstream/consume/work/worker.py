@@ -45,8 +45,8 @@ _CANCELS_MAX = 10
 # How often a consumer is asked if it is empty.
 _EMPTY_PAUSE_MIN_S = 0.05
 _EMPTY_PAUSE_MAX_S = 1.0
-# Set in handlers, in their threads, and in the tasks that they begin.
-_worker_here: ContextVar[Worker | None] = ContextVar("worker_here", default=None)
+# Set in a handler, and so in its thread and in the tasks that it begins.
+_message_here: ContextVar[DeliveredMessage | None] = ContextVar("message_here", default=None)
 
 OpenMessages: TypeAlias = Callable[[int], ConsumerMessages]
 """Describes the messages, with how many may wait for a free task."""
@@ -87,6 +87,8 @@ class Worker:
         self._prefetch: PrefetchWindow | None = None
         self._is_opened = False
         self._is_ending = False
+        # The end that a handler has begun.
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -134,6 +136,8 @@ class Worker:
         self._check_opened()
         if self._tasks:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
         self._raise_failure()
 
     async def wait_until_empty(self) -> None:
@@ -165,8 +169,8 @@ class Worker:
     async def stop(self, *, timeout: float | None = None) -> None:
         """Take no more messages, let running handlers finish, nak the rest.
 
-        A handler that calls it does not wait for itself: the worker begins to end, and `wait`
-        returns when it has.
+        A handler, or a task that it has begun, gets its own call back at once while it runs: it
+        cannot wait for itself. The worker ends as otherwise, and `wait` returns when it has.
 
         Args:
             timeout: Seconds until handlers are cancelled and their messages nak'ed; None is
@@ -229,12 +233,19 @@ class Worker:
     async def _end(self, timeout: float | None, *, is_drain: bool) -> None:
         limit_s = self.options.stop_timeout if timeout is None else timeout
         check_seconds(limit_s, "timeout", may_be_zero=True)
-        if _worker_here.get() is self:
-            await self._take_no_more(is_drain=is_drain)
+        if not self._in_progress.has(_message_here.get()):
+            await self._finish(limit_s, is_drain=is_drain)
             return
+        await self._take_no_more(is_drain=is_drain)
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._finish(limit_s, is_drain=is_drain))
+
+    async def _finish(self, limit_s: float, *, is_drain: bool) -> None:
         try:
-            if self.is_running:
-                async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s):
+                if self._ending not in (None, asyncio.current_task()):
+                    await asyncio.shield(self._ending)
+                elif self.is_running and not self._has_left:
                     await self._take_no_more(is_drain=is_drain)
                     await asyncio.wait(self._tasks)
         except TimeoutError:
@@ -289,7 +300,6 @@ class Worker:
 
     async def _work(self, messages: AsyncIterator[DeliveredMessage]) -> None:
         """Handle one message after another until there are no more."""
-        _worker_here.set(self)
         while True:
             message = await self._next(messages)
             if message is None:
@@ -361,6 +371,7 @@ class Worker:
                 return
             error: BaseException | None = None
             report.running += 1
+            _message_here.set(message)
             try:
                 result = await self._handler(message)
                 if result is not None:

@@ -78,11 +78,15 @@ def test_handlers_are_plain_functions_that_may_block(js: JetStream, consumer: Co
 
 
 def test_handler_that_stops_its_worker_is_not_waited_for(consumer: Consumer) -> None:
+    is_open = threading.Event()
+
     def handle(message: DeliveredMessage) -> None:
+        is_open.wait(WAIT_S)
         if message.sequence == 2:
             worker.stop()
 
     with consumer.worker(handle, concurrency=1, stop_timeout=120) as worker:
+        is_open.set()
         waiting = threading.Thread(target=worker.wait, daemon=True)
         waiting.start()
         waiting.join(WAIT_S)

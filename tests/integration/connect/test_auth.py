@@ -255,7 +255,7 @@ async def work(stream: Stream, got: asyncio.Event) -> None:
 async def test_password_that_changes_ends_the_connection_and_whoever_waits_on_it(
     use: Callable[[Stream, asyncio.Event], Coroutine[Any, Any, None]],
 ) -> None:
-    """What a reader had written meanwhile must not keep nats-py from closing."""
+    """Commands that a reader wrote meanwhile must not keep nats-py from closing."""
     config, password, got = "authorization {{ user: ann, password: {} }}", "one", asyncio.Event()
     with NatsServer(config=config.format(password)) as server:
         async with connect(server.url, user="ann", password=password) as js:

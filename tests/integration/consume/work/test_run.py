@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -340,6 +341,84 @@ async def test_handler_that_ends_its_worker_is_not_waited_for(
 
     assert worker.report.acked == 2
     assert worker.report.returned == 0
+
+
+@pytest.mark.parametrize("verb", ["stop", "drain"])
+async def test_handler_that_ends_its_worker_gives_the_others_their_time(
+    js: JetStream, stream_name: str, verb: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "natsstream.worker")
+    consumer = await make_work(js, stream_name, 2)
+    hangs = asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.sequence == 1:
+            hangs.set()
+            await asyncio.Event().wait()
+        await hangs.wait()
+        await getattr(worker, verb)(timeout=0.2)
+
+    worker = await consumer.worker(handle, concurrency=2, stop_timeout=120).open()
+    async with asyncio.timeout(60):
+        await worker.wait()
+
+    assert (worker.report.acked, worker.report.returned) == (1, 1)
+    assert not worker.is_running
+    assert "handlers did not end within 0.2 s" in caplog.text
+    assert caplog.messages[-1].endswith(" ended")
+
+
+async def test_task_of_a_handler_that_has_ended_waits_for_the_others(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await make_work(js, stream_name, 2)
+    is_handled, go_on = asyncio.Event(), asyncio.Event()
+    begun: list[asyncio.Task[None]] = []
+
+    async def stop_later() -> None:
+        await is_handled.wait()
+        await worker.stop()
+
+    async def handle(message: DeliveredMessage) -> None:
+        if message.sequence == 1:
+            begun.append(asyncio.create_task(stop_later()))
+            return
+        is_handled.set()
+        await go_on.wait()
+
+    async with asyncio.timeout(60), consumer.worker(handle, concurrency=1) as worker:
+        await is_handled.wait()
+        await asyncio.wait(begun, timeout=0.3)
+        assert not begun[0].done()
+        go_on.set()
+        await begun[0]
+        assert worker.report.acked == 2
+
+
+async def test_handler_that_ignores_its_end_is_waited_for_once(
+    js: JetStream,
+    stream_name: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_module, "_CANCEL_WAIT_S", 0.05)
+    consumer = await make_work(js, stream_name, 1)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def handle(message: DeliveredMessage) -> None:
+        del message
+        begun.set()
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+
+    async with consumer.worker(handle, concurrency=1, stop_timeout=0.5) as worker:
+        await begun.wait()
+        await worker.stop(timeout=0)
+    go_on.set()
+
+    assert caplog.text.count("handlers did not end within") == 1
+    assert "1 handler that does not end" in caplog.text
 
 
 async def test_drain_handles_what_is_here(js: JetStream, stream_name: str) -> None:

@@ -74,6 +74,6 @@ def test_event_has_the_counts() -> None:
     assert event is not None
     assert event.limit == "max_ack_pending"
     assert event.describe() == (
-        "has 1 message without an ack, as many as max_ack_pending allows, "
+        "1 message without an ack, as many as max_ack_pending allows, "
         "and 3 more that wait until some are settled"
     )
