@@ -445,7 +445,10 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "pending_bytes_limit": "max_pending_bytes=",
         "pending_msgs_limit": "max_pending=",
     },
-    "consumer.worker": _HANDLING,
+    "consumer.worker": {
+        **_HANDLING,
+        "until_empty": "consumer.run(handler, until_empty=True), or worker.wait_until_empty()",
+    },
     "js.core.request": {"payload": "data="},
     "js.core.subscribe": {
         "cb": "async for message in the subscription",

@@ -28,7 +28,7 @@ class ServerStartError(NatsStreamError):
     """No server came up: no binary, a taken port, a folder in use, a bad configuration."""
 
 
-def find_nats_server(binary: Path | None = None) -> Path:
+def find_nats_server(binary: Path | str | None = None) -> Path:
     """Return the nats-server program that a `NatsServer` runs.
 
     Args:
@@ -39,9 +39,10 @@ def find_nats_server(binary: Path | None = None) -> Path:
         ServerStartError: There is none; the hint says what to install.
     """
     if binary is not None:
-        if not is_program(binary):
+        given = Path(binary)
+        if not is_program(given):
             raise ServerStartError(f"{binary} is not an executable file", hint=INSTALL_HINT)
-        return binary.resolve()
+        return given.resolve()
     for candidate in _candidates():
         if is_program(candidate):
             return candidate.resolve()

@@ -66,10 +66,10 @@ class NatsCluster(Members[ClusterNode]):
         self,
         *,
         size: int = 3,
-        store_dir: Path | None = None,
+        store_dir: Path | str | None = None,
         max_payload_bytes: int | None = None,
         config: str = "",
-        binary: Path | None = None,
+        binary: Path | str | None = None,
         name: str = "natsstream",
     ) -> None:
         """Describe a cluster; nothing is started or written yet.
@@ -89,7 +89,7 @@ class NatsCluster(Members[ClusterNode]):
         """
         names = node_names(size, single="NatsServer")
         self.name: str = name
-        self._store_dir = store_dir
+        self._store_dir = None if store_dir is None else Path(store_dir)
         self._binary = binary
         self._folder: Path | None = None
         self._at_exit = AtExit(self.stop)

@@ -43,7 +43,7 @@ class ClusterNode(NatsServer):
         cluster_name: str,
         max_payload_bytes: int | None,
         config: str,
-        binary: Path | None,
+        binary: Path | str | None,
         loop_thread: LoopThread,
     ) -> None:
         """Describe a node; a `NatsCluster` does this."""

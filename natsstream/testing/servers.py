@@ -72,14 +72,14 @@ class NatsServer:
     def __init__(
         self,
         *,
-        store_dir: Path | None = None,
+        store_dir: Path | str | None = None,
         port: int | None = None,
         jetstream: bool = True,
         max_payload_bytes: int | None = None,
         config: str = "",
-        binary: Path | None = None,
+        binary: Path | str | None = None,
         name: str | None = None,
-        log_file: Path | None = None,
+        log_file: Path | str | None = None,
     ) -> None:
         """Describe a server; nothing is started or written yet.
 
@@ -103,14 +103,14 @@ class NatsServer:
         if max_payload_bytes is not None:
             check_int(max_payload_bytes, "max_payload_bytes", minimum=1, unit="bytes")
         self.name: str = name if name is not None else f"natsstream-{secrets.token_hex(4)}"
-        self._store_dir = store_dir
+        self._store_dir = None if store_dir is None else Path(store_dir)
         self._port = port
         self._is_port_given = port is not None
         self._jetstream = jetstream
         self._max_payload_bytes = max_payload_bytes
         self._config = check_text(config, "config")
         self._binary = binary
-        self._log_file = log_file
+        self._log_file = None if log_file is None else Path(log_file)
         self._log_start = 0
         self._last_log = ""
         self._folder: Path | None = None

@@ -29,9 +29,8 @@ STREAM = "S"
 # Starts a server on the folder given, tells its pid and port, and waits until it is ended.
 OWNER_PROGRAM = """
 import sys
-from pathlib import Path
 from natsstream.testing import NatsServer
-server = NatsServer(store_dir=Path(sys.argv[1]), binary=Path(sys.argv[2])).start()
+server = NatsServer(store_dir=sys.argv[1], binary=sys.argv[2]).start()
 print(server.pid, server.port, flush=True)
 sys.stdin.read()
 """
@@ -187,6 +186,15 @@ def test_folder_of_the_user_is_kept(tmp_path: Path) -> None:
 def test_path_with_blanks_works_as_folder(tmp_path: Path) -> None:
     with NatsServer(store_dir=tmp_path / "my store") as server:
         make_stream_with_one_message(server.port)
+
+
+def test_paths_may_be_text(tmp_path: Path) -> None:
+    folder, log = str(tmp_path / "store"), str(tmp_path / "log")
+    with NatsServer(store_dir=folder, log_file=log, binary=str(find_nats_server())) as server:
+        make_stream_with_one_message(server.port)
+
+    assert (tmp_path / "store").is_dir()
+    assert "Server is ready" in (tmp_path / "log").read_text()
 
 
 def test_killed_server_starts_with_the_same_data_and_port(fresh_server: NatsServer) -> None:
