@@ -33,8 +33,8 @@ _T = TypeVar("_T")
 _WAITS_S = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # If even the leader misses chunks, so many waits are enough.
 _MISSING_WAITS_MAX = 3
-# Sequences have 64 bits, and every second guess halves what is left.
-_GUESSES_MAX = 160
+# Sequences have 64 bits: the steps back double, and then every second guess halves what is left.
+_GUESSES_MAX = 3 * 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class SequenceSearch:
         # From here on there are fewer, and from there on there are more.
         self._late, self._late_count = self._end, 0
         self._early, self._early_count = 0, 0
+        self._earlier = 0
         self._halves = False
 
     def learn(self, count: int) -> bool:
@@ -97,11 +98,17 @@ class SequenceSearch:
         return True
 
     def _before(self) -> int:
-        """Return an earlier guess, from the distance of the messages so far."""
+        """Return an earlier guess, from the distance of the messages so far.
+
+        A step has a least width, which doubles: else a message far in front of thousands would be
+        approached by thousands of short steps.
+        """
         missing = self._wanted - self._late_count
         distance = self._end - self._late
         step = missing * distance // max(self._late_count, 1)
-        return max(self._late - max(step, missing), 1)
+        least = missing << self._earlier
+        self._earlier += 1
+        return max(self._late - max(step, least), 1)
 
     def _between(self) -> int:
         """Return a guess between too early and too late: in proportion, then in the middle."""

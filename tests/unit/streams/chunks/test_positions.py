@@ -119,9 +119,16 @@ def guesses(sequences: list[int], wanted: int) -> tuple[int | None, int]:
 def test_a_sequence_is_found_wherever_others_wrote(steps: list[int], wanted: int) -> None:
     sequences = written(steps)
     wanted = min(wanted, len(sequences))
-    found, _ = guesses(sequences, wanted)
+    found, turns = guesses(sequences, wanted)
     assert found is not None
+    assert turns <= 3 * sequences[-1].bit_length()
     assert len(sequences) - bisect_left(sequences, found) == wanted
+
+
+def test_a_chunk_far_in_front_of_the_others_is_found_soon() -> None:
+    """A billion messages of others behind the first of 8,000 chunks."""
+    sequences = [1, *range(1_000_000_000, 1_000_007_999)]
+    assert guesses(sequences, 8_000) == (1, 31)
 
 
 def test_a_sequence_is_found_soon_where_others_wrote_evenly() -> None:
