@@ -2,6 +2,10 @@
 
 Law: one dead message is one entry, however many advisories name it. An advisory never hides a
 message whose letter is missing.
+
+A killed server may lose its record of acks that it has carried out: it finds these messages gone
+when it would deliver them again, and reports each as terminated. Where a stream deletes no message
+before its ack, such a report is about a message that was handled, and makes no letter.
 """
 
 from __future__ import annotations
@@ -16,8 +20,12 @@ from natsstream.fields import Fields
 from natsstream.units import parse_rfc3339
 
 # How far the clocks of two servers may be apart: the one that stored the message and the one that
-# told of its failure.
+# reported its failure.
 CLOCK_SLACK_NS = 2_000_000_000
+
+# The server's words for a message that it was to deliver again, and for one in flight.
+FOUND_GONE = "Unacknowledged message was deleted"
+_DELETED = (FOUND_GONE, "Message deleted by stream limits")
 
 # Our workers terminate with it, after the letter is stored: that advisory is no news.
 OWN_TERM = "dead letter stored in "
@@ -27,6 +35,7 @@ _TERMINATED = ".MSG_TERMINATED."
 _SEQUENCE_MAX = 2**64 - 1
 
 Triple: TypeAlias = tuple[str, str, int]
+ToldReason: TypeAlias = Literal["deleted", "max_deliveries", "terminated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +47,8 @@ class Captured:
         consumer: The consumer.
         sequence: The message's sequence in that stream.
         deliveries: How often it was delivered.
-        reason: "max_deliveries" or "terminated".
-        error: The reason that the client gave; empty for none.
+        reason: "max_deliveries", "terminated", or "deleted": by its stream, before an ack.
+        error: The reason that the client or the server gave; empty for none.
         time_ns: When it was told, in Unix nanoseconds.
     """
 
@@ -47,7 +56,7 @@ class Captured:
     consumer: str
     sequence: int
     deliveries: int
-    reason: Literal["max_deliveries", "terminated"]
+    reason: ToldReason
     error: str
     time_ns: int
 
@@ -60,6 +69,11 @@ class Captured:
     def is_own(self) -> bool:
         """True when one of our workers did it, after it had stored the letter."""
         return self.reason == "terminated" and self.error.startswith(OWN_TERM)
+
+    @property
+    def is_found_gone(self) -> bool:
+        """True when the server found it gone as it was to deliver it again."""
+        return self.reason == "deleted" and self.error == FOUND_GONE
 
     def can_mean(self, stored_ns: int) -> bool:
         """Return True if the advisory can be about a message that was stored at that moment."""
@@ -75,7 +89,7 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
         stored_ns: When the dead-letter stream stored it, for an advisory without a time.
     """
     if _MAX_DELIVERIES in subject:
-        reason: Literal["max_deliveries", "terminated"] = "max_deliveries"
+        reason: ToldReason = "max_deliveries"
     elif _TERMINATED in subject:
         reason = "terminated"
     else:
@@ -93,6 +107,8 @@ def read_captured(subject: str, payload: bytes, stored_ns: int) -> Captured | No
         return None
     if not is_name(stream) or not is_name(consumer):
         return None
+    if reason == "terminated" and error in _DELETED:
+        reason = "deleted"
     return Captured(
         stream=stream,
         consumer=consumer,
@@ -112,6 +128,7 @@ class AdvisoryLog:
 
     def __init__(self) -> None:
         self._told: dict[Triple, list[tuple[int, Captured]]] = {}
+        self._acked: set[str] = set()
 
     def add(self, number: int, captured: Captured) -> None:
         """Take in an advisory.
@@ -121,6 +138,16 @@ class AdvisoryLog:
             captured: The advisory.
         """
         self._told.setdefault(captured.triple, []).append((number, captured))
+
+    @property
+    def streams_of_gone(self) -> set[str]:
+        """The streams where the server found messages gone."""
+        every = (captured for told in self._told.values() for _, captured in told)
+        return {captured.stream for captured in every if captured.is_found_gone}
+
+    def take_for_acked(self, stream: str) -> None:
+        """Take the messages that were found gone for acked, in a stream that deletes no others."""
+        self._acked.add(stream)
 
     def claim(self, triple: Triple, stored_ns: int) -> list[tuple[int, Captured]]:
         """Take out the advisories about a message whose letter exists, oldest first.
@@ -139,19 +166,24 @@ class AdvisoryLog:
     def entries(self) -> Iterator[tuple[Captured, list[int]]]:
         """Yield what is left, one for each message: the newest advisory, and the numbers of all.
 
-        Messages that our workers terminated are left out: their letters were dropped.
+        Messages that our workers terminated are left out: their letters were dropped. So are those
+        that were acked.
         """
         for told in self._told.values():
-            news = [captured for _, captured in told if not captured.is_own]
+            news = [captured for _, captured in told if self._is_news(captured)]
             if news:
                 yield news[-1], [number for number, _ in told]
 
-    def of_dropped(self) -> Iterator[tuple[Captured, int]]:
-        """Yield the advisories left that are only about dropped letters, with their numbers."""
+    def of_no_letter(self) -> Iterator[tuple[Captured, int]]:
+        """Yield the advisories left about messages that have no letter, with their numbers."""
         for told in self._told.values():
-            if all(captured.is_own for _, captured in told):
+            if not any(self._is_news(captured) for _, captured in told):
                 for number, captured in told:
                     yield captured, number
+
+    def _is_news(self, captured: Captured) -> bool:
+        is_acked = captured.is_found_gone and captured.stream in self._acked
+        return not (captured.is_own or is_acked)
 
 
 def _number(value: object) -> int:

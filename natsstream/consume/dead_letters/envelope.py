@@ -19,14 +19,15 @@ from natsstream.errors import ConfigError
 from natsstream.units import format_rfc3339, parse_rfc3339
 
 DeadReason: TypeAlias = Literal[
-    "abandoned", "attempts", "max_deliveries", "rejected", "terminated", "unknown"
+    "abandoned", "attempts", "deleted", "max_deliveries", "rejected", "terminated", "unknown"
 ]
 """Why a message is dead.
 
 "rejected": the handler raised `Reject`. "attempts": the handler failed `max_attempts` times.
 "abandoned": it was delivered more than `max_attempts` times, and its workers died with it.
 "max_deliveries": the server gave up after the consumer's `max_deliver`. "terminated": a client
-terminated it. "unknown": written by a newer version.
+terminated it. "deleted": its stream deleted it before an ack was on record. "unknown": written by a
+newer version.
 """
 
 WRITTEN_REASONS: tuple[DeadReason, ...] = ("abandoned", "attempts", "rejected")

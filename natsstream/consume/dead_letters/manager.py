@@ -90,7 +90,7 @@ class DeadLetters:
                 well; nothing was changed.
             PermissionDeniedError: This user may not make or change it, and it has to be.
             SubjectOverlapError: Another stream captures the same advisories.
-            StreamNotFoundError: A watched stream does not exist and `replicas` is not given.
+            StreamNotFoundError: A stream to be watched does not exist, and `replicas` is not given.
             InvalidConfigError: The server refuses a limit.
 
         Cost: one round trip where nothing is to be changed; else three or four, and 0.1 to 0.2
@@ -119,9 +119,11 @@ class DeadLetters:
             discard=_REFUSES_NEW,
         )
         held = await self._find(name)
-        if held is None and replicas is None and watched:
+        is_new = [not _has_captured(held, each) for each in wanted[1:]]
+        if replicas is None and any(is_new):
             infos = [await stream_info(self._api, each) for each in watched]
-            config = replace(config, replicas=max(info.config.replicas or 1 for info in infos))
+            if held is None:
+                config = replace(config, replicas=max(info.config.replicas or 1 for info in infos))
         for _ in range(_TRIES_MAX):
             subjects = with_captured(_captured(held), wanted)
             change = await self._ensure(replace(config, subjects=subjects), wanted[-1], held)
@@ -130,7 +132,7 @@ class DeadLetters:
             # No server compares before it changes: who had read before may write behind us.
             await asyncio.sleep(_SETTLE_S * (1 + random.random()))  # noqa: S311 - to part them.
             held = await self._find(name)
-            if all(any(covers(y, x) for y in _captured(held)) for x in wanted):
+            if all(_has_captured(held, each) for each in wanted):
                 break
         return DeadLetterQueue(self._api, name)
 
@@ -210,6 +212,10 @@ def check_consumer(consumer: str, watched: Sequence[str]) -> None:
         raise ConfigError(f"consumer {consumer!r} is no consumer's name")
     if not watched:
         raise ConfigError(f"consumer {consumer!r} of no stream", hint="give stream= as well")
+
+
+def _has_captured(info: StreamInfo | None, subject: str) -> bool:
+    return any(covers(each, subject) for each in _captured(info))
 
 
 def _captured(info: StreamInfo | None) -> Sequence[str]:

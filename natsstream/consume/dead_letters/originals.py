@@ -15,6 +15,7 @@ from natsstream.api.message import Message
 from natsstream.api.message_query import SEQUENCE_MAX
 from natsstream.api.requests import Api
 from natsstream.api.stream_requests import get_message, stream_info
+from natsstream.consume.dead_letters.replaying import evicts
 from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
@@ -95,6 +96,22 @@ async def _delete_from_queue(api: Api, stream: str, sequence: int) -> bool:
     if info.config.retention != "workqueue":
         return False
     return await delete_message(api, stream, sequence)
+
+
+async def keeps_until_acked(api: Api, stream: str) -> bool:
+    """Return True if a stream deletes a message only when it is acked, or by request.
+
+    Raises:
+        TransportError: The server did not answer in time.
+
+    Cost: one round trip.
+    """
+    try:
+        config = (await stream_info(api, stream)).config
+    except StreamNotFoundError:
+        return False
+    has_limit = config.max_age or config.allow_msg_ttl or (config.max_msgs_per_subject or 0) > 0
+    return config.retention in ("workqueue", "interest") and not (has_limit or evicts(config))
 
 
 async def delete_message(api: Api, stream: str, sequence: int) -> bool:

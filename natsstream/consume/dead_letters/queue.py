@@ -24,6 +24,7 @@ from natsstream.consume.dead_letters.originals import (
     delete_message,
     find_original,
     header_block_of,
+    keeps_until_acked,
     let_go,
 )
 from natsstream.consume.dead_letters.replaying import evicts, find_sent, forget_note
@@ -79,8 +80,8 @@ class DeadLetterQueue:
             StreamNotFoundError: The dead-letter stream was deleted.
 
         Cost: reads the whole dead-letter stream, and its advisories before anything else; one round
-        trip for each letter that only the server told of, to find the message in its stream; some
-        200 bytes of memory for each advisory.
+        trip for each letter that only the server told of, to find the message in its stream, and
+        for each stream where it found messages gone; some 200 bytes of memory for each advisory.
         """
         wanted = _Wanted(stream, consumer)
         async with aclosing(self._list(await self._advisories(), wanted)) as letters:
@@ -270,8 +271,8 @@ class DeadLetterQueue:
             async for letter in letters:
                 await self._remove(letter)
                 dropped += 1
-        # Advisories about letters that were dropped would fill the stream for ever.
-        for captured, number in log.of_dropped():
+        # Advisories that make no letter would fill the stream for ever.
+        for captured, number in log.of_no_letter():
             if wanted(captured.stream, captured.consumer):
                 await delete_message(self._api, self.name, number)
         return dropped
@@ -292,6 +293,9 @@ class DeadLetterQueue:
                 captured = read_captured(message.subject, message.data, message.time_ns)
                 if captured is not None:
                     log.add(message.sequence, captured)
+        for stream in log.streams_of_gone:
+            if await keeps_until_acked(self._api, stream):
+                log.take_for_acked(stream)
         return log
 
     async def _written(self, message: Message, log: AdvisoryLog) -> DeadLetter | None:

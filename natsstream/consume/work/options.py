@@ -31,8 +31,8 @@ class WorkOptions:
         dead_letter: The dead-letter stream for messages that fail for good; None for none.
         backoff: Seconds until a failed message is delivered again, after its first, second, ...
             delivery; None is the consumer's own, or 1, 2, 4, ... 60.
-        max_attempts: Deliveries after which a failing message is dead; None is the consumer's
-            `max_deliver`, or 5 with `dead_letter`, else no limit.
+        max_attempts: Deliveries after which a failing message is dead; None is no limit, or with
+            `dead_letter` the consumer's `max_deliver`, else 5.
         on_error: Called with each failure and its message; it may be a coroutine function.
         keepalive: Send `in_progress` while handlers run, so that `ack_wait` bounds the silence of a
             worker and not the time of a handler.
@@ -107,4 +107,9 @@ def make_policy(options: WorkOptions, source: ConsumerSource) -> Policy:
     if attempts is None and options.dead_letter is not None:
         attempts = limit or ATTEMPTS_BEFORE_LETTER
     backoff = make_backoff(options.backoff) or backoff_from_ns(source.backoff_ns)
-    return Policy(backoff=backoff, max_attempts=attempts, has_letters=bool(options.dead_letter))
+    return Policy(
+        backoff=backoff,
+        max_attempts=attempts,
+        max_deliver=limit,
+        has_letters=bool(options.dead_letter),
+    )

@@ -73,10 +73,12 @@ class Outcomes:
         decision = None
         if not message.is_settled:
             decision = decide(error, delivered=delivered, policy=self._policy)
-        if error is not None and not isinstance(error, Reject | Retry):
-            report.failures += 1
-            if self._options.on_error is None:
-                self._log_failure(error, message, decision, delivered)
+        is_failure = error is not None and not isinstance(error, Reject | Retry)
+        report.failures += is_failure
+        is_end = decision is not None and decision.action in ("give_up", "term")
+        is_told = is_failure or (is_end and isinstance(error, Retry))
+        if error is not None and is_told and self._options.on_error is None:
+            self._log_failure(error, message, decision, delivered)
         if decision is None:
             report.settled_by_handler += 1
         else:
@@ -122,6 +124,9 @@ class Outcomes:
         elif decision.action == "nak":
             await message.nak(delay=decision.delay_s)
             report.retried += 1
+        elif decision.action == "give_up":
+            await message.nak()  # So the server reports it now, not after ack_wait.
+            report.given_up += 1
         elif decision.action == "term":
             await message.term(reason=printable_reason(decision.text))
             report.terminated += 1

@@ -22,6 +22,8 @@ class WorkReport(NotebookTable):
         letters_found: Messages that were terminated because their letter was there already: they
             had been delivered again, or the letter's ack was lost.
         terminated: Messages terminated without a letter.
+        given_up: Messages that failed at the consumer's `max_deliver`: without a `dead_letter` they
+            stay in their stream, and are not delivered again.
         settled_by_handler: Messages that the handler has settled itself.
         failures: Handlers that raised something other than `Reject` and `Retry`.
         lost_leases: Messages that the server may have redelivered while their handler ran, because
@@ -39,6 +41,7 @@ class WorkReport(NotebookTable):
     dead_lettered: int = 0
     letters_found: int = 0
     terminated: int = 0
+    given_up: int = 0
     settled_by_handler: int = 0
     failures: int = 0
     lost_leases: int = 0

@@ -13,7 +13,7 @@ from natsstream.consume.dead_letters.envelope import DeadReason, described_error
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
 from natsstream.consume.delivery.backoff import Backoff
 
-Action: TypeAlias = Literal["ack", "dead", "nak", "term"]
+Action: TypeAlias = Literal["ack", "dead", "give_up", "nak", "term"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +23,13 @@ class Policy:
     Attributes:
         backoff: Delays after failures.
         max_attempts: Deliveries after which a failing message is dead; None is no limit.
+        max_deliver: Deliveries after which the server gives a message up; None is no limit.
         has_letters: Whether dead messages are stored.
     """
 
     backoff: Backoff
     max_attempts: int | None
+    max_deliver: int | None
     has_letters: bool
 
 
@@ -36,7 +38,8 @@ class Decision:
     """The fate of a message.
 
     Attributes:
-        action: "ack", "nak" with `delay_s`, "dead": store it and terminate, or "term".
+        action: "ack", "nak" with `delay_s`, "dead": store it and terminate, "term", or "give_up":
+            the server will not deliver it again.
         delay_s: Seconds until it is delivered again.
         reason: Why it is dead.
         text: The error or reason, one line.
@@ -71,6 +74,8 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     is_last = policy.max_attempts is not None and delivered >= policy.max_attempts
     if is_last:
         return _dead("attempts", _text(error), policy)
+    if policy.max_deliver is not None and delivered >= policy.max_deliver:
+        return Decision(action="give_up", text=_text(error))
     delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
     if delay_s is not None:
         return Decision(action="nak", delay_s=delay_s, text=_text(error))
@@ -83,6 +88,11 @@ def fate(decision: Decision) -> str:
         return f"it is redelivered after {decision.delay_s:g} s"
     if decision.action == "dead":
         return "that was the last attempt, and it becomes a dead letter"
+    if decision.action == "give_up":
+        return (
+            "that was the last delivery, the consumer's max_deliver: the server gives it up, and a "
+            "work queue keeps it (dead_letter= stores and removes it)"
+        )
     return "that was the last attempt, and it is terminated without a dead letter"
 
 

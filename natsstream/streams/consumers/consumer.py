@@ -303,9 +303,10 @@ class Consumer:
             dead_letter: The dead-letter stream; it is created when it does not exist.
             backoff: Seconds until a failed message is redelivered, after its first, second, ...
                 delivery; the last value repeats. None is the consumer's own, or 1, 2, 4, ... 60.
-            max_attempts: Deliveries after which a failing message is dead; None is the consumer's
-                `max_deliver`, or 5 with `dead_letter`, else no limit. Without `dead_letter` a dead
-                message is only terminated.
+            max_attempts: Deliveries after which a failing message is dead; None is no limit, but
+                with `dead_letter` the consumer's `max_deliver`, else 5. Without `dead_letter` a
+                dead message is only terminated, and one that fails at the consumer's `max_deliver`
+                stays in the stream, not delivered again.
             on_error: `on_error(error, message)`, called with each failure (a `BaseException`) and
                 its `DeliveredMessage`: exceptions of the handler, `Reject` and `Retry` too, failed
                 acks and failed dead letters. It may be a coroutine function. None logs them.

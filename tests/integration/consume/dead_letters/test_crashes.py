@@ -6,10 +6,11 @@ import asyncio
 import signal
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject
 from natsstream.errors import NatsStreamError
 from tests.support.clusters import step_down
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from natsstream.consume.dead_letters.queue import DeadLetterQueue
     from natsstream.consume.delivery.delivered import DeliveredMessage
     from natsstream.streams.consumers.consumer import Consumer
-    from natsstream.testing import NatsCluster, NatsNode
+    from natsstream.testing import NatsCluster, NatsNode, NatsServer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 
@@ -29,6 +30,10 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(120)]
 async def reject(message: DeliveredMessage) -> None:
     """Handle nothing."""
     raise Reject(message.subject)
+
+
+async def no_work(message: DeliveredMessage) -> None:
+    """Handle a message at once."""
 
 
 async def die(url: str, stream: str, queue: str, moment: str) -> None:
@@ -172,3 +177,35 @@ async def test_letters_are_whole_while_leaders_change(
     letters = await letters_of(queue)
     assert sorted(letter.sequence for letter in letters) == list(range(1, count + 1))
     assert all(isinstance(error, NatsStreamError | Reject) for error in told)
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_age": 3600}])
+async def test_acks_that_a_killed_server_forgot_are_no_letters_where_only_acks_delete(
+    fresh_server: NatsServer, stream_name: str, limits: dict[str, Any]
+) -> None:
+    """The server finds the messages gone, and reports each as terminated."""
+    async with connect(fresh_server.url) as js:
+        consumer = await make_work(js, stream_name, 200, retention="workqueue", ack_wait=1)
+        await js.streams.update(stream_name, **limits)
+        queue = await js.dead_letters.ensure(f"{stream_name}_DLQ", stream=stream_name)
+        messages = await consumer.fetch(200)
+        for message in messages[1:]:  # The first one keeps the server from forgetting the others.
+            await message.ack(confirm=True)
+        await eventually_async(lambda: has_messages(js, stream_name, 1))
+        await asyncio.to_thread(fresh_server.kill)
+        await asyncio.to_thread(fresh_server.start)
+
+        async with consumer.worker(no_work):
+            await settled(consumer, within_s=30)
+
+        reported = (await queue.info()).state.messages
+        letters = await letters_of(queue)
+        assert reported > 0
+        if limits:
+            assert len(letters) == reported
+            assert {(letter.reason, letter.is_gone) for letter in letters} == {("deleted", True)}
+        else:
+            assert letters == []
+            assert await queue.count() == 0
+        assert await queue.drop_all() == len(letters)
+        assert (await queue.info()).state.messages == 0

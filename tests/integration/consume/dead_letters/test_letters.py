@@ -403,6 +403,10 @@ async def test_streams_of_another_kind_are_left_alone(js: JetStream, stream_name
             await js.dead_letters.ensure(wrong)  # pyright: ignore[reportArgumentType] - on purpose.
     with pytest.raises(StreamNotFoundError):
         await js.dead_letters.ensure(f"{stream_name}_DLQ", stream=f"{stream_name}_NONE")
+    queue = await js.dead_letters.ensure(f"{stream_name}_DLQ")
+    with pytest.raises(StreamNotFoundError):  # Also where the letters have a stream.
+        await js.dead_letters.ensure(queue.name, stream=f"{stream_name}_NONE")
+    await js.dead_letters.ensure(queue.name, stream=f"{stream_name}_LATER", replicas=1)
     with pytest.raises(ConfigError):
         await js.dead_letters.ensure(f"{stream_name}_DLQ", consumer="c")
     with pytest.raises(ConfigError, match="watch itself"):

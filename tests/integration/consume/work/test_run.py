@@ -167,6 +167,32 @@ async def test_failed_messages_come_again_after_the_backoff(
     assert worker.report.retried == worker.report.failures == 2
 
 
+@pytest.mark.parametrize("error", [ValueError("boom"), Retry(delay=60, reason="boom")])
+async def test_message_that_fails_at_its_last_delivery_is_told_and_kept(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    consumer = await make_work(js, stream_name, 1, retention="workqueue", max_deliver=1)
+    letters = await js.dead_letters.ensure(f"{stream_name}_DLQ", stream=stream_name)
+
+    async def handle(_: DeliveredMessage) -> None:
+        raise error
+
+    async with consumer.worker(handle) as worker:
+        await holds(lambda: worker.report.given_up == 1)
+
+        async def letter() -> Any:
+            return await letters_of(letters)
+
+        await eventually_async(letter)
+
+    assert (worker.report.retried, worker.report.terminated) == (0, 0)
+    told = [each.getMessage() for each in caplog.records if "attempt 1" in each.getMessage()]
+    assert len(told) == 1
+    assert "boom; that was the last delivery, the consumer's max_deliver" in told[0]
+    kept = (await letters_of(letters))[0]
+    assert (kept.reason, kept.is_gone) == ("max_deliveries", False)
+
+
 async def test_verdicts_that_a_handler_raises_are_kept_to(js: JetStream, stream_name: str) -> None:
     consumer = await make_work(js, stream_name, 3)
     seen = Counter[bytes]()

@@ -8,6 +8,7 @@ import pytest
 
 from natsstream.consume.dead_letters.captured import (
     CLOCK_SLACK_NS,
+    FOUND_GONE,
     OWN_TERM,
     AdvisoryLog,
     Captured,
@@ -105,6 +106,33 @@ def test_own_term_whose_letter_was_dropped_is_no_entry() -> None:
     log.add(1, captured(reason=f"{OWN_TERM}Q: x"))
 
     assert list(log.entries()) == []
+
+
+def test_message_that_the_server_found_gone_is_no_letter_where_only_acks_delete() -> None:
+    log = AdvisoryLog()
+    log.add(1, captured(reason=FOUND_GONE))
+    log.add(2, captured(8, reason="Message deleted by stream limits"))
+    log.add(3, captured(9, reason="no such customer"))
+    assert [each.reason for each, _ in log.entries()] == ["deleted", "deleted", "terminated"]
+    assert log.streams_of_gone == {"S"}
+
+    log.take_for_acked("S")
+    assert [each.sequence for each, _ in log.entries()] == [8, 9]
+    assert [number for _, number in log.of_no_letter()] == [1]
+
+
+def test_message_that_was_given_up_and_then_found_gone_has_its_letter() -> None:
+    log = AdvisoryLog()
+    given_up = read_captured(MAX_DELIVERIES, advisory(), NOW_NS)
+    assert given_up is not None
+    log.add(1, given_up)
+    log.add(2, captured(reason=FOUND_GONE))
+    log.take_for_acked("S")
+
+    assert [(each.reason, numbers) for each, numbers in log.entries()] == [
+        ("max_deliveries", [1, 2])
+    ]
+    assert list(log.of_no_letter()) == []
 
 
 def test_advisory_from_before_the_message_is_about_another_one() -> None:

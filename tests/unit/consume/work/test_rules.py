@@ -26,9 +26,16 @@ if TYPE_CHECKING:
 BACKOFF = Backoff((1.0, 5.0, 30.0))
 
 
-def policy(*, max_attempts: int | None = 3, has_letters: bool = True) -> Policy:
+def policy(
+    *, max_attempts: int | None = 3, max_deliver: int | None = None, has_letters: bool = True
+) -> Policy:
     """Return what a worker does with failures."""
-    return Policy(backoff=BACKOFF, max_attempts=max_attempts, has_letters=has_letters)
+    return Policy(
+        backoff=BACKOFF,
+        max_attempts=max_attempts,
+        max_deliver=max_deliver,
+        has_letters=has_letters,
+    )
 
 
 def source(**fields: Any) -> ConsumerSource:
@@ -74,6 +81,16 @@ def test_verdict_follows_from_the_outcome(
     decision = decide(error, delivered=delivered, policy=policy())
 
     assert (decision.action, decision.delay_s, decision.reason) == (action, delay_s, reason)
+
+
+@pytest.mark.parametrize("error", [ValueError(), Retry(delay=7)])
+def test_server_gives_up_what_fails_at_the_last_delivery(error: BaseException) -> None:
+    rules = policy(max_attempts=None, max_deliver=3, has_letters=False)
+
+    assert decide(error, delivered=2, policy=rules).action == "nak"
+    assert decide(error, delivered=3, policy=rules).action == "give_up"
+    assert decide(Reject("x"), delivered=3, policy=rules).action == "term"
+    assert decide(None, delivered=3, policy=rules).action == "ack"
 
 
 def test_without_letters_the_dead_are_terminated() -> None:
