@@ -138,7 +138,7 @@ _MESSAGE: Mapping[str, str] = {
     "num_delivered": "message.delivered, of a consumer's message",
     "offset": "message.sequence",
     "payload": "message.data",
-    "respond": "js.core.publish(...) to the reply subject",
+    "respond": "js.core.publish(...) to a subject of your own; the reply subject takes acks",
     "seq": "message.sequence",
     "stream_seq": "message.sequence",
     "string": "message.data.decode()",
@@ -513,7 +513,9 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "batch_size": "stream.read().batches() yields messages as they arrive together",
         "end": "last_seq= or end_time=",
         "last": "newest=",
-        "limit": "newest=, or last_seq=",
+        **dict.fromkeys(
+            ("count", "limit"), "last_seq= for the first ones, newest= for the last ones"
+        ),
         "offset": "first_seq=",
         "since": "start_time=",
         "until": "end_time=",

@@ -45,6 +45,7 @@ from natsstream.read.session import (
     SessionIdleError,
 )
 from natsstream.read.start_position import ON_LOSS, ConsumerStart, check_starts
+from natsstream.units import format_rfc3339
 
 if TYPE_CHECKING:
     from natsstream._wire.framing import FrameBlock
@@ -96,6 +97,7 @@ class RangeSpec:
                 "start_time": self.start_time_ns is not None,
             }
             check_starts(starts, hint="give newest alone, or with last_seq or end_time")
+        self._check_times()
         object.__setattr__(self, "filters", check_filters(self.filters))
         check_int(self.max_pending_bytes, "max_pending_bytes", minimum=1)
         check_choice(self.on_loss, "on_loss", ON_LOSS)
@@ -104,6 +106,14 @@ class RangeSpec:
             check_bool(getattr(self, name), name)
         if self.until_closed:
             self._check_until_closed()
+
+    def _check_times(self) -> None:
+        start_ns, end_ns = self.start_time_ns, self.end_time_ns
+        if start_ns is not None and end_ns is not None and start_ns > end_ns:
+            raise ConfigError(
+                f"start_time {format_rfc3339(start_ns)} is after end_time {format_rfc3339(end_ns)}",
+                hint="swap them; a read goes from the older to the newer messages",
+            )
 
     def _check_until_closed(self) -> None:
         ends = {

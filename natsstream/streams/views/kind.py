@@ -92,12 +92,18 @@ class Kind:
 
     def not_found(self, name: str, error: StreamNotFoundError) -> BucketNotFoundError:
         """Return the error of a view that does not exist."""
+        bare = self.name_of(name)
+        hint = f"create it: await {self.manager}.create({name!r})"
+        if bare != name:
+            hint = (
+                f"{self.prefix} begins the name of its stream: await {self.manager}.get({bare!r})"
+            )
         return BucketNotFoundError(
             f"{self.noun} {name} does not exist",
             code=error.code,
             err_code=error.err_code,
             description=error.description,
-            hint=f"create it: await {self.manager}.create({name!r})",
+            hint=hint,
         )
 
     @contextmanager

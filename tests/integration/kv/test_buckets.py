@@ -185,6 +185,9 @@ async def test_bucket_that_is_not_there_is_not_found(js: JetStream, stream_name:
             await call(stream_name)
         assert isinstance(refused.value, StreamNotFoundError)
         assert refused.value.err_code == 10059
+    with pytest.raises(BucketNotFoundError) as refused:
+        await js.kv.get(f"KV_{stream_name}")
+    assert refused.value.hint.endswith(f"of its stream: await js.kv.get({stream_name!r})")
     with pytest.raises(BucketNotFoundError):
         await bucket.status()
 

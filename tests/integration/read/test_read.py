@@ -11,6 +11,7 @@ import pytest
 
 from natsstream import Gap, ServerError, connect
 from natsstream.errors import (
+    ConfigError,
     InvalidConfigError,
     SequenceRangeError,
     StreamNotFoundError,
@@ -95,6 +96,10 @@ async def test_start_time_is_included_and_end_time_is_not(js: JetStream, stream_
     assert await sequences(stream, start_time=times[1], end_time=times[3]) == [2, 3]
     assert await sequences(stream, start_time=times[4] + 1) == []
     assert await sequences(stream, end_time=times[0]) == []
+    assert await sequences(stream, start_time=times[1], end_time=times[1]) == []
+    with pytest.raises(ConfigError, match=r"^start_time .* is after end_time ") as refused:
+        stream.read(start_time=times[3], end_time=times[1])
+    assert refused.value.hint.startswith("swap them")
 
 
 async def test_headers_alone_are_read_without_payloads(js: JetStream, stream_name: str) -> None:
