@@ -233,9 +233,9 @@ class Stream:
 
         Raises:
             SubjectError: A filter is not a legal subject.
-            ConfigError: A time has no time zone, `newest` is given with `first_seq` or
-                `start_time`, `until_closed` with another end, two filters overlap, or a value is
-                not legal.
+            ConfigError: A time has no time zone, `start_time` is after `end_time`, `newest` is
+                given with `first_seq` or `start_time`, `until_closed` with another end, two filters
+                overlap, or a value is not legal.
 
         Cost: one ephemeral consumer; `max_pending_bytes` of messages in flight, up to 48 MiB where
         the server takes messages of 24 MiB. `newest` with filters, or in a stream with deleted

@@ -4,8 +4,8 @@ Law: one dead message is one entry, however many advisories name it. An advisory
 message whose letter is missing.
 
 A killed server may lose its record of acks that it has carried out: it finds these messages gone
-when it would deliver them again, and reports each as terminated. Where a stream deletes no message
-before its ack, such a report is about a message that was handled, and makes no letter.
+when it would deliver them again, and reports each as terminated. Where a stream deletes a message
+only for its ack or by request, such a report makes no letter: nothing is left to handle.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class AdvisoryLog:
 
     def __init__(self) -> None:
         self._told: dict[Triple, list[tuple[int, Captured]]] = {}
-        self._acked: set[str] = set()
+        self._without_gone: set[str] = set()
 
     def add(self, number: int, captured: Captured) -> None:
         """Take in an advisory.
@@ -145,9 +145,9 @@ class AdvisoryLog:
         every = (captured for told in self._told.values() for _, captured in told)
         return {captured.stream for captured in every if captured.is_found_gone}
 
-    def take_for_acked(self, stream: str) -> None:
-        """Take the messages that were found gone for acked, in a stream that deletes no others."""
-        self._acked.add(stream)
+    def leave_out_gone(self, stream: str) -> None:
+        """Make no letters of the messages of a stream that the server found gone."""
+        self._without_gone.add(stream)
 
     def claim(self, triple: Triple, stored_ns: int) -> list[tuple[int, Captured]]:
         """Take out the advisories about a message whose letter exists, oldest first.
@@ -166,8 +166,8 @@ class AdvisoryLog:
     def entries(self) -> Iterator[tuple[Captured, list[int]]]:
         """Yield what is left, one for each message: the newest advisory, and the numbers of all.
 
-        Messages that our workers terminated are left out: their letters were dropped. So are those
-        that were acked.
+        Messages that our workers terminated are left out: their letters were dropped. See also
+        `leave_out_gone`.
         """
         for told in self._told.values():
             news = [captured for _, captured in told if self._is_news(captured)]
@@ -182,8 +182,8 @@ class AdvisoryLog:
                     yield captured, number
 
     def _is_news(self, captured: Captured) -> bool:
-        is_acked = captured.is_found_gone and captured.stream in self._acked
-        return not (captured.is_own or is_acked)
+        is_left_out = captured.is_found_gone and captured.stream in self._without_gone
+        return not (captured.is_own or is_left_out)
 
 
 def _number(value: object) -> int:

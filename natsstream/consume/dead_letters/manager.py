@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
@@ -90,7 +91,8 @@ class DeadLetters:
                 well; nothing was changed.
             PermissionDeniedError: This user may not make or change it, and it has to be.
             SubjectOverlapError: Another stream captures the same advisories.
-            StreamNotFoundError: A stream to be watched does not exist, and `replicas` is not given.
+            StreamNotFoundError: A stream that was not watched yet does not exist, and `replicas` is
+                not given.
             InvalidConfigError: The server refuses a limit.
 
         Cost: one round trip where nothing is to be changed; else three or four, and 0.1 to 0.2
@@ -119,11 +121,16 @@ class DeadLetters:
             discard=_REFUSES_NEW,
         )
         held = await self._find(name)
-        is_new = [not _has_captured(held, each) for each in wanted[1:]]
-        if replicas is None and any(is_new):
+        if held is None and replicas is None and watched:
             infos = [await stream_info(self._api, each) for each in watched]
-            if held is None:
-                config = replace(config, replicas=max(info.config.replicas or 1 for info in infos))
+            config = replace(config, replicas=max(info.config.replicas or 1 for info in infos))
+        elif replicas is None:
+            for each in watched:
+                if not all(
+                    _has_captured(held, x) for x in advisory_subjects(each, consumer or "*")
+                ):
+                    with suppress(PermissionDeniedError):  # Who may not see it may yet watch it.
+                        await stream_info(self._api, each)
         for _ in range(_TRIES_MAX):
             subjects = with_captured(_captured(held), wanted)
             change = await self._ensure(replace(config, subjects=subjects), wanted[-1], held)
@@ -227,7 +234,7 @@ def _names(stream: object) -> list[str]:
         return []
     if isinstance(stream, str):
         return [check_stream_name(stream)]
-    return [check_stream_name(each) for each in check_texts(stream, "stream")]
+    return [check_stream_name(each) for each in dict.fromkeys(check_texts(stream, "stream"))]
 
 
 def _check_keeps(config: StreamConfig) -> None:

@@ -20,6 +20,7 @@ from natsstream.errors import (
     ConsumerNotFoundError,
     MessageNotFoundError,
     NoRespondersError,
+    PermissionDeniedError,
     StreamNotFoundError,
 )
 
@@ -101,6 +102,8 @@ async def _delete_from_queue(api: Api, stream: str, sequence: int) -> bool:
 async def keeps_until_acked(api: Api, stream: str) -> bool:
     """Return True if a stream deletes a message only when it is acked, or by request.
 
+    False also where the stream is gone, or this user may not see it.
+
     Raises:
         TransportError: The server did not answer in time.
 
@@ -108,10 +111,16 @@ async def keeps_until_acked(api: Api, stream: str) -> bool:
     """
     try:
         config = (await stream_info(api, stream)).config
-    except StreamNotFoundError:
+    except (PermissionDeniedError, StreamNotFoundError):
         return False
-    has_limit = config.max_age or config.allow_msg_ttl or (config.max_msgs_per_subject or 0) > 0
-    return config.retention in ("workqueue", "interest") and not (has_limit or evicts(config))
+    others = (
+        config.max_age,
+        config.allow_msg_ttl,
+        config.allow_rollup_hdrs,
+        (config.max_msgs_per_subject or 0) > 0,
+        evicts(config),
+    )
+    return config.retention in ("workqueue", "interest") and not any(others)
 
 
 async def delete_message(api: Api, stream: str, sequence: int) -> bool:

@@ -84,7 +84,8 @@ class DeadLetterQueue:
         for each stream where it found messages gone; some 200 bytes of memory for each advisory.
         """
         wanted = _Wanted(stream, consumer)
-        async with aclosing(self._list(await self._advisories(), wanted)) as letters:
+        log = await self._advisories(wanted=stream)
+        async with aclosing(self._list(log, wanted)) as letters:
             async for letter in letters:
                 yield letter
 
@@ -103,8 +104,8 @@ class DeadLetterQueue:
 
         Cost: that of `list` without the round trips for single letters.
         """
-        log = await self._advisories()
         wanted = _Wanted(stream, consumer)
+        log = await self._advisories(wanted=stream)
         found = 0
         async with aclosing(self._read([letters_filter(self.name)])) as messages:
             async for message in messages:
@@ -122,7 +123,7 @@ class DeadLetterQueue:
         Raises:
             ConfigError: The number is no sequence.
 
-        Cost: two or three round trips, and reading the advisories of the same consumer.
+        Cost: two to four round trips, and reading the advisories of the same consumer.
         """
         check_int(number, "number", minimum=1)
         message = await get_message(self._api, self.name, number)
@@ -266,7 +267,8 @@ class DeadLetterQueue:
         Cost: that of `list`, and of `drop` for each.
         """
         dropped = 0
-        log, wanted = await self._advisories(), _Wanted(stream, consumer)
+        wanted = _Wanted(stream, consumer)
+        log = await self._advisories(wanted=stream)
         async with aclosing(self._list(log, wanted)) as letters:
             async for letter in letters:
                 await self._remove(letter)
@@ -286,7 +288,7 @@ class DeadLetterQueue:
             async for message in messages:
                 yield message
 
-    async def _advisories(self, filters: Sequence[str] = ()) -> AdvisoryLog:
+    async def _advisories(self, filters: Sequence[str] = (), *, wanted: str = "*") -> AdvisoryLog:
         log = AdvisoryLog()
         async with aclosing(self._read(filters or advisory_subjects("*"))) as messages:
             async for message in messages:
@@ -294,8 +296,8 @@ class DeadLetterQueue:
                 if captured is not None:
                     log.add(message.sequence, captured)
         for stream in log.streams_of_gone:
-            if await keeps_until_acked(self._api, stream):
-                log.take_for_acked(stream)
+            if wanted in ("*", stream) and await keeps_until_acked(self._api, stream):
+                log.leave_out_gone(stream)
         return log
 
     async def _written(self, message: Message, log: AdvisoryLog) -> DeadLetter | None:

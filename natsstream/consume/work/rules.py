@@ -74,7 +74,7 @@ def decide(error: BaseException | None, *, delivered: int, policy: Policy) -> De
     is_last = policy.max_attempts is not None and delivered >= policy.max_attempts
     if is_last:
         return _dead("attempts", _text(error), policy)
-    if policy.max_deliver is not None and delivered >= policy.max_deliver:
+    if delivered == policy.max_deliver:  # With more, somebody has raised the consumer's since.
         return Decision(action="give_up", text=_text(error))
     delay_s = getattr(error, "delay_s", None) if isinstance(error, Retry) else None
     if delay_s is not None:

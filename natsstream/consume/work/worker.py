@@ -170,7 +170,8 @@ class Worker:
         """Take no more messages, let running handlers finish, nak the rest.
 
         A handler, or a task that it has begun, gets its own call back at once while it runs: it
-        cannot wait for itself. The worker ends as otherwise, and `wait` returns when it has.
+        cannot wait for itself. The worker ends as otherwise, and `wait` returns when it has. The
+        limit of the first such call counts.
 
         Args:
             timeout: Seconds until handlers are cancelled and their messages nak'ed; None is
@@ -365,13 +366,13 @@ class Worker:
         report, delivered = self.report, message.delivered
         report.received += 1
         self._in_progress.begin(message)
+        _message_here.set(message)
         try:
             if is_abandoned(delivered, self._policy):
                 await self._outcomes.abandon(message, delivered)
                 return
             error: BaseException | None = None
             report.running += 1
-            _message_here.set(message)
             try:
                 result = await self._handler(message)
                 if result is not None:

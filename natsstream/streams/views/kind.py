@@ -94,10 +94,8 @@ class Kind:
         """Return the error of a view that does not exist."""
         bare = self.name_of(name)
         hint = f"create it: await {self.manager}.create({name!r})"
-        if bare != name:
-            hint = (
-                f"{self.prefix} begins the name of its stream: await {self.manager}.get({bare!r})"
-            )
+        if bare and bare != name:
+            hint = f"only its stream has {self.prefix} in its name: {self.manager}.get({bare!r})"
         return BucketNotFoundError(
             f"{self.noun} {name} does not exist",
             code=error.code,

@@ -415,6 +415,46 @@ async def test_streams_of_another_kind_are_left_alone(js: JetStream, stream_name
         )
 
 
+def found_gone(stream: str) -> tuple[str, bytes]:
+    """Return the report of a server that has found message 1 of a stream gone."""
+    told = {"stream": stream, "consumer": "c", "stream_seq": 1, "reason": captured.FOUND_GONE}
+    subject = f"$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.{stream}.c"
+    return subject, json.dumps(told).encode()
+
+
+@pytest.mark.parametrize(
+    ("fields", "letters"),
+    [
+        ({"retention": "limits"}, 1),
+        ({"retention": "workqueue"}, 0),
+        ({"retention": "interest"}, 0),
+        ({"retention": "workqueue", "max_msgs": 9, "discard": "new"}, 0),
+        ({"retention": "workqueue", "max_msgs": 9}, 1),
+        ({"retention": "interest", "max_bytes": 10_000}, 1),
+        ({"retention": "workqueue", "max_age": 3600}, 1),
+        ({"retention": "workqueue", "max_msgs_per_subject": 1}, 1),
+        ({"retention": "workqueue", "allow_rollup_hdrs": True}, 1),
+        ({"retention": "workqueue", "allow_msg_ttl": True}, 1),
+    ],
+)
+async def test_message_that_was_found_gone_is_a_letter_where_more_than_acks_deletes(
+    js: JetStream, stream_name: str, fields: dict[str, Any], letters: int
+) -> None:
+    await js.streams.create(stream_name, subjects=[f"{stream_name}.>"], **fields)
+    queue = await js.dead_letters.ensure(f"{stream_name}_DLQ", stream=stream_name)
+    await js.core.publish(*found_gone(stream_name))
+
+    async def captured_one() -> bool:
+        return (await queue.info()).state.messages == 1
+
+    await eventually_async(captured_one)
+    assert await queue.count() == len(await letters_of(queue)) == letters
+    assert [each.reason for each in await letters_of(queue)] == ["deleted"] * letters
+    assert (await queue.get(1) is not None) == bool(letters)
+    assert await queue.drop_all() == letters
+    assert (await queue.info()).state.messages == 0
+
+
 async def test_what_others_write_into_the_queue_breaks_nothing(
     js: JetStream, stream_name: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from natsstream import NatsStreamError, Reject, connect
-from natsstream.consume.dead_letters.captured import OWN_TERM
+from natsstream.consume.dead_letters.captured import FOUND_GONE, OWN_TERM
 from natsstream.consume.dead_letters.envelope import FailureRecord
 from natsstream.consume.dead_letters.storing import store_letter
 from natsstream.errors import (
@@ -189,6 +190,7 @@ authorization { users: [
     { user: all, password: p }
     { user: mute, password: p, permissions: { publish: { deny: ["$DLQ.>"] } } }
     { user: small, password: p, permissions: { publish: { deny: ["$JS.API.STREAM.UPDATE.>"] } } }
+    { user: blind, password: p, permissions: { publish: { deny: ["$JS.API.STREAM.INFO.W"] } } }
 ] }
 """
 
@@ -200,6 +202,23 @@ async def test_letter_that_the_user_may_not_store_is_told_and_its_message_stays(
             consumer = await work_of(js, "W", 1)
             async with consumer.worker(reject, dead_letter="D", on_error=told) as worker:
                 await stays(consumer, worker, told, PermissionDeniedError)
+
+
+async def test_queue_is_listed_and_watches_streams_that_the_user_may_not_see() -> None:
+    with NatsServer(config=_DENIES) as server:
+        async with connect(server.url, user="all", password="p") as js:  # noqa: S106 - Of a test.
+            await work_of(js, "W", 1)
+            await js.dead_letters.ensure("D")
+        async with connect(server.url, user="blind", password="p") as js:  # noqa: S106 - Of a test.
+            queue = await js.dead_letters.ensure("D", stream="W")
+            told = {"stream": "W", "consumer": "c", "stream_seq": 9, "reason": FOUND_GONE}
+            subject = "$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.W.c"
+            await js.core.publish(subject, json.dumps(told).encode())
+
+            async def counted() -> bool:
+                return await queue.count() == 1
+
+            await eventually_async(counted)
 
 
 # Streams that were made before, or by hand.

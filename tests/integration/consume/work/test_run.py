@@ -12,11 +12,13 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
+from natsstream.consume.work import outcomes
 from natsstream.consume.work import worker as worker_module
 from natsstream.errors import (
     ConfigError,
     ConsumerDeletedError,
     LeaseLostError,
+    RequestTimeoutError,
     StreamNotFoundError,
     UsageError,
 )
@@ -690,3 +692,31 @@ async def test_worker_that_was_never_opened_says_so(
     with pytest.raises(UsageError, match="not open") as told:
         await getattr(worker, call)()
     assert "async with" in told.value.hint
+
+
+async def test_on_error_ends_the_worker_of_a_message_that_is_abandoned(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs in the task that the end would wait for."""
+    consumer = await make_work(js, stream_name, 1, ack_wait=0.3)
+    await consumer.next()  # Its only attempt; it is never acked.
+    told: list[BaseException] = []
+
+    async def refuse(*_: object, **__: object) -> bool:
+        raise RequestTimeoutError("no letter is stored")
+
+    async def stop(error: BaseException, _: DeliveredMessage) -> None:
+        await worker.stop()
+        told.append(error)
+
+    async def handle(message: DeliveredMessage) -> None:
+        raise AssertionError(message)
+
+    monkeypatch.setattr(outcomes, "store_letter", refuse)
+    async with asyncio.timeout(20):
+        async with consumer.worker(
+            handle, max_attempts=1, dead_letter=f"{stream_name}_DLQ", on_error=stop
+        ) as worker:
+            await worker.wait()
+
+    assert [str(error) for error in told] == ["no letter is stored"]

@@ -116,7 +116,7 @@ def test_message_that_the_server_found_gone_is_no_letter_where_only_acks_delete(
     assert [each.reason for each, _ in log.entries()] == ["deleted", "deleted", "terminated"]
     assert log.streams_of_gone == {"S"}
 
-    log.take_for_acked("S")
+    log.leave_out_gone("S")
     assert [each.sequence for each, _ in log.entries()] == [8, 9]
     assert [number for _, number in log.of_no_letter()] == [1]
 
@@ -127,7 +127,7 @@ def test_message_that_was_given_up_and_then_found_gone_has_its_letter() -> None:
     assert given_up is not None
     log.add(1, given_up)
     log.add(2, captured(reason=FOUND_GONE))
-    log.take_for_acked("S")
+    log.leave_out_gone("S")
 
     assert [(each.reason, numbers) for each, numbers in log.entries()] == [
         ("max_deliveries", [1, 2])
