@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from natsstream.testing import NatsServer
     from tests.spark.conftest import Feeder
 
-# Each run takes a third of them; --sampled=all takes all.
+# Each run takes a fifth of them; --sampled=all takes all.
 pytestmark = pytest.mark.sampled
 
 QUERY_WITHIN_S = 240

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from natsstream.blocking import JetStream, KeyValue
     from natsstream.testing import NatsServer
 
-# Each run takes a third of them; --sampled=all takes all.
+# Each run takes a fifth of them; --sampled=all takes all.
 pytestmark = pytest.mark.sampled
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from natsstream.blocking import JetStream
     from natsstream.testing import NatsServer
 
-# Each run takes a third of them; --sampled=all takes all.
+# Each run takes a fifth of them; --sampled=all takes all.
 pytestmark = pytest.mark.sampled
 
 LARGE = bytes(range(256)) * 2_000
