@@ -194,6 +194,15 @@ class ConnectionState:
             self._tell(Disconnected(url=self.url, reason=self.last_error))
         self._wake()
 
+    def on_unsent(self, count: int) -> None:
+        """The connection ends while messages without an ack wait for a server."""
+        _log.warning(
+            "connection to %s ended before a reconnect; messages of js.core.publish that were not "
+            "sent: %d",
+            self.url,
+            count,
+        )
+
     async def on_closed(self) -> None:
         """nats-py has closed the connection and will not open another."""
         self.end()

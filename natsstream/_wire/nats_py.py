@@ -52,6 +52,7 @@ DEFAULT_PORT = 4222
 _REFUSALS_MAX = 2
 # The watchdog pings; nats-py's own timer cannot leave a peer that has frozen.
 _NEVER_S = 1 << 24
+_ACKS = b"$JS.ACK."
 # Between two cancellations of what has swallowed the first.
 _CANCEL_AGAIN_S = 0.02
 
@@ -67,6 +68,7 @@ class ConnectionListener(Protocol):
     async def on_lame_duck(self) -> None: ...
     async def on_servers(self) -> None: ...
     def on_broken(self, error: NatsStreamError) -> None: ...
+    def on_unsent(self, count: int) -> None: ...
     def on_refused(self, error: NatsStreamError) -> None: ...
 
 
@@ -127,18 +129,28 @@ class LanedClient(NatsPyClient):
         # A cancellation may be lost in `wait_for` of Python 3.11, and nats-py cancels only once:
         # its attempts to reconnect would outlive the connection, or forget a socket.
         self._is_over = True
+        self._drop_waiting()
         tasks = {*self._tasks(), cast("Any", self)._reconnection_task}
         tasks -= {None, asyncio.current_task()}
         while pending := {task for task in tasks if task is not None and not task.done()}:
             for task in pending:
                 task.cancel()
             await asyncio.wait(pending, timeout=_CANCEL_AGAIN_S)
-        if not (self.is_connected or self.is_closed):
-            # nats-py would write what waits to a socket that is gone: the error would end its close
-            # before it calls back.
-            mine = cast("Any", self)
-            mine._pending, mine._pending_data_size = [], 0
+        self._drop_waiting()  # Readers that end write as well.
         await super()._close(status, do_cbs)
+
+    def _drop_waiting(self) -> None:
+        """Drop what waits for a server that will not come.
+
+        nats-py would write it to a socket that is gone: the error would end its close before it
+        calls back.
+        """
+        if self.is_connected or self.is_closed:
+            return
+        mine = cast("Any", self)
+        waiting, mine._pending, mine._pending_data_size = mine._pending, [], 0
+        if count := count_messages(waiting):
+            self._natsstream[1].on_unsent(count)
 
     async def _process_connect_init(self) -> None:
         # nats-py forgets the tasks of a connection that broke between PONG and the first flush.
@@ -298,6 +310,20 @@ def add_subscription(nats: Any, subject: str, queue: str) -> bytes:
     nats._sid += 1
     nats._subs[nats._sid] = Subscription(nats, nats._sid, subject, queue)
     return b"%d" % nats._sid
+
+
+def count_messages(commands: Sequence[bytes]) -> int:
+    """Return how many commands publish a message without a reply subject, acks not counted.
+
+    A request that waits for its answer fails by itself, and a message without its ack is delivered
+    again.
+    """
+    count = 0
+    for command in commands:
+        kind, *words = command.partition(b"\r\n")[0].split()
+        is_plain = (kind, len(words)) in ((b"PUB", 2), (b"HPUB", 3))
+        count += is_plain and not words[0].startswith(_ACKS)
+    return count
 
 
 def address_of(netloc: str) -> tuple[str, int] | None:

@@ -48,6 +48,9 @@ class Core:
     ) -> None:
         """Send a message to whoever listens now; nobody says whether somebody does.
 
+        While the connection is lost, messages wait for the next server. If it is closed before,
+        they are lost, and a WARNING has their number.
+
         Raises:
             SubjectError: A subject cannot be published to; nothing was sent.
             HeaderError: A header would break the wire; nothing was sent.

@@ -41,6 +41,9 @@ class Reject(Exception):  # noqa: N818 - it is a verdict of the caller's, and no
 class Retry(Exception):  # noqa: N818 - it is a verdict of the caller's, and no failure.
     """Raised by whoever handles a message: deliver it again.
 
+    In a worker it counts as an attempt, as every delivery does: at the last one the message is
+    dead. Give a worker whose handlers wait for others by `Retry` a high `max_attempts`.
+
     Attributes:
         reason: Why, for the error that is reported.
         delay_s: Seconds until then; None leaves it to the backoff.

@@ -286,3 +286,22 @@ async def test_lane_reads_and_writes_through_tls_and_after_a_restart(
     assert found == list(range(1, 20_002))
     assert table.column("sequence").to_pylist() == found
     assert cast("bytes", table.column("data").to_pylist()[-1]) == bytes(8 * MIB)
+
+
+async def test_messages_that_wait_for_a_server_are_counted_when_the_connection_closes(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await asyncio.to_thread(fresh_server.kill)
+
+        async def is_lost() -> bool:
+            return not js.is_connected
+
+        await eventually_async(is_lost)
+        for _ in range(2):
+            await js.core.publish("s", b"x")
+        await js.core.publish("s", b"x", headers={"A": "1"})
+
+    told = [each.getMessage() for each in caplog.records if "not sent" in each.getMessage()]
+    assert len(told) == 1
+    assert told[0].endswith("messages of js.core.publish that were not sent: 3")

@@ -108,6 +108,7 @@ OURS = {
     "_refusals",
     "_is_over",
     "_check_wanted",
+    "_drop_waiting",
     "_count_refusal",
     "_unknown_urls",
     "_tasks",
@@ -228,3 +229,21 @@ def test_list_of_private_names_is_complete() -> None:
 
     for module in MODULES:
         assert private_names(module) <= listed
+
+
+@pytest.mark.parametrize(
+    ("command", "count"),
+    [
+        (b"PUB s 1\r\nx\r\n", 1),
+        (b"HPUB s 12 13\r\nNATS/1.0\r\n\r\nx\r\n", 1),
+        (b"PUB s _INBOX.a.1 1\r\nx\r\n", 0),
+        (b"HPUB s _INBOX.a.1 12 13\r\nNATS/1.0\r\n\r\nx\r\n", 0),
+        (b"PUB $JS.ACK.S.c.1.1.1.1.0 4\r\n+ACK\r\n", 0),
+        (b"SUB s 1\r\n", 0),
+        (b"PING\r\n", 0),
+    ],
+)
+def test_messages_are_counted_that_nobody_waits_for_an_answer_to(
+    command: bytes, count: int
+) -> None:
+    assert nats_py_module.count_messages([command, command]) == 2 * count
