@@ -42,7 +42,7 @@ class Retry(Exception):  # noqa: N818 - it is a verdict of the caller's, and no 
     """Raised by whoever handles a message: deliver it again.
 
     In a worker it counts as an attempt, as every delivery does: at the last one the message is
-    dead. Give a worker whose handlers wait for others by `Retry` a high `max_attempts`.
+    dead. Give a worker a high `max_attempts` if its handlers wait for others by `Retry`.
 
     Attributes:
         reason: Why, for the error that is reported.
