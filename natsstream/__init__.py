@@ -513,6 +513,8 @@ if not TYPE_CHECKING:  # Type checkers report a name that is missing by themselv
         module = _LAZY.get(name)
         if name == "__version__":  # Of the installed package; most programs never ask.
             return importlib.import_module("importlib.metadata").version("natsstream")
+        if name in ("blocking", "testing"):  # Found here without an import of their own.
+            return importlib.import_module(f"natsstream.{name}")
         if module is None:
             here = importlib.import_module("natsstream.foreign_names").name_here(name)
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{here}")

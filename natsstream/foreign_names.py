@@ -218,6 +218,7 @@ _STREAM: Mapping[str, str] = {
     "next": "stream.consumers.ensure(name), then consumer.next()",
     "pull_subscribe": "stream.consumers.ensure(name), then consumer.fetch(n)",
     "seek": "stream.read(first_seq=...), or stream.consumers.reset(name, sequence=...)",
+    "stream_info": "stream.info()",
     "state": "stream.cached.state, or that of stream.info()",
     "subscribe": "stream.consumers.ensure(name), then consumer.consume(); or stream.ordered()",
     "update": "js.streams.update(name, ...)",
@@ -246,11 +247,18 @@ _KV: Mapping[str, str] = {
     "expire": "kv.put(key, value, ttl=...)",
     "incr": "js.counters, or kv.update(key, value, revision=...)",
     "items": "kv.entries()",
+    "list_keys": "kv.keys()",
     "set": "kv.put(key, value)",
     "ttl": "kv.status(), then status.ttl",
     "values": "kv.entries()",
     "watchall": "kv.watch()",
     "watch_all": "kv.watch()",
+}
+
+_WATCH: Mapping[str, str] = {
+    "next": "anext(watch), or `async for entry in watch`",
+    "stop": "leave the block of `async with kv.watch() as watch`",
+    "updates": "anext(watch), or `async for entry in watch`",
 }
 
 _LOCK: Mapping[str, str] = {
@@ -361,6 +369,7 @@ MEMBERS: Mapping[str, Mapping[str, str]] = {
     "stream.consumers": _CONSUMERS,
     "stream_info": _STREAM_INFO,
     "sub": _SUBSCRIPTION,
+    "watch": _WATCH,
 }
 """Members of the objects of other clients, by what is asked for them here."""
 
@@ -469,11 +478,13 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "kv.create": {**_VALID_KEYS, "msg_ttl": "ttl="},
     "kv.delete": {**_VALID_KEYS, "last": "revision=", "msg_ttl": "kv.purge(key, ttl=...)"},
     "kv.entries": {"filters": 'by place: kv.entries("a.*", "b.>")'},
-    "kv.get": _VALID_KEYS,
+    "kv.cached": {"prefix": 'by place: kv.cached("a.>")'},
+    "kv.get": {**_VALID_KEYS, "default": "kv.get(key) is None where there is no value"},
     "kv.keys": {"filters": 'by place: kv.keys("a.*", "b.>")'},
     "kv.purge": {"msg_ttl": "ttl="},
     "kv.purge_deletes": {"olderthan": "older_than="},
     "kv.purge_matching": {"filters": 'by place: kv.purge_matching("a.*", "b.>")'},
+    "kv.lock": {"lease": "ttl=", "wait": "timeout="},
     "kv.put": {
         **_VALID_KEYS,
         "ex": "ttl=",
@@ -484,6 +495,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "kv.revisions": {"filters": 'by place: kv.revisions("a.*", "b.>")'},
     "kv.update": {**_VALID_KEYS, "last": "revision=", "msg_ttl": "ttl="},
     "kv.watch": {
+        "cb": "async for entry in kv.watch()",
         "filters": 'by place: kv.watch("a.*", "b.>")',
         "headers_only": "meta_only=",
         "keys": 'by place: kv.watch("a.*", "b.>")',

@@ -124,6 +124,14 @@ def ack_prefix(reply: bytes) -> bytes:
     return b".".join(tokens[:-4]) + b"."
 
 
+def ack_rule(subject: str) -> str:
+    """Return the subject that permissions must have for an ack: all those of its consumer."""
+    tokens = subject.split(".")
+    if len(tokens) == _V1_TOKENS:
+        return ".".join([*tokens[:4], ">"])
+    return ".".join([*tokens[:6], ">"]) if len(tokens) >= _V2_TOKENS_MIN else f"{_PREFIX}>"
+
+
 def ack_deliveries(reply: bytes) -> int:
     """Return how often a message was delivered, by its ack subject.
 

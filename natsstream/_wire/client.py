@@ -74,6 +74,7 @@ class Client:
             unsent=lambda: unsent_bytes(self._link.transport if self._link else None),
         )
         self._state = ConnectionState(watchdog, self._on_denied)
+        self._is_inbox_denied = False
         self._writer = SocketWriter(self._state)
         self.parser: FrameParser = FrameParser(self._state.on_server_error)
         self._link: NatsPyLink | None = None
@@ -150,12 +151,19 @@ class Client:
         await self.subscribe(
             f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
         )
+        # A refusal comes before the PONG: known by then, nothing is stored whose ack cannot come.
+        with suppress(TransportError):  # A connection that breaks here reconnects.
+            await self.flush(self.options.connect_timeout)
 
     # Changes of the connection.
 
     def _on_change(self) -> None:
         if self.is_connected:
+            # nats-py subscribes again, and has the server's PONG, before it says so.
+            if not self._is_inbox_denied:
+                self.requests.allow()
             return
+        self._is_inbox_denied = False
         self.requests.lose(self._state.broken)
         self._writer.lose()
 
@@ -168,6 +176,7 @@ class Client:
     def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
         prefix = self.options.inbox_prefix
         error.hint = f"allow {prefix}.> in the user's permissions, or set inbox_prefix"
+        self._is_inbox_denied = True
         self.requests.refuse(error)
 
     def _give_up(self, seconds: float) -> None:
@@ -503,7 +512,13 @@ class Client:
     # Subscriptions.
 
     def new_inbox(self) -> str:
-        """Return a unique subject."""
+        """Return a unique subject for answers.
+
+        Raises:
+            PermissionDeniedError: The user may not subscribe to the connection's inbox: the same
+                holds for this one.
+        """
+        self.requests.check_inbox()
         return f"{self.options.inbox_prefix}.{secrets.token_hex(11)}"
 
     async def subscribe(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 
+from natsstream._wire.permission_violations import permission_rule
 from natsstream.events import Closed, Connected, ConnectionEvent, Disconnected, PermissionDenied
 
 _log = logging.getLogger("natsstream.connection")
@@ -27,7 +28,7 @@ class ConnectionLog:
         """Log an event."""
         text, level = event.describe(), event.LOG_LEVEL
         if isinstance(event, PermissionDenied):
-            key = (event.operation, event.subject)
+            key = (event.operation, permission_rule(event.subject))
             if key in self._denied or len(self._denied) >= _DENIALS_KEPT_MAX:
                 return
             self._denied.add(key)

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from natsstream._wire.acks import ack_rule
 from natsstream.errors import PermissionDeniedError
 from natsstream.events import PermissionDenied
 
@@ -94,7 +95,7 @@ def denied_error(event: PermissionDenied) -> PermissionDeniedError:
 def permission_rule(subject: str) -> str:
     """Return what permissions must have for a subject: no name that is drawn for each call."""
     if subject.startswith("$JS.ACK."):
-        return "$JS.ACK.>"
+        return ack_rule(subject)
     drawn = _DRAWN_INBOX.match(subject) or _DRAWN_CONSUMER.match(subject)
     return f"{drawn[1]}.>" if drawn else subject
 

@@ -52,6 +52,12 @@ class Requests:
         """True while the user may not subscribe to the inbox: all requests have one error."""
         return self._refusal is not None
 
+    def check_inbox(self) -> None:
+        """Raise PermissionDeniedError while the user may not subscribe to the inbox."""
+        if self._refusal is not None:
+            # Raised again and again, it would keep a longer traceback each time.
+            raise self._refusal.with_traceback(None)
+
     def expect(self, subject: str) -> tuple[str, asyncio.Future[Frame]]:
         """Return a reply subject for a request, and the future of its answer.
 
@@ -62,9 +68,7 @@ class Requests:
             EventLoopError: The connection belongs to another event loop.
         """
         loop = self._own_loop.check()
-        if self._refusal is not None:
-            # Raised again and again, it would keep a longer traceback each time.
-            raise self._refusal.with_traceback(None)
+        self.check_inbox()
         self._count += 1
         reply = f"{self.inbox}.{self._count:x}"
         future: asyncio.Future[Frame] = loop.create_future()
@@ -96,16 +100,15 @@ class Requests:
                 return
 
     def refuse(self, error: NatsStreamError) -> None:
-        """Fail all requests from now on: their answers cannot come."""
+        """Fail all requests until `allow`: their answers cannot come."""
         self._refusal = error
-        self.fail(lambda: error)
+        self.lose(lambda: error)
+
+    def allow(self) -> None:
+        """Take requests again: a later connection does not refuse the inbox."""
+        self._refusal = None
 
     def lose(self, make_error: Callable[[], NatsStreamError]) -> None:
-        """Fail all requests in flight: the connection broke. The next one may allow the inbox."""
-        self._refusal = None
-        self.fail(make_error)
-
-    def fail(self, make_error: Callable[[], NatsStreamError]) -> None:
         """Fail all requests in flight."""
         for waiting in self._waiting.values():
             if not waiting.future.done():

@@ -51,7 +51,10 @@ def message_query(
             )
         body["start_time"] = format_rfc3339(time_to_ns(start_time))
     else:
-        first = 1 if sequence is None else sequence
+        first: object = 1 if sequence is None else sequence
+        if isinstance(first, str):
+            hint = f"a subject goes to last_by_subject={first!r} or next_by_subject="
+            raise ConfigError(f"sequence is {described(first)}", hint=hint)
         body["seq"] = check_int(first, "sequence", minimum=1, maximum=SEQUENCE_MAX)
     return body
 

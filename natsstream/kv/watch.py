@@ -13,6 +13,7 @@ from typing import Generic, Literal, Self
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import CodecError, ConfigError, UsageError
+from natsstream.foreign_names import answers_names
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
@@ -23,6 +24,7 @@ from natsstream.read.read_events import OrderedReport, ReadEvent
 from natsstream.read.start_position import SEQUENCE_MAX
 
 
+@answers_names("watch", calls=False)
 class Watch(Generic[T]):
     """Follows keys of a bucket; made by `KeyValue.watch`.
 

@@ -48,7 +48,9 @@ async def download_object(
     async def read() -> ObjectInfo:
         resolved = await find_object(meta_store, name)
         if resolved is None:
-            raise object_not_found(meta_store.subjects.bucket, name)
+            error = object_not_found(meta_store.subjects.bucket, name)
+            error.hint += "; the name comes first: box.get_file(name, path)"
+            raise error
         await _Download(resolved, target, progress).run(resume=resume)
         return resolved.info
 

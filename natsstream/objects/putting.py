@@ -10,6 +10,7 @@ Source: ADR-20; nats.go jetstream/object.go Put.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,8 @@ from natsstream.objects.meta_store import MetaStore, StoredMeta
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S
 from natsstream.streams.chunks.sources import Source, is_repeatable
 from natsstream.streams.chunks.value import Progress
+
+_log = logging.getLogger("natsstream.objects")
 
 RETRY_FOR_S = 30.0
 """Seconds in which a put is retried by default, if its source can be read again."""
@@ -118,9 +121,14 @@ class ObjectPut:
                     ack_timeout=_ACK_TIMEOUT_S if retry_for else ACK_TIMEOUT_S,
                 )
             except (TransportError, ServerError) as error:
+                what, said = (
+                    f"object {self._info.name!r} of store {self._info.bucket}",
+                    error.message,
+                )
                 if isinstance(error, TransportError):  # The chunks' subject has a nuid only.
-                    error.name_call(f"object {self._info.name!r} of store {self._info.bucket}")
+                    error.name_call(what)
                 await self._wait(error, retry_for)
+                _log.warning("put of %s begins again: %s", what, said)
                 continue
             return replace(
                 self._info,

@@ -12,7 +12,7 @@ from natsstream.api.names import drop_covered
 from natsstream.errors import ConfigError
 from natsstream.kv.conventions import BUCKET
 from natsstream.kv.keys import check_key_filter
-from pyspark_natsstream.options import flag, note, spark_name, words
+from pyspark_natsstream.options import filters, flag, note, spark_name
 from pyspark_natsstream.payloads import DataFormat, Mode
 from pyspark_natsstream.read_options import EARLIEST, LATEST, PENDING_BYTES, ReadOptions
 
@@ -39,7 +39,7 @@ class BucketOptions(ReadOptions):
     keys: tuple[str, ...] = field(
         default=(),
         metadata=note(
-            words,
+            filters,
             "Filters of keys such as `orders.*,eu.>`; the server sends only matching keys. "
             "Default: every key.",
         ),

@@ -83,6 +83,16 @@ def upper(text: str) -> str:
     return text.strip().upper()
 
 
+def lower(text: str) -> str:
+    return text.strip().lower()
+
+
+def filters(text: str) -> tuple[str, ...]:
+    if text.strip().startswith("["):
+        raise ConfigError(f"{text!r} is one filter", hint="write several with commas: a.>,b.*.c")
+    return words(text)
+
+
 def whole(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ConfigError(f"{text!r} is not a whole number", hint="write digits only, such as 10")

@@ -9,7 +9,16 @@ from natsstream.api.names import check_filters
 from natsstream.arguments import check_choice
 from natsstream.errors import ConfigError
 from natsstream.units import format_rfc3339, parse_rfc3339
-from pyspark_natsstream.options import NatsOptions, flag, note, spark_name, upper, whole, words
+from pyspark_natsstream.options import (
+    NatsOptions,
+    filters,
+    flag,
+    lower,
+    note,
+    spark_name,
+    upper,
+    whole,
+)
 from pyspark_natsstream.payloads import DataFormat, Mode
 
 if TYPE_CHECKING:
@@ -91,7 +100,7 @@ class ReadOptions(NatsOptions):
     subjects: tuple[str, ...] = field(
         default=(),
         metadata=note(
-            words,
+            filters,
             "Subject filters such as `a.>,b.*.c`; the server sends only matching messages. "
             "Default: every subject.",
         ),
@@ -181,7 +190,7 @@ class ReadOptions(NatsOptions):
     data_format: DataFormat = field(
         default="bytes",
         metadata=note(
-            str.strip,
+            lower,
             "Format of the payloads, and with it the type of the column `data`: `bytes` (binary, "
             "as stored), `text` (string, from UTF-8), `json` and `msgpack` (the type that "
             "`.schema()` gives it). Default `bytes`.",

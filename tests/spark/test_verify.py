@@ -160,7 +160,7 @@ def test_table_that_cannot_be_compared_is_refused(
         verify(spark, options=options, table=empty)
 
 
-def test_job_names_a_damaged_file_of_its_table(
+def test_job_names_a_damaged_or_missing_file_of_its_table(
     options: dict[str, str], table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = [*table.rglob("*.parquet")]
@@ -172,6 +172,10 @@ def test_job_names_a_damaged_file_of_its_table(
     assert "error: Spark failed: " in told
     assert any(part.name in told for part in parts)
     assert "Traceback" not in told
+    for part in parts:
+        part.unlink()
+    assert main([*given, "--table", str(table)]) == 1
+    assert "\nhint: a file of the table is gone: restore it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("column", [True, False])

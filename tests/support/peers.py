@@ -28,17 +28,24 @@ class Peer:
         self.writer.write(answer)
 
     async def until(self, start: bytes) -> bytes:
-        """Return the next line that starts so; nothing when the client has hung up."""
+        """Return the next line that starts so; nothing when the client has hung up.
+
+        Pings before it are answered: `connect` waits for one.
+        """
         while line := await self.reader.readline():
             if line.startswith(start):
                 return line
+            self._answer(line)
         return b""
 
     async def answer_pings(self, stop: bytes = b"\n") -> None:
         """Answer pings until a line starts with `stop`, or the client has hung up."""
         while (line := await self.reader.readline()) and not line.startswith(stop):
-            if line == b"PING\r\n":
-                self.writer.write(b"PONG\r\n")
+            self._answer(line)
+
+    def _answer(self, line: bytes) -> None:
+        if line == b"PING\r\n":
+            self.writer.write(b"PONG\r\n")
 
 
 @asynccontextmanager

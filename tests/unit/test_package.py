@@ -43,6 +43,7 @@ HOLDERS: dict[str, type[object]] = {
     "lock": ns.Lock,
     "box": ns.ObjectStore,
     "stream.direct": ns.DirectReads,
+    "watch": ns.Watch,
     "consumer": ns.Consumer,
     "js": ns.JetStream,
     "js.core": ns.Core,
@@ -81,6 +82,12 @@ def blocked(module: str, program: str) -> str:
 @pytest.mark.smoke
 def test_dir_is_what_the_package_exports() -> None:
     assert dir(ns) == sorted(ns.__all__)
+
+
+def test_rooms_of_their_own_are_found_without_an_import() -> None:
+    program = "import natsstream as ns; print(ns.blocking.connect, ns.testing.NatsServer)"
+
+    assert re.fullmatch(r"<function connect at .*> <class '.*NatsServer'>\n", blocked("x", program))
 
 
 def test_version_is_that_of_the_installed_package() -> None:

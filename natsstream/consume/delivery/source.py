@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
+from natsstream._wire.acks import parse_ack_subject
+from natsstream._wire.permission_violations import denied_error
 from natsstream.api.consumer_config import ConsumerConfig
 from natsstream.api.consumer_info import ConsumerInfo
 from natsstream.api.consumer_requests import consumer_info
@@ -15,11 +17,13 @@ from natsstream.errors import (
     ConsumerDeletedError,
     NatsStreamError,
     NotFoundError,
+    PermissionDeniedError,
     ServerError,
     StreamNotFoundError,
     TransportError,
     UsageError,
 )
+from natsstream.events import PermissionDenied
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 _ACK_WAIT_S = 30.0
@@ -122,6 +126,16 @@ class ConsumerSource:
             if not error.retryable:
                 raise
         return None
+
+    def ack_refusal(self, event: PermissionDenied) -> PermissionDeniedError | None:
+        """Return the error of a reader whose user may not ack; None for any other denial."""
+        acked = parse_ack_subject(event.subject) if event.operation == "publish" else None
+        if acked is None or (acked.stream, acked.consumer) != (self.stream, self.consumer):
+            return None
+        error = denied_error(event)
+        error.name_call(self.what)
+        error.detail = "the server takes no ack, nak or in_progress: its messages come again"
+        return error
 
     async def why_deleted(self) -> ConsumerDeletedError:
         """Return the error of a consumer that a server calls deleted: it, or the whole stream.

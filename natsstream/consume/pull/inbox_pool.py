@@ -123,6 +123,7 @@ class InboxPool:
         self._used: set[FetchInbox] = set()
         self._stop_watching = lambda: None
         self._is_watching = False
+        self._refusal: NatsStreamError | None = None
 
     async def get(self, options: FetchOptions, deadline: float) -> FetchInbox:
         """Return an inbox for a fetch: one that was left with a pull that suits, a spare, or new.
@@ -132,10 +133,14 @@ class InboxPool:
             deadline: When its time is over, on the loop's clock.
 
         Raises:
+            PermissionDeniedError: An ack of an earlier message was refused; told once.
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is none, and too much waits for one.
         """
         self._watch()
+        refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise refusal
         for inbox in self._left:
             if self._suits(inbox, options, deadline):
                 self._left.remove(inbox)
@@ -264,11 +269,15 @@ class InboxPool:
                 inbox.fail(self._client.closing_error(self._ack_sender.source.what))
             inbox.notify()
         if not self._client.is_connected:
+            self._refusal = None
             self.close()
 
     def _on_denied(self, event: PermissionDenied) -> None:
-        if event.operation != "publish":
-            return
+        refusal = self._ack_sender.source.ack_refusal(event)
+        if refusal is not None and not self._used:
+            self._refusal = refusal
         for inbox in self._used:
-            if inbox.subscription.is_about(event.subject):
+            if refusal is not None:
+                inbox.fail(refusal)
+            elif event.operation == "publish" and inbox.subscription.is_about(event.subject):
                 inbox.fail(denied_error(event))

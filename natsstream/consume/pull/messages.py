@@ -65,7 +65,7 @@ class ConsumerMessages:
             ConsumerDeletedError: The consumer, or its stream, was deleted.
             ConnectionLostError: The consumer was away for longer than the connection's
                 `reconnect_timeout`, if it has one; iterating again retries.
-            PermissionDeniedError: This user may not pull from the consumer.
+            PermissionDeniedError: This user may not pull from the consumer, or not ack.
             UsageError: It is a push consumer.
             ServerError: The server refuses the pulls.
 

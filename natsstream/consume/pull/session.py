@@ -98,6 +98,7 @@ class ConsumeSession:
         self._created_ns = source.created_ns
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
+        self._may_ack = True
         self._has_to_look = False
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
@@ -229,7 +230,7 @@ class ConsumeSession:
         while not self.rest:  # Another reader may get some while this one waits.
             if self._is_dropping or self._window.to_hand == 0:
                 return False
-            if self._runs:
+            if self._runs and self._may_ack:
                 self._take()
                 break
             if self._failure is not None:
@@ -363,7 +364,7 @@ class ConsumeSession:
     # Failures.
 
     def fail(self, error: NatsStreamError) -> None:
-        """End it with an error, which readers get after what has arrived."""
+        """End it with an error, which readers get after what has arrived and can be acked."""
         if self._failure is None:
             self._failure = error
         self._wake.set()
@@ -493,7 +494,13 @@ class ConsumeSession:
             self._break(Cause.CONNECTION_LOST)
 
     def _on_denied(self, event: PermissionDenied) -> None:
-        if event.operation == "publish" and self._subscription.is_about(event.subject):
+        refusal = self._source.ack_refusal(event)
+        if refusal is not None:
+            # Messages that have arrived would only be handled twice.
+            self._may_ack = False
+            self.rest.clear()
+            self.fail(refusal)
+        elif event.operation == "publish" and self._subscription.is_about(event.subject):
             self.fail(denied_error(event))
 
     def _arm(self) -> None:

@@ -24,6 +24,7 @@ from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
 from natsstream.consume.push.sink import PushSink
 from natsstream.errors import ConflictError, NatsStreamError, NotFoundError, UsageError
+from natsstream.events import PermissionDenied
 from natsstream.foreign_names import answers_names
 from natsstream.read.event_stream import EventStream
 from natsstream.read.read_events import HeartbeatsMissed, ReadEvent
@@ -72,10 +73,12 @@ class PushMessages:
         self._subscription: Subscription | None = None
         self._failure: NatsStreamError | None = None
         self._has_ended = False
+        self._may_ack = True
         self._wake: asyncio.Future[None] | None = None
         self._is_read = False
         self._connections = 0
         self._unwatch: Callable[[], None] = lambda: None
+        self._unwatch_denied: Callable[[], None] = lambda: None
 
     # State.
 
@@ -122,6 +125,7 @@ class PushMessages:
         self._connections = client.connections
         self._monitor.hear()
         self._unwatch = client.watch(self._on_connection)
+        self._unwatch_denied = client.watch_denied(self._on_denied)
         try:
             await self._listen()
             # A denial comes before the answer to the ping.
@@ -209,12 +213,13 @@ class PushMessages:
             StopAsyncIteration: It was closed or drained.
             ConsumerDeletedError: The consumer, or its stream, was deleted.
             SlowReaderError: Messages were dropped before this one; the next call continues.
+            PermissionDeniedError: This user may not ack.
             ConnectionLostError: The server did not come back within the connection's
                 `reconnect_timeout`, if it has one.
             ConnectionClosedError: The connection was closed.
         """
         while True:
-            message = self._sink.take()
+            message = self._sink.take() if self._may_ack else None
             if message is not None:
                 return message
             slow = self._sink.slow()
@@ -240,7 +245,9 @@ class PushMessages:
             NatsStreamError: As for `__anext__`.
         """
         check_seconds(timeout, "timeout", may_be_zero=True)
-        message = self._sink.take()  # Without waiting, also when the time is over already.
+        message = (
+            self._sink.take() if self._may_ack else None
+        )  # Without waiting, also when the time is over already.
         if message is not None:
             return message
         try:
@@ -327,6 +334,12 @@ class PushMessages:
             self._fail(self._client.closing_error(self._source.consumer.what))
         self._notify()
 
+    def _on_denied(self, event: PermissionDenied) -> None:
+        refusal = self._source.consumer.ack_refusal(event)
+        if refusal is not None:
+            self._may_ack = False
+            self._fail(refusal)
+
     def _fail(self, error: NatsStreamError) -> None:
         self._failure = error
         self._notify()
@@ -337,6 +350,7 @@ class PushMessages:
 
     def _free(self) -> None:
         self._unwatch()
+        self._unwatch_denied()
         self._monitor.stop()
         if self._subscription is not None:
             self._subscription.close()

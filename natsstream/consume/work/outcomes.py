@@ -164,7 +164,8 @@ class Outcomes:
             message.sequence,
             self._source.what,
             queue,
-            printable_reason(decision.text),
+            # A letter that is there keeps the reason that was stored with it.
+            printable_reason(decision.text) if is_new else "its letter was there already",
         )
         reason = printable_reason(f"{OWN_TERM}{queue}: {decision.text}")
         await message.term(reason=reason, confirm=self._options.confirm)

@@ -36,6 +36,7 @@ from natsstream.errors import (
     UnavailableError,
     UsageError,
 )
+from natsstream.events import PermissionDenied
 
 _log = logging.getLogger("natsstream.worker")
 
@@ -87,6 +88,7 @@ class Worker:
         self._prefetch: PrefetchWindow | None = None
         self._is_opened = False
         self._is_ending = False
+        self._unwatch_denied: Callable[[], None] = lambda: None
         # The end that a handler has begun.
         self._ending: asyncio.Task[None] | None = None
 
@@ -113,6 +115,7 @@ class Worker:
         self._incoming = self._open_messages(self.options.window)
         await self._incoming.__aenter__()
         self._in_progress.open(self._incoming.buffered)
+        self._unwatch_denied = self._source.api.client.watch_denied(self._on_denied)
         if self.options.prefetch is None:
             self._prefetch = PrefetchWindow(self.options.window, time.monotonic())
         messages = aiter(self._incoming)
@@ -287,6 +290,7 @@ class Worker:
                 self._source.what,
                 counted(left, "handler"),
             )
+        self._unwatch_denied()
         self._in_progress.close()
         self._outcomes.unconfirmed.log()
         if self._tasks and self.report.failure is None:
@@ -356,9 +360,17 @@ class Worker:
             _log.error(
                 "worker of %s ended: %s%s",
                 self._source.what,
-                error.message,
+                error.message.removeprefix(f"{self._source.what}: "),
                 "" if is_gone else "; its messages wait until a worker is started",
             )
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        refusal = self._source.ack_refusal(event)
+        if refusal is None:
+            return
+        if not self.options.confirm:  # Otherwise who waits for it counts it.
+            self.report.unconfirmed += 1
+        self._fail(refusal)
 
     async def _handle(self, message: DeliveredMessage) -> None:
         if message.is_settled:

@@ -72,6 +72,18 @@ TABLE: Sequence[Argument] = (
 ROWS: Sequence[Argument] = (*TABLE, ("--where", {"help": "SQL condition for the rows."}))
 """The arguments of a job that reads rows of a table."""
 
+# Words of Spark's errors, and the hint for each.
+_ONE_QUERY = (
+    "another query uses this checkpoint; nothing is stored twice: let it end, then run this again"
+)
+_HINTS = (
+    ("Race while writing batch", _ONE_QUERY),
+    ("CONCURRENT_STREAM_LOG_UPDATE", _ONE_QUERY),
+    (
+        "FILE_NOT_EXIST",
+        "a file of the table is gone: restore it, or ingest into a new table with a new checkpoint",
+    ),
+)
 # Spark knows all that is an interval; this is what each has.
 _INTERVAL = re.compile(r"\d\s*[a-z]*(second|minute|hour|day|week|month|year)", re.IGNORECASE)
 
@@ -282,7 +294,11 @@ def _failed(error: BaseException) -> int:
     if not isinstance(error, SPARK_ERRORS):
         raise error
     # Spark has logged the useful ones of the stack traces around it.
-    say(f"error: Spark failed: {spark_reason(error)}")
+    reason = spark_reason(error)
+    say(f"error: Spark failed: {reason}")
+    for words, hint in _HINTS:
+        if words in reason:
+            say(f"hint: {hint}")
     return 1
 
 

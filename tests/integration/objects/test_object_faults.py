@@ -137,6 +137,35 @@ async def test_puts_while_leaders_change_are_whole(nats_cluster: NatsCluster) ->
         await js.objects.delete("faults-put")
 
 
+async def test_put_that_outlives_its_server_says_that_it_begins_again(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lines of the connection and its publisher before it read like a loss."""
+    async with connect(fresh_server.url) as js:
+        box = await js.objects.create("b")
+        is_first = True
+
+        def kill(done: int, total: int | None) -> None:
+            nonlocal is_first
+            del total
+            if is_first and done:
+                is_first = False
+                fresh_server.kill()
+
+        async def revive() -> None:
+            while is_first or js.is_connected:
+                await asyncio.sleep(0.01)
+            await asyncio.to_thread(fresh_server.start)
+
+        reviving = asyncio.create_task(revive())
+        await box.put("p", bytes(20 << 20), progress=kill)
+        await reviving
+
+        assert await box.get("p") == bytes(20 << 20)
+    told = [each.getMessage() for each in caplog.records if each.name == "natsstream.objects"]
+    assert any(each.startswith("put of object 'p' of store b begins again: ") for each in told)
+
+
 @pytest.mark.parametrize("retry_for", [0, 1.5])
 async def test_a_put_without_a_server_names_the_object_and_the_lost_connection(
     fresh_server: NatsServer, retry_for: float

@@ -139,6 +139,13 @@ async def test_a_cancelled_download_can_go_on(box: ObjectStore, tmp_path: Path) 
     assert target.read_bytes() == DATA
 
 
+async def test_path_in_the_place_of_a_name_is_told(box: ObjectStore, tmp_path: Path) -> None:
+    await box.put("a", DATA)
+    with pytest.raises(ObjectNotFoundError) as raised:
+        await box.get_file(str(tmp_path / "out"), "a")
+    assert "box.get_file(name, path)" in raised.value.hint
+
+
 async def test_damage_leaves_the_target_as_it_was(
     js: JetStream, box: ObjectStore, tmp_path: Path
 ) -> None:

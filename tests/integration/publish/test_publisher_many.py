@@ -202,18 +202,31 @@ async def test_closed_connection_ends_the_publisher(
         fresh_server.resume()
 
 
-async def test_user_who_may_not_hear_acks_is_told() -> None:
+async def send_many(js: JetStream, retry_for: float | None) -> None:
+    """Publish more messages than one write takes."""
+    async with js.publisher(ack_timeout=30, retry_for=retry_for) as publisher:
+        for number in range(1000):
+            await publisher.send("s", b"%d" % number)
+
+
+async def test_user_who_may_not_hear_acks_is_told_before_anything_is_stored() -> None:
     with NatsServer(config=NO_INBOX) as server:
-        async with connect(server.url, user="deaf", password="pw") as js:  # noqa: S106 - of the test.
+        async with connect(server.url, user="all", password="pw") as js:  # noqa: S106 - of the test.
+            stream = await js.streams.create("S", subjects=["s"])
 
-            async def publish() -> None:
-                async with js.publisher(ack_timeout=30) as publisher:
-                    future = await publisher.send("s", b"x")
-                    await asyncio.wait([future])
+            for attempt in range(5):
+                async with (
+                    asyncio.timeout(20),
+                    connect(server.url, user="deaf", password="pw") as deaf,  # noqa: S106
+                ):
+                    if attempt % 2:
+                        with pytest.raises(PermissionDeniedError, match="_INBOX"):
+                            await deaf.publish("s", b"x")
+                    for retry_for in (None, 5):
+                        with pytest.raises(PermissionDeniedError, match="_INBOX"):
+                            await send_many(deaf, retry_for)
 
-            async with asyncio.timeout(20):
-                with pytest.raises(PermissionDeniedError):
-                    await publish()
+            assert (await stream.info()).state.messages == 0
 
 
 async def test_many_give_their_acks_in_order(js: JetStream, stream_name: str) -> None:

@@ -205,11 +205,12 @@ async def test_error_that_does_not_close_the_connection_keeps_it(open_client: Op
 
 async def test_error_that_closes_the_connection_is_its_reason(open_client: Opener) -> None:
     async def closes(peer: Peer) -> None:
-        await greet_and_leave(peer)
+        await good(peer)
         peer.writer.write(b"-ERR 'Slow Consumer'\r\n")
         await peer.writer.drain()
 
     async with scripted(closes, good) as url, open_client(url) as (client, events):
+        die(client)
         await reaches(client, 2)
 
         breaks = [each for each in events if isinstance(each, Disconnected)]
@@ -254,9 +255,9 @@ async def test_listener_that_raises_does_not_end_the_reconnects(open_client: Ope
     def fails(event: ConnectionEvent) -> None:
         raise RuntimeError(type(event).__name__)
 
-    async with scripted(greet_and_leave, good) as url, open_client(url) as (client, events):
+    async with scripted(good) as url, open_client(url) as (client, events):
         client.listen(fails)
-        client.write(b"\r\n")
+        die(client)
         await reaches(client, 2)
 
         assert [type(each) for each in events] == [Disconnected, Connected]
@@ -285,7 +286,6 @@ async def test_nothing_grows_with_reconnects(
         await eventually_async(are_there, within_s=40)
 
     async with scripted(short) as url, open_client(url) as (client, events):
-        await client.flush(30)  # The watchdog's first ping would come after 10 s.
         await accepted(40)
         before = count_of(Exception, asyncio.Task, asyncio.Future, bytearray, nats_py.FastLane)
         await accepted(240)

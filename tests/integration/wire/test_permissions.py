@@ -124,6 +124,31 @@ async def test_user_who_may_not_hear_answers_is_told_so_and_how_to_mend_it(
     assert b"account_info_response" in frame[3]
 
 
+async def test_inbox_that_a_later_connection_allows_is_used_again(open_client: Opener) -> None:
+    def config(more: str) -> str:
+        return f"authorization {{ users: [{{ user: u, password: pw {more} }}] }}"
+
+    denied = ", permissions: { publish: '>', subscribe: { deny: '_INBOX.>' } }"
+    with NatsServer(config=config(denied)) as first:
+        async with open_client(first.url, **options("u")) as (client, _):
+            for rule, is_allowed in ((denied, False), ("", True)):
+                connections = client.connections
+                await asyncio.to_thread(first.stop)
+                with NatsServer(config=config(rule), port=first.port) as server:
+
+                    async def is_back(before: int = connections) -> bool:
+                        return client.connections > before
+
+                    await eventually_async(is_back, within_s=40)
+                    await client.flush(30)
+                    if is_allowed:
+                        await client.request("$JS.API.INFO", timeout=30)
+                    else:
+                        with pytest.raises(PermissionDeniedError):
+                            await client.request("$JS.API.INFO", timeout=30)
+                    assert server.is_running
+
+
 async def test_credentials_that_are_withdrawn_end_the_connection_with_a_typed_error(
     open_client: Opener,
 ) -> None:

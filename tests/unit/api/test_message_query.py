@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from natsstream.api.message_query import described_query, message_query
+from natsstream.errors import ConfigError
 
 NAMES: dict[str, dict[str, Any]] = {
     "message 41 of stream ORDERS": {"sequence": 41},
@@ -21,6 +22,13 @@ NAMES: dict[str, dict[str, Any]] = {
         "next_by_subject": "a",
     },
 }
+
+
+def test_subject_in_the_place_of_a_sequence_is_told_where_it_goes() -> None:
+    given: Any = "orders.new"
+    with pytest.raises(ConfigError) as raised:
+        message_query(given)
+    assert "last_by_subject='orders.new'" in raised.value.hint
 
 
 @pytest.mark.parametrize("name", NAMES)

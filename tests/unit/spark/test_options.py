@@ -112,6 +112,18 @@ def test_lists_are_split_at_commas_and_trimmed() -> None:
     assert options.subjects == ("a.>", "b.*.c")
 
 
+def test_list_in_brackets_is_refused_as_no_filter_matches() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(subjects='["a.>", "b"]')
+    assert "a.>,b.*.c" in refused.value.hint
+
+
+def test_choices_ignore_case() -> None:
+    options = parse(dataFormat=" JSON", mode="permissive")
+
+    assert (options.data_format, options.mode) == ("json", "PERMISSIVE")
+
+
 def test_unknown_option_is_refused_with_the_closest_name_and_the_list() -> None:
     with pytest.raises(ConfigError) as refused:
         parse(startSequence="5")

@@ -113,7 +113,10 @@ def test_error_of_a_denial_says_what_to_allow() -> None:
         ("$JS.hub.API.CONSUMER.MSG.NEXT.S.54dfa42b2ff228b5", "$JS.hub.API.CONSUMER.MSG.NEXT.S.>"),
         ("$JS.API.CONSUMER.CREATE.S.read-54dfa42b2ff228b5.a.b", "$JS.API.CONSUMER.CREATE.S.>"),
         ("$JS.API.CONSUMER.CREATE.S.mine", "$JS.API.CONSUMER.CREATE.S.mine"),
-        ("$JS.ACK.S.mine.1.2.3.4.5", "$JS.ACK.>"),
+        ("$JS.ACK.S.mine.1.2.3.4.5", "$JS.ACK.S.mine.>"),
+        ("$JS.ACK.hub.hash.S.mine.1.2.3.4.5", "$JS.ACK.hub.hash.S.mine.>"),
+        ("$JS.ACK._.hash.S.mine.1.2.3.4.5.token", "$JS.ACK._.hash.S.mine.>"),
+        ("$JS.ACK.odd", "$JS.ACK.>"),
         ("orders.54dfa42b2ff228b5", "orders.54dfa42b2ff228b5"),
     ],
 )

@@ -74,8 +74,8 @@ async def test_error_of_a_request_that_was_left_is_nobodys_complaint() -> None:
     assert complaints == []
 
 
-async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> None:
-    """After it, the server may have other permissions, and refuses again where it has not."""
+async def test_refused_inbox_fails_requests_until_a_connection_allows_it() -> None:
+    """Not from the break on: what is sent before the server refuses again would be stored."""
     requests = Requests("_INBOX", OwnLoop())
     _, under_way = requests.expect("a")
     requests.refuse(PermissionDeniedError("no", operation="subscription", subject="_INBOX.>"))
@@ -91,9 +91,13 @@ async def test_refused_inbox_fails_requests_until_the_connection_breaks() -> Non
         traceback, depth = traceback.tb_next, depth + 1
 
     requests.lose(lambda: ConnectionLostError("gone"))
+    with pytest.raises(PermissionDeniedError):
+        requests.expect("a")
+    requests.allow()
     _, future = requests.expect("a")
 
-    assert depth == 2  # The test's frame and that of `expect`, not those of the times before.
+    # The frames of the test, `expect` and `check_inbox`, not those of the times before.
+    assert depth == 3
     assert not future.done()
 
 

@@ -271,7 +271,7 @@ async def test_stream_that_can_not_keep_letters_is_refused(
 
 
 async def test_letter_that_is_there_is_found_in_a_full_queue(
-    js: JetStream, stream_name: str
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its message came again, because the verdict was lost; it needs no room."""
     consumer = await work_of(js, stream_name, 1)
@@ -294,6 +294,7 @@ async def test_letter_that_is_there_is_found_in_a_full_queue(
     async with consumer.worker(reject, dead_letter=queue.name) as worker:
         await settled(consumer)
     assert (worker.report.dead_lettered, worker.report.letters_found) == (0, 1)
+    assert f"is a dead letter in {queue.name}: its letter was there already" in caplog.text
     assert len(await letters_of(queue)) == 1
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import pytest
 
 from natsstream import connect
 from natsstream.errors import PermissionDeniedError
 from natsstream.testing import NatsServer
 from tests.support.pulling import worker_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterable
+
+    from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.streams.consumers.consumer import Consumer
 
 pytestmark = pytest.mark.asyncio
 
@@ -38,6 +47,64 @@ async def test_pull_that_is_not_allowed_is_a_typed_error() -> None:
             async with worker.consume() as messages:
                 with pytest.raises(PermissionDeniedError, match=r"MSG\.NEXT"):
                     await anext(messages)
+
+
+async def settle_all(
+    messages: AsyncIterable[DeliveredMessage], kind: str, taken: list[DeliveredMessage]
+) -> None:
+    """Settle messages until that raises, and note which."""
+    async for message in messages:
+        taken.append(message)
+        await getattr(message, kind)()
+        await asyncio.sleep(0.05)
+
+
+async def one_by_one(consumer: Consumer) -> AsyncGenerator[DeliveredMessage]:
+    """Yield messages, each of a pull of its own."""
+    while message := await consumer.next(timeout=5):
+        yield message
+
+
+@pytest.mark.parametrize("kind", ["ack", "nak", "in_progress"])
+async def test_flow_whose_acks_are_refused_ends_with_the_error(kind: str) -> None:
+    """The messages would come again for ever, and only the log would tell."""
+    taken: list[DeliveredMessage] = []
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            worker = await worker_of(js, "S", 1000, ack_wait=1)
+            async with worker.consume() as messages:
+                with pytest.raises(
+                    PermissionDeniedError, match="consumer work of stream S"
+                ) as told:
+                    await settle_all(messages, kind, taken)
+
+            async with worker.consume() as messages:  # Another flow is told too.
+                with pytest.raises(PermissionDeniedError):
+                    await settle_all(messages, kind, taken)
+    assert len(taken) < 20
+    assert told.value.subject.startswith("$JS.ACK.S.work.")
+    assert "$JS.ACK.S.work.>" in told.value.hint
+    assert "come again" in told.value.detail
+
+
+async def test_refused_ack_is_told_by_a_later_fetch() -> None:
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            worker = await worker_of(js, "S", 50, ack_wait=1)
+            for _ in range(2):  # Told once: who goes on is told of the next one.
+                taken: list[DeliveredMessage] = []
+                with pytest.raises(PermissionDeniedError, match=r"JS\.ACK"):
+                    await settle_all(one_by_one(worker), "ack", taken)
+                assert 0 < len(taken) < 10
+            for message in await worker.fetch(5):
+                await message.ack()
+            await asyncio.sleep(0)  # Acks leave at the end of this turn of the loop.
+            await js.core.flush()
+            with pytest.raises(PermissionDeniedError):
+                await worker.fetch(5)
+            message = (await worker.fetch(1))[0]
+            with pytest.raises(PermissionDeniedError):
+                await message.ack_next(timeout=30)
 
 
 async def test_confirmed_ack_that_is_not_allowed_is_a_typed_error() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.source import PushSource, PushState
-from natsstream.errors import ConfigError, ConflictError, UsageError
+from natsstream.errors import ConfigError, ConflictError, PermissionDeniedError, UsageError
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.pushing import fill_push, make_push, numbers, take_push, tuned_push
@@ -19,6 +19,7 @@ from tests.support.streams import connection_of
 if TYPE_CHECKING:
     from natsstream import JetStream, Stream
     from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.push.subscription import PushMessages
 
 pytestmark = pytest.mark.asyncio
 
@@ -321,6 +322,32 @@ async def test_ack_subjects_of_the_second_form_are_read() -> None:
     assert numbers(found) == list(range(1, 100))
     assert last.reply.count(b".") > 8
     assert messages.missed == 0
+
+
+async def take_slowly(messages: PushMessages, taken: list[int]) -> None:
+    """Ack messages until that raises, and note which."""
+    while True:
+        taken += numbers(await take_push(messages, 1))
+        await asyncio.sleep(0.05)
+
+
+async def test_reader_whose_acks_are_refused_is_told_so() -> None:
+    """Instead of the same messages again and again, and no word."""
+    users = "authorization { users: [{ user: u, password: p, permissions: "
+    taken = list[int]()
+    with NatsServer(config=f'{NEW_FORM}\n{users}{{publish: {{deny: "$JS.ACK.>"}}}}}}]}}') as server:
+        async with connect(server.url, user="u", password="p") as js:  # noqa: S106 - of the test.
+            stream = await js.streams.create("S", subjects=["S.>"])
+            consumer = await make_push(stream, ack_wait=0.5)
+            await fill_push(js, stream, 100)
+            async with consumer.subscribe() as messages:
+                with pytest.raises(PermissionDeniedError, match="stream S") as raised:
+                    await take_slowly(messages, taken)
+                with pytest.raises(PermissionDeniedError):
+                    await messages.next(timeout=0)
+
+    assert len(taken) < 20
+    assert raised.value.hint.endswith(f".S.{consumer.name}.>")
 
 
 @pytest.mark.parametrize("kind", ["push", "pull"])

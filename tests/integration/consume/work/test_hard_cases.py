@@ -14,7 +14,12 @@ import pytest
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
 from natsstream.consume.work import prefetch
-from natsstream.errors import ConsumerDeletedError, LeaseLostError, UsageError
+from natsstream.errors import (
+    ConsumerDeletedError,
+    LeaseLostError,
+    PermissionDeniedError,
+    UsageError,
+)
 from natsstream.testing import FaultProxy, NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.work import letters_of, make_work, settled
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 
     from natsstream import JetStream
     from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.streams.consumers.consumer import Consumer
     from natsstream.testing import NatsNode
 
 pytestmark = pytest.mark.asyncio
@@ -333,6 +339,64 @@ accounts { A { jetstream: enabled, users: [
     publish: ["$JS.API.CONSUMER.>", "$JS.API.STREAM.INFO.>", "$JS.ACK.>", "$DLQ.>"]
     subscribe: ["_INBOX.>"] } } ] } }
 """
+
+
+RIGHTS = """
+accounts { A { jetstream: enabled, users: [
+  { user: admin, password: x }
+  { user: mute, password: x, permissions: { publish: [%s], subscribe: ["_INBOX.>"] } }
+  { user: whole, password: x, permissions: {
+    publish: [%s, "$JS.ACK.%s.c.>"], subscribe: ["_INBOX.>"] } } ] } }
+"""
+
+
+def rights_without_ack(stream: str) -> str:
+    """Return what the guide names, but for the acks."""
+    names = ("STREAM.INFO.{}", "CONSUMER.INFO.{}.c", "CONSUMER.MSG.NEXT.{}.c")
+    return ", ".join(f'"$JS.API.{name.format(stream)}"' for name in names)
+
+
+@pytest.mark.parametrize("confirm", [False, True])
+async def test_worker_whose_acks_are_refused_ends_with_the_error(
+    stream_name: str, *, confirm: bool
+) -> None:
+    """It would handle the same messages for ever, and count each as acked."""
+    few, told, seen = rights_without_ack(stream_name), list[str](), list[bytes]()
+    with NatsServer(config=RIGHTS % (few, few, stream_name)) as server:
+        urls = [server.url.replace("//", f"//{user}:x@") for user in ("admin", "mute", "whole")]
+        async with connect(urls[0]) as admin:
+            await make_work(admin, stream_name, 500, ack_wait=0.5)
+
+        async def handle(message: DeliveredMessage) -> None:
+            seen.append(message.data)
+            await asyncio.sleep(0.05)
+
+        async def open_consumer(js: JetStream) -> Consumer:
+            return await (await js.streams.get(stream_name)).consumers.get("c")
+
+        def note(error: BaseException, message: DeliveredMessage) -> None:
+            del message
+            told.append(type(error).__name__)
+
+        async with connect(urls[1]) as js, asyncio.timeout(30):
+            consumer = await open_consumer(js)
+            worker = consumer.worker(handle, confirm=confirm, on_error=note)
+            with pytest.raises(PermissionDeniedError, match=r"consumer c of .*JS\.ACK") as raised:
+                async with worker:
+                    await worker.wait_until_empty()
+            assert f"$JS.ACK.{stream_name}.c.>" in raised.value.hint
+            assert worker.report.failure is raised.value
+            assert worker.report.unconfirmed >= 1
+            assert worker.report.acked <= (0 if confirm else 50)
+            assert told == ["PermissionDeniedError"] * (worker.report.unconfirmed if confirm else 0)
+            assert len(seen) < 50
+            with pytest.raises(PermissionDeniedError):
+                await consumer.run(handle, until_empty=True, confirm=confirm)
+
+        async with connect(urls[2]) as js, asyncio.timeout(60):
+            consumer = await open_consumer(js)
+            await consumer.run(handle, until_empty=True, confirm=confirm, concurrency=50)
+        assert set(seen) == {b"%d" % number for number in range(500)}
 
 
 async def test_worker_that_may_not_change_streams_stores_letters_in_one_that_is_there(
