@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from natsstream._wire.acks import ack_rule
+from natsstream._wire.subjects import SNAPSHOTS
 from natsstream.errors import PermissionDeniedError
 from natsstream.events import PermissionDenied
 
@@ -96,6 +97,8 @@ def permission_rule(subject: str) -> str:
     """Return what permissions must have for a subject: no name that is drawn for each call."""
     if subject.startswith("$JS.ACK."):
         return ack_rule(subject)
+    if subject.startswith(SNAPSHOTS):
+        return ".".join([*subject.split(".")[:4], ">"])
     drawn = _DRAWN_INBOX.match(subject) or _DRAWN_CONSUMER.match(subject)
     return f"{drawn[1]}.>" if drawn else subject
 

@@ -181,6 +181,15 @@ def consumer_next(stream: str, consumer: str) -> str:
     return _of_consumer("CONSUMER.MSG.NEXT", stream, consumer)
 
 
+SNAPSHOTS = "$JS.SNAPSHOT."
+"""Acks of the parts of a backup (ACK), and the parts of a restore (RESTORE), of one stream each."""
+
+
+def is_snapshot_ack(subject: str, stream: str) -> bool:
+    """Return True if a subject is the ack of a part of a stream's backup."""
+    return subject.startswith(f"{SNAPSHOTS}ACK.{stream}.")
+
+
 # Advisories of messages that a consumer gives up; a stream may capture them.
 
 

@@ -22,12 +22,15 @@ from typing import BinaryIO
 from natsstream._wire.client import Client
 from natsstream._wire.error_codes import ErrorCode, find_error_code
 from natsstream._wire.parser import Frame
+from natsstream._wire.permission_violations import denied_error
+from natsstream._wire.subjects import is_snapshot_ack
 from natsstream.api.features import MEMORY_BACKUP
 from natsstream.api.requests import Api
 from natsstream.api.snapshots import SnapshotStart, start_snapshot
 from natsstream.api.stream_config import StreamConfig
 from natsstream.arguments import check_bool, check_int, check_plain, check_seconds, described
 from natsstream.errors import BackupError, ConfigError, NatsStreamError, ServerError
+from natsstream.events import PermissionDenied
 from natsstream.streams.snapshots.folder import DATA_NAME, META_NAME, BackupInfo, meta_text
 from natsstream.streams.snapshots.parts import PartOrder
 from natsstream.streams.snapshots.progress import BackupProgress
@@ -141,6 +144,7 @@ class _Parts:
         await client.wait_connected(client.options.request_timeout)
         inbox = client.new_inbox()
         unwatch = client.watch(self._on_connection)
+        unwatch_denied = client.watch_denied(self._on_denied)
         subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
         try:
             # The server needs the subscription first, and a denial comes before the answer.
@@ -157,6 +161,7 @@ class _Parts:
                 await self._write_some(file)
         finally:
             unwatch()
+            unwatch_denied()
             subscription.close()
         return start
 
@@ -215,6 +220,11 @@ class _Parts:
     def _on_connection(self) -> None:
         # Parts in flight are lost, also after a reconnect.
         self._fail(self._order.broken("the connection broke"))
+
+    def _on_denied(self, event: PermissionDenied) -> None:
+        # Without the acks of parts no more parts come.
+        if event.operation == "publish" and is_snapshot_ack(event.subject, self._stream):
+            self._fail(denied_error(event))
 
     def _fail(self, error: NatsStreamError) -> None:
         self._failure = self._failure or error

@@ -117,6 +117,8 @@ def test_error_of_a_denial_says_what_to_allow() -> None:
         ("$JS.ACK.hub.hash.S.mine.1.2.3.4.5", "$JS.ACK.hub.hash.S.mine.>"),
         ("$JS.ACK._.hash.S.mine.1.2.3.4.5.token", "$JS.ACK._.hash.S.mine.>"),
         ("$JS.ACK.odd", "$JS.ACK.>"),
+        ("$JS.SNAPSHOT.ACK.S.OsUsGt6Iixjt2781O66AGv.131072.1", "$JS.SNAPSHOT.ACK.S.>"),
+        ("$JS.SNAPSHOT.RESTORE.S.OsUsGt6Iixjt2781O66AGv", "$JS.SNAPSHOT.RESTORE.S.>"),
         ("orders.54dfa42b2ff228b5", "orders.54dfa42b2ff228b5"),
     ],
 )

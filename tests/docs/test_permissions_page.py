@@ -1,0 +1,275 @@
+"""The page on permissions: each task runs with the rights of its row, and needs each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import natsstream as ns
+from natsstream.events import PermissionDenied
+from natsstream.testing import NatsServer
+from tests.docs.test_snippets import DOCS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from pathlib import Path
+
+    Task = Callable[[ns.JetStream, Path], Coroutine[Any, Any, object]]
+
+PAGE = DOCS / "guides" / "permissions.md"
+BEFORE = "the four of the row before"
+PASSWORD = "x"  # noqa: S105 - of the test.
+FILE = bytes(300_000)
+
+
+def rows() -> dict[str, list[str]]:
+    """Return the rights of each task."""
+    found: dict[str, list[str]] = {}
+    last: list[str] = []
+    for task, rights in re.findall(r"^\| (`.*?) \| (.*) \|$", PAGE.read_text(), re.MULTILINE):
+        named = re.findall(r"`([^`]+)`", rights)
+        last = found[task] = [*last, *named] if BEFORE in rights else named
+    return found
+
+
+async def drain(messages: AsyncIterator[object]) -> None:
+    """Read to the end."""
+    async for _ in messages:
+        pass
+
+
+async def publish(js: ns.JetStream, _: Path) -> None:
+    await js.publish("orders.new", b"x")
+    async with js.publisher() as publisher:
+        await publisher.send("orders.new", b"x")
+
+
+async def publish_through_crashes(js: ns.JetStream, _: Path) -> None:
+    async with js.publisher(retry_for=5) as publisher:
+        await publisher.send("orders.new", b"x")
+
+
+async def produce(js: ns.JetStream, _: Path) -> None:
+    for _again in range(2):
+        async with await js.producer("ORDERS", "import", subject="orders.new") as producer:
+            producer.append(b"x")
+
+
+async def read(js: ns.JetStream, _: Path) -> None:
+    stream = await js.streams.get("ORDERS")
+    await drain(aiter(stream.read()))
+    for filters in ([], ["orders.new"], ["orders.new", "orders.old"]):
+        async with stream.ordered(filters=filters) as messages:
+            await drain(messages.initial())
+        async with stream.latest(filters=filters) as latest:
+            await drain(latest.initial())
+
+
+async def get(js: ns.JetStream, _: Path) -> None:
+    assert await (await js.streams.get("ORDERS")).get(1)
+
+
+async def get_directly(js: ns.JetStream, _: Path) -> None:
+    stream = await js.streams.get("ORDERS")
+    assert await stream.direct.get(1)
+    assert await stream.direct.get(last_by_subject="orders.new")
+
+
+async def consume(js: ns.JetStream, _: Path) -> None:
+    consumer = await (await js.streams.get("ORDERS")).consumers.get("billing")
+    message = await consumer.next(timeout=5)
+    assert message is not None
+    await message.ack()
+
+    async def handle(message: ns.DeliveredMessage) -> None:
+        del message
+
+    await consumer.run(handle, until_empty=True)
+
+
+async def bury(js: ns.JetStream, _: Path) -> None:
+    consumer = await (await js.streams.get("ORDERS")).consumers.get("billing")
+
+    async def handle(message: ns.DeliveredMessage) -> None:
+        raise ns.Reject(message.subject)
+
+    async with consumer.worker(handle, dead_letter="ORDERS_DLQ") as worker:
+        while worker.is_running and not (worker.report.dead_lettered or worker.report.unstored):
+            await asyncio.sleep(0.01)
+
+
+async def make_consumer(js: ns.JetStream, _: Path) -> None:
+    await (await js.streams.get("ORDERS")).consumers.ensure("billing", ack_wait=33)
+
+
+async def make_filtered_consumer(js: ns.JetStream, _: Path) -> None:
+    consumers = (await js.streams.get("ORDERS")).consumers
+    await consumers.ensure("billing", filters=["orders.new"])
+
+
+async def write_keys(js: ns.JetStream, _: Path) -> None:
+    kv = await js.kv.get("settings")
+    revision = await kv.put("a", b"1")
+    await kv.update("a", b"2", revision=revision)
+    assert await kv.get("a")
+    await kv.delete("a")
+    await kv.create("a", b"3")
+
+
+async def watch_keys(js: ns.JetStream, _: Path) -> None:
+    kv = await js.kv.get("settings")
+    async with kv.watch() as watch:
+        await drain(watch.initial())
+    async with kv.cached() as mirror:
+        mirror.get("there")
+    await drain(aiter(kv.keys()))
+    await drain(aiter(kv.history("there")))
+
+
+async def lock(js: ns.JetStream, _: Path) -> None:
+    kv = await js.kv.get("locks")
+    for _again in range(2):
+        async with kv.lock("import", ttl=10):
+            pass
+
+
+async def get_object(js: ns.JetStream, path: Path) -> None:
+    box = await js.objects.get("files")
+    assert await box.get("there") == FILE
+    await box.get_file("there", path / "out")
+    await drain(aiter(box.names()))
+
+
+async def put_object(js: ns.JetStream, _: Path) -> None:
+    box = await js.objects.get("files")
+    for _again in range(2):
+        await box.put("mine", FILE)
+    await box.delete("mine")
+
+
+async def back_up(js: ns.JetStream, path: Path) -> None:
+    await (await js.streams.get("ORDERS")).backup(path / "backup")
+
+
+async def restore(js: ns.JetStream, path: Path) -> None:
+    await js.streams.restore(path / "backup")
+
+
+async def make_stream(js: ns.JetStream, _: Path) -> None:
+    await js.streams.ensure("ORDERS", subjects=["orders.>"], description="new")
+    # It is there: the right to create is asked for by a name that is not.
+    await js.streams.create("ORDERS", subjects=["orders.>"])
+
+
+TASKS: dict[str, Task] = {
+    "`js.publish`, `js.publisher()`": publish,
+    "`js.publisher(retry_for=...)`": publish_through_crashes,
+    '`js.producer("ORDERS", ...)`': produce,
+    "`stream.read()`, `ordered()`, `latest()`": read,
+    "`stream.get()`": get,
+    "`stream.direct.get()`": get_directly,
+    "`consumers.get()`, `next`, `fetch`, `consume`, `run`": consume,
+    '`run(dead_letter="ORDERS_DLQ")`': bury,
+    '`consumers.ensure("billing")`': make_consumer,
+    '`consumers.ensure("billing", filters=["orders.new"])`': make_filtered_consumer,
+    "`kv.get`, `put`, `create`, `update`, `delete`": write_keys,
+    "`kv.watch`, `cached`, `keys`, `history`": watch_keys,
+    "`kv.lock`": lock,
+    "`box.get`, `get_file`, `names`": get_object,
+    "`box.put`, `put_file`, `delete`": put_object,
+    "`stream.backup()`": back_up,
+    "`js.streams.restore(folder)`": restore,
+    '`js.streams.ensure("ORDERS", ...)`': make_stream,
+}
+
+
+def config(users: dict[str, list[str]]) -> str:
+    """Return an account with an administrator and these users."""
+    lines = [
+        f"{{ user: {user}, password: {PASSWORD}, permissions: "
+        f'{{ publish: {[*rights, "other.>"]}, subscribe: "_INBOX.>" }} }}'.replace("'", '"')
+        for user, rights in users.items()
+    ]
+    admin = f"{{ user: admin, password: {PASSWORD} }}"
+    both = "\n".join([admin, *lines])
+    return f"accounts {{ A {{ jetstream: enabled, users: [\n{both}\n] }} }}"
+
+
+async def furnish(js: ns.JetStream) -> None:
+    """Make what the page speaks of."""
+    await js.streams.ensure(
+        "ORDERS",
+        subjects=["orders.>"],
+        allow_direct=True,
+        allow_atomic=True,
+        allow_rollup_hdrs=True,
+        allow_msg_ttl=True,
+        metadata={"natsstream.control": "orders.$ctl.abcdefgh"},
+    )
+    stream = await js.streams.get("ORDERS")
+    for _ in range(3):  # Large enough for a backup in several parts.
+        await js.publish("orders.new", os.urandom(500_000))
+    await stream.consumers.ensure("billing")
+    await js.dead_letters.ensure("ORDERS_DLQ", stream="ORDERS")
+    kv = await js.kv.ensure("settings", history=5)
+    await kv.put("there", b"1")
+    await js.kv.ensure("locks", limit_marker_ttl=10)
+    box = await js.objects.ensure("files")
+    await box.put("there", FILE)
+
+
+async def prepare(js: ns.JetStream, task: Task, path: Path) -> None:
+    """Make everything as it was."""
+    await asyncio.to_thread(path.mkdir)
+    with suppress(ns.errors.StreamNotFoundError):
+        await js.streams.delete("ORDERS")
+    await furnish(js)
+    if task is restore:
+        await back_up(js, path)
+        await js.streams.delete("ORDERS")
+
+
+async def denied(url: str, user: str, task: Task, path: Path) -> set[str]:
+    """Run a task as a user; return what was denied."""
+    found: set[str] = set()
+    async with ns.connect(url, user=user, password=PASSWORD, request_timeout=2) as js:
+
+        async def listen() -> None:
+            async for event in js.events():
+                if isinstance(event, PermissionDenied):
+                    found.add(event.subject)
+
+        listening = asyncio.create_task(listen())
+        try:
+            async with asyncio.timeout(20):
+                await task(js, path)
+        except ns.errors.NatsStreamError:
+            assert user != "whole" or task is make_stream
+        await js.core.flush()
+        listening.cancel()
+    return found
+
+
+def test_every_task_of_the_page_is_run() -> None:
+    assert sorted(rows()) == sorted(TASKS)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: TASKS[task].__name__)
+@pytest.mark.asyncio
+async def test_task_needs_the_rights_of_its_row_and_no_other(task: str, tmp_path: Path) -> None:
+    rights = rows()[task]
+    users = {f"without{index}": [*rights] for index in range(len(rights))}
+    for index, few in enumerate(users.values()):
+        del few[index]
+    with NatsServer(config=config({"whole": rights, **users})) as server:
+        async with ns.connect(server.url, user="admin", password=PASSWORD) as js:
+            await prepare(js, TASKS[task], tmp_path / "whole")
+            assert await denied(server.url, "whole", TASKS[task], tmp_path / "whole") == set()
+            for index, user in enumerate(users):
+                await prepare(js, TASKS[task], tmp_path / user)
+                assert await denied(server.url, user, TASKS[task], tmp_path / user), rights[index]
