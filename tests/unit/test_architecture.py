@@ -36,6 +36,7 @@ NO_REQUESTS = {
     "advisory_terminated",
     "is_command",
     "is_same_request",
+    "is_snapshot_ack",
     "settle_message",
 }
 

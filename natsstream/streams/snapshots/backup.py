@@ -131,6 +131,7 @@ class _Parts:
         self._waiting_bytes = 0
         self._wake = asyncio.Event()
         self._failure: NatsStreamError | None = None
+        self._denied: NatsStreamError | None = None
         self._order = PartOrder(stream)
         self.digest = hashlib.sha256()
         self.size: int = 0
@@ -174,7 +175,8 @@ class _Parts:
                 async with asyncio.timeout(self._timeout):
                     await self._wake.wait()
             except TimeoutError:
-                raise self._order.broken(f"no part came for {self._timeout:g} s") from None
+                silent = self._order.broken(f"no part came for {self._timeout:g} s")
+                raise self._denied or silent from None
             self._check()
         parts, replies = self._take()
         if parts:
@@ -222,9 +224,9 @@ class _Parts:
         self._fail(self._order.broken("the connection broke"))
 
     def _on_denied(self, event: PermissionDenied) -> None:
-        # Without the acks of parts no more parts come.
+        # A small stream comes without an ack; of a large one no more parts come.
         if event.operation == "publish" and is_snapshot_ack(event.subject, self._stream):
-            self._fail(denied_error(event))
+            self._denied = denied_error(event)
 
     def _fail(self, error: NatsStreamError) -> None:
         self._failure = self._failure or error

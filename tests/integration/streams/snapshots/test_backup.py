@@ -13,6 +13,7 @@ from natsstream import connect
 from natsstream.errors import (
     BackupError,
     ConfigError,
+    PermissionDeniedError,
     StreamExistsError,
     StreamNotFoundError,
     SubjectOverlapError,
@@ -291,6 +292,23 @@ async def test_failed_backup_leaves_nothing(
     with pytest.raises(StreamNotFoundError):
         await stream.backup(tmp_path / "backup")
 
+    assert entries(tmp_path) == []
+
+
+async def test_backup_whose_parts_may_not_be_acked_says_so(tmp_path: Path) -> None:
+    """The server sends a window of 8 MiB, and then waits for acks."""
+    denied = 'permissions: { publish: { deny: "$JS.SNAPSHOT.>" } }'
+    users = f"authorization {{ users: [{{ user: u, password: p, {denied} }}] }}"
+    with NatsServer(config=users) as server:
+        async with connect(server.url, user="u", password="p") as js:  # noqa: S106 - of the test.
+            stream = await fill(js, "S", 1)
+            async with js.publisher() as publisher:
+                for _ in range(20):
+                    await publisher.send("S.x", os.urandom(900_000))
+            with pytest.raises(PermissionDeniedError) as raised:
+                await stream.backup(tmp_path / "backup", timeout=1)
+
+    assert raised.value.hint.endswith("publish $JS.SNAPSHOT.ACK.S.>")
     assert entries(tmp_path) == []
 
 
