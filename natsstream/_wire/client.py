@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from natsstream._wire.acks import parse_ack_subject
 from natsstream._wire.connection_log import ConnectionLog
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
 from natsstream._wire.encode import publish_command, publish_start
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 # The last commands, such as the deletion of a consumer, have this long to reach the server.
 _LAST_FLUSH_S = 1.0
+# Consumers of which nobody asks any more would stay otherwise.
+_REFUSED_ACKS_MAX = 100
 # Producers that are open have this long to store what was appended.
 LAST_STORES_S = 5.0
 # Made anew for each call, so that each can name its call.
@@ -58,6 +61,7 @@ class Client:
         options: Its options.
         parser: The sinks of its subscriptions.
         requests: Its requests in flight.
+        refused_acks: The last refused ack of each stream and consumer, until its reader is told.
         endings: Clean-up in flight on the server.
     """
 
@@ -65,16 +69,18 @@ class Client:
         self.options: ConnectOptions = options
         self._own_loop = OwnLoop()
         self.requests: Requests = Requests(options.inbox_prefix, self._own_loop)
+        self.refused_acks: dict[tuple[str, str], PermissionDenied] = {}
         self.endings: Endings = Endings()
         watchdog = Watchdog(
             interval_s=options.ping_interval,
             missed_max=options.max_missed_pings,
             ping=self._ping,
             give_up=self._give_up,
-            unsent=lambda: unsent_bytes(self._link.transport if self._link else None),
+            unsent=lambda: unsent_bytes(self._transport),
         )
         self._state = ConnectionState(watchdog, self._on_denied)
-        self._is_inbox_denied = False
+        # Whose refusal of the inbox it was: a server that is tried in vain says nothing of its end.
+        self._refusing: object = None
         self._writer = SocketWriter(self._state)
         self.parser: FrameParser = FrameParser(self._state.on_server_error)
         self._link: NatsPyLink | None = None
@@ -152,31 +158,39 @@ class Client:
             f"{self.requests.inbox}.*", self.requests.settle, on_denied=self._on_inbox_denied
         )
         # A refusal comes before the PONG: known by then, nothing is stored whose ack cannot come.
-        with suppress(TransportError):  # A connection that breaks here reconnects.
+        # A connection that breaks here reconnects; one that is silent is the watchdog's.
+        with suppress(TransportError):
             await self.flush(self.options.connect_timeout)
 
     # Changes of the connection.
 
+    @property
+    def _transport(self) -> asyncio.Transport | None:
+        return self._link.transport if self._link is not None else None
+
     def _on_change(self) -> None:
         if self.is_connected:
             # nats-py subscribes again, and has the server's PONG, before it says so.
-            if not self._is_inbox_denied:
+            if self._refusing is None or self._refusing is not self._transport:
                 self.requests.allow()
             return
-        self._is_inbox_denied = False
+        self.refused_acks.clear()
         self.requests.lose(self._state.broken)
         self._writer.lose()
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if event.operation == "publish":
             self.requests.deny(event)
+            acked = parse_ack_subject(event.subject)
+            if acked is not None and len(self.refused_acks) < _REFUSED_ACKS_MAX:
+                self.refused_acks[acked.stream, acked.consumer] = event
         else:
             self._subscriptions.deny(event)
 
     def _on_inbox_denied(self, error: PermissionDeniedError) -> None:
         prefix = self.options.inbox_prefix
         error.hint = f"allow {prefix}.> in the user's permissions, or set inbox_prefix"
-        self._is_inbox_denied = True
+        self._refusing = self._transport
         self.requests.refuse(error)
 
     def _give_up(self, seconds: float) -> None:

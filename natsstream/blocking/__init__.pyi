@@ -766,7 +766,9 @@ class ConsumerMessages:
     def __enter__(self) -> Self:
         """Send the first pulls; waits for no answer."""
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it; see `stop`."""
+
     def __iter__(self) -> Self:
         """Iterate messages."""
 
@@ -2736,7 +2738,9 @@ class PushMessages:
         """End it and nak buffered messages; closing twice is fine."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it; see `close`."""
+
     def __iter__(self) -> Self:
         """Iterate the messages."""
 

@@ -30,7 +30,13 @@ from natsstream.consume.delivery.confirming import Confirming
 from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
 from natsstream.consume.delivery.source import ConsumerSource
-from natsstream.errors import MessageSettledError, NatsStreamError, SubjectError, UsageError
+from natsstream.errors import (
+    MessageSettledError,
+    NatsStreamError,
+    PermissionDeniedError,
+    SubjectError,
+    UsageError,
+)
 from natsstream.foreign_names import answers_names
 
 _log = logging.getLogger("natsstream.consumer")
@@ -451,7 +457,11 @@ class AckSender:
         self.flush()
         if self._confirming is None:
             self._confirming = Confirming(self.source)
-        await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
+        try:
+            await self._confirming.ask(message.reply, message.sequence, body, timeout=timeout)
+        except PermissionDeniedError:
+            self.source.take_ack_refusal()  # This call tells it.
+            raise
 
     # Messages that are being handled.
 

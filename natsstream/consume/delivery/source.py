@@ -137,6 +137,12 @@ class ConsumerSource:
         error.detail = "the server takes no ack, nak or in_progress: its messages come again"
         return error
 
+    def take_ack_refusal(self) -> PermissionDeniedError | None:
+        """Return the error of the last refused ack; None once it was taken."""
+        client = self.api.client
+        event = client.refused_acks.pop((self.stream, self.consumer), None)
+        return None if event is None else self.ack_refusal(event)
+
     async def why_deleted(self) -> ConsumerDeletedError:
         """Return the error of a consumer that a server calls deleted: it, or the whole stream.
 

@@ -201,6 +201,7 @@ class _Call:
             if len(self._got) >= options.count:
                 break
             if inbox.failure is not None:
+                self._source.take_ack_refusal()  # If it is one, this call tells it.
                 raise inbox.failure.with_traceback(None)
             if inbox.statuses:
                 if await self._is_over(inbox.statuses.popleft()):

@@ -123,7 +123,6 @@ class InboxPool:
         self._used: set[FetchInbox] = set()
         self._stop_watching = lambda: None
         self._is_watching = False
-        self._refusal: NatsStreamError | None = None
 
     async def get(self, options: FetchOptions, deadline: float) -> FetchInbox:
         """Return an inbox for a fetch: one that was left with a pull that suits, a spare, or new.
@@ -133,12 +132,11 @@ class InboxPool:
             deadline: When its time is over, on the loop's clock.
 
         Raises:
-            PermissionDeniedError: An ack of an earlier message was refused; told once.
+            PermissionDeniedError: An ack was refused since the last call; told once.
             ConnectionClosedError: The connection was closed.
             ConnectionLostError: There is none, and too much waits for one.
         """
-        self._watch()
-        refusal, self._refusal = self._refusal, None
+        refusal = self._ack_sender.source.take_ack_refusal()
         if refusal is not None:
             raise refusal
         for inbox in self._left:
@@ -150,11 +148,11 @@ class InboxPool:
 
     async def new(self) -> FetchInbox:
         """Return an inbox without a pull; as for `get`."""
-        self._watch()
         inbox = self._take_spare()
         if inbox is None:
             inbox = FetchInbox(self._ack_sender)
             await inbox.subscription.open()
+        self._watch()
         # Statuses of earlier pulls do not answer the next one.
         inbox.statuses.clear()
         self._used.add(inbox)
@@ -269,13 +267,10 @@ class InboxPool:
                 inbox.fail(self._client.closing_error(self._ack_sender.source.what))
             inbox.notify()
         if not self._client.is_connected:
-            self._refusal = None
             self.close()
 
     def _on_denied(self, event: PermissionDenied) -> None:
         refusal = self._ack_sender.source.ack_refusal(event)
-        if refusal is not None and not self._used:
-            self._refusal = refusal
         for inbox in self._used:
             if refusal is not None:
                 inbox.fail(refusal)

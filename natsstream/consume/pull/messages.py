@@ -48,8 +48,15 @@ class ConsumerMessages:
         await self._session.open()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it; see `stop`.
+
+        Raises:
+            PermissionDeniedError: The server has refused an ack, and no loop was told.
+        """
         await self.stop()
+        if kind is None and self._session is not None:
+            self._session.raise_refusal()
 
     # Reading.
 

@@ -99,6 +99,7 @@ class ConsumeSession:
         self._failure: NatsStreamError | None = None
         self._is_dropping = False
         self._may_ack = True
+        self._is_told = False
         self._has_to_look = False
         self._refused_limits: set[str] = set()
         self._wake = asyncio.Event()
@@ -127,6 +128,7 @@ class ConsumeSession:
             self._arm()
         except BaseException:
             self._close()
+            self._unwatch_denied()
             raise
 
     def _new_subscription(self) -> PullSubscription:
@@ -172,14 +174,24 @@ class ConsumeSession:
         rest = self.rest[::-1]
         self.rest.clear()
         self._wake.set()
+        was_drained = self.is_ended
         try:
             await self.drain()
+            if was_drained:  # Acks that were sent since may be refused.
+                await self._flush_acks()
         finally:
             self._close(lingers=True)
+            self._unwatch_denied()
             rest += [message for run, _ in self._runs for message in run]
             self._runs.clear()
             self._window.waiting = 0
-            give_back(self._ack_sender, rest)
+            if self._may_ack:
+                give_back(self._ack_sender, rest)
+
+    def raise_refusal(self) -> None:
+        """Raise the error of a refused ack, unless a reader has raised it."""
+        if not self._may_ack and not self._is_told:
+            self._raise_failure()
 
     async def _withdraw(self) -> bool:
         """Ask for no more; False when the server, which is there, has not said that it heard it."""
@@ -191,8 +203,13 @@ class ConsumeSession:
                 break
             await asyncio.sleep(tuning.busy_s / 4)
         subscription.stop()
+        return await self._flush_acks()
+
+    async def _flush_acks(self) -> bool:
+        """Wait until the server has heard all; False when it has not said so in time."""
+        self._ack_sender.flush()
         try:
-            await self._client.flush(tuning.flush_s)
+            await self._client.flush(self._source.tuning.flush_s)
         except RequestTimeoutError:
             return False
         except NatsStreamError:  # Without a server nothing is in flight.
@@ -206,7 +223,6 @@ class ConsumeSession:
         self.is_ended = True
         self._end_recovery()
         self._unwatch()
-        self._unwatch_denied()
         for timer in (self._tick, self._retry):
             if timer is not None:
                 timer.cancel()
@@ -228,6 +244,7 @@ class ConsumeSession:
         """
         self._window.finish()
         while not self.rest:  # Another reader may get some while this one waits.
+            self.raise_refusal()
             if self._is_dropping or self._window.to_hand == 0:
                 return False
             if self._runs and self._may_ack:
@@ -236,7 +253,7 @@ class ConsumeSession:
             if self._failure is not None:
                 if isinstance(self._failure, ConsumerDeletedError) and not self._failure.detail:
                     self._failure = await self._source.why_deleted()
-                raise self._failure.with_traceback(None)
+                self._raise_failure()
             if self._closed.is_set():
                 return False
             if self.is_ended:
@@ -364,10 +381,15 @@ class ConsumeSession:
     # Failures.
 
     def fail(self, error: NatsStreamError) -> None:
-        """End it with an error, which readers get after what has arrived and can be acked."""
+        """End it with an error, which readers get after the messages that they can ack."""
         if self._failure is None:
             self._failure = error
         self._wake.set()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            self._is_told = True
+            raise self._failure.with_traceback(None)
 
     def _lose_consumer(self, cause: NatsStreamError | None = None) -> None:
         if self._failure is None:
@@ -499,6 +521,7 @@ class ConsumeSession:
             # Messages that have arrived would only be handled twice.
             self._may_ack = False
             self.rest.clear()
+            self._source.take_ack_refusal()  # This flow tells it.
             self.fail(refusal)
         elif event.operation == "publish" and self._subscription.is_about(event.subject):
             self.fail(denied_error(event))

@@ -73,7 +73,9 @@ class PushMessages:
         self._subscription: Subscription | None = None
         self._failure: NatsStreamError | None = None
         self._has_ended = False
+        self._is_open = False
         self._may_ack = True
+        self._is_told = False
         self._wake: asyncio.Future[None] | None = None
         self._is_read = False
         self._connections = 0
@@ -134,7 +136,9 @@ class PushMessages:
                 raise self._failure
         except BaseException:
             self._free()
+            self._unwatch_denied()
             raise
+        self._is_open = True
         return self
 
     async def _find_free(self) -> PushState:
@@ -181,14 +185,18 @@ class PushMessages:
         client = self._client
         gives_back = self._source.consumer.ack_policy != "none"
         try:
-            if self._subscription is not None and gives_back and client.is_connected:
-                self._subscription.stop()
+            if self._is_open and gives_back and client.is_connected:
+                if self._subscription is not None:
+                    self._subscription.stop()
+                self._ack_sender.flush()
                 with suppress(NatsStreamError):
                     await client.flush(self._source.consumer.tuning.flush_s)
         finally:
+            self._is_open = False
             self._free()
+            self._unwatch_denied()
             left = self._sink.buffer.take_all()
-            if gives_back and not client.is_closed:
+            if gives_back and self._may_ack and not client.is_closed:
                 for message in left:
                     self._ack_sender.send(message.reply, nak_body(None))
                 self._ack_sender.flush()
@@ -197,8 +205,15 @@ class PushMessages:
     async def __aenter__(self) -> Self:
         return await self.open()
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it; see `close`.
+
+        Raises:
+            PermissionDeniedError: The server has refused an ack, and no loop was told.
+        """
         await self.close()
+        if kind is None and not self._may_ack and not self._is_told and self._failure is not None:
+            raise self._failure
 
     # Reading.
 
@@ -219,13 +234,14 @@ class PushMessages:
             ConnectionClosedError: The connection was closed.
         """
         while True:
-            message = self._sink.take() if self._may_ack else None
+            message = self._take()
             if message is not None:
                 return message
             slow = self._sink.slow()
             if slow is not None:
                 raise slow
             if self._failure is not None:
+                self._is_told = True
                 raise self._failure.with_traceback(None)
             if self._has_ended:
                 raise StopAsyncIteration
@@ -236,6 +252,10 @@ class PushMessages:
                 )
             await self._wait()
 
+    def _take(self) -> DeliveredMessage | None:
+        """Return a message that has arrived and can be acked."""
+        return self._sink.take() if self._may_ack else None
+
     async def next(self, *, timeout: float) -> DeliveredMessage | None:
         """Return the next message, None when none came within `timeout` seconds.
 
@@ -245,9 +265,7 @@ class PushMessages:
             NatsStreamError: As for `__anext__`.
         """
         check_seconds(timeout, "timeout", may_be_zero=True)
-        message = (
-            self._sink.take() if self._may_ack else None
-        )  # Without waiting, also when the time is over already.
+        message = self._take()  # Without waiting, also when the time is over already.
         if message is not None:
             return message
         try:
@@ -338,6 +356,7 @@ class PushMessages:
         refusal = self._source.consumer.ack_refusal(event)
         if refusal is not None:
             self._may_ack = False
+            self._source.consumer.take_ack_refusal()  # This reader tells it.
             self._fail(refusal)
 
     def _fail(self, error: NatsStreamError) -> None:
@@ -350,7 +369,6 @@ class PushMessages:
 
     def _free(self) -> None:
         self._unwatch()
-        self._unwatch_denied()
         self._monitor.stop()
         if self._subscription is not None:
             self._subscription.close()

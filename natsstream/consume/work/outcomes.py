@@ -23,7 +23,12 @@ from natsstream.consume.work.options import WorkOptions
 from natsstream.consume.work.report import WorkReport
 from natsstream.consume.work.rules import Decision, Policy, abandoned, decide, fate
 from natsstream.consume.work.unconfirmed import UnconfirmedVerdicts
-from natsstream.errors import ConnectionClosedError, LeaseLostError, NatsStreamError
+from natsstream.errors import (
+    ConnectionClosedError,
+    LeaseLostError,
+    NatsStreamError,
+    PermissionDeniedError,
+)
 
 _log = logging.getLogger("natsstream.worker")
 
@@ -109,8 +114,10 @@ class Outcomes:
         except ConnectionClosedError:
             raise
         except NatsStreamError as failure:
-            # It may not have reached the server; then the message is redelivered.
-            self._report.unconfirmed += 1
+            # It may not have reached the server; then the message is redelivered. A refused one is
+            # counted where the denials of all are.
+            is_refused = isinstance(failure, PermissionDeniedError)
+            self._report.unconfirmed += not (is_refused and failure.operation == "publish")
             if self._options.on_error is None:
                 self.unconfirmed.add(message.sequence, failure)
             else:

@@ -15,7 +15,8 @@ class WorkReport(NotebookTable):
     Attributes:
         received: Messages that a handler began, or that had used up their attempts.
         running: Handlers running now.
-        acked: Messages that were handled, and whose ack was sent, or with `confirm` confirmed.
+        acked: Messages that were handled, and whose ack was sent, or with `confirm` confirmed. The
+            server may have refused some that `unconfirmed` counts too.
         retried: Messages nak'ed after a failure or `Retry`.
         returned: Messages nak'ed because the worker ended.
         dead_lettered: Letters that were stored, and whose messages were then terminated.
@@ -29,7 +30,7 @@ class WorkReport(NotebookTable):
         lost_leases: Messages that the server may have redelivered while their handler ran, because
             no `in_progress` reached it for `ack_wait`.
         unstored: Dead letters that could not be stored; the message was redelivered, or held.
-        unconfirmed: Acks that may not have reached the server, or that it refused.
+        unconfirmed: Messages whose ack may not have reached the server, or was refused.
         failure: The error that ended the worker; None while it runs, and after a normal end.
     """
 

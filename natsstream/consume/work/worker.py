@@ -89,6 +89,7 @@ class Worker:
         self._is_opened = False
         self._is_ending = False
         self._unwatch_denied: Callable[[], None] = lambda: None
+        self._refused: set[str] = set()
         # The end that a handler has begun.
         self._ending: asyncio.Task[None] | None = None
 
@@ -290,14 +291,16 @@ class Worker:
                 self._source.what,
                 counted(left, "handler"),
             )
-        self._unwatch_denied()
         self._in_progress.close()
         self._outcomes.unconfirmed.log()
+        incoming, self._incoming = self._incoming, None
+        try:
+            if incoming is not None:
+                await incoming.stop()  # The last refusals come before it returns.
+        finally:
+            self._unwatch_denied()
         if self._tasks and self.report.failure is None:
             _log.info("worker of %s ended", self._source.what)
-        incoming, self._incoming = self._incoming, None
-        if incoming is not None:
-            await incoming.stop()
         if cancelled is not None:
             raise cancelled
 
@@ -368,8 +371,10 @@ class Worker:
         refusal = self._source.ack_refusal(event)
         if refusal is None:
             return
-        if not self.options.confirm:  # Otherwise who waits for it counts it.
-            self.report.unconfirmed += 1
+        # Not each `in_progress` of one message.
+        self.report.unconfirmed += event.subject not in self._refused
+        self._refused.add(event.subject)
+        self._source.take_ack_refusal()  # This worker tells it.
         self._fail(refusal)
 
     async def _handle(self, message: DeliveredMessage) -> None:

@@ -144,9 +144,9 @@ class _Parts:
         client = self._client
         await client.wait_connected(client.options.request_timeout)
         inbox = client.new_inbox()
+        subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
         unwatch = client.watch(self._on_connection)
         unwatch_denied = client.watch_denied(self._on_denied)
-        subscription = await client.subscribe(inbox, self._on_frames, on_denied=self._fail)
         try:
             # The server needs the subscription first, and a denial comes before the answer.
             await client.flush(client.options.request_timeout)

@@ -10,7 +10,8 @@ import pytest
 from natsstream import connect
 from natsstream.errors import PermissionDeniedError
 from natsstream.testing import NatsServer
-from tests.support.pulling import worker_of
+from tests.support.pulling import tuned, worker_of
+from tests.support.work import api_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterable
@@ -85,6 +86,82 @@ async def test_flow_whose_acks_are_refused_ends_with_the_error(kind: str) -> Non
     assert told.value.subject.startswith("$JS.ACK.S.work.")
     assert "$JS.ACK.S.work.>" in told.value.hint
     assert "come again" in told.value.detail
+
+
+@pytest.mark.parametrize("end", ["break", "stop_after", "drain"])
+async def test_flow_that_ends_by_itself_tells_a_refused_ack_when_it_is_left(end: str) -> None:
+    async def take(worker: Consumer) -> None:
+        async with worker.consume(stop_after=5 if end == "stop_after" else None) as messages:
+            if end == "drain":
+                while messages.waiting < 5:
+                    await asyncio.sleep(0.01)
+                await messages.drain()
+            async for message in messages:
+                await message.ack()
+                if end == "break":
+                    break
+
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            worker = await worker_of(js, "S", 5)
+            with pytest.raises(PermissionDeniedError, match=r"JS\.ACK"):
+                await take(worker)
+
+
+async def test_refused_flow_gives_nothing_back_and_leaves_no_listener() -> None:
+    denied: list[str] = []
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            client = api_of(js).client
+            stop = client.watch_denied(lambda event: denied.append(event.subject))
+            worker = await worker_of(js, "S", 1000)
+            async with worker.consume() as messages:
+                with pytest.raises(PermissionDeniedError):
+                    await settle_all(messages, "ack", [])
+            await js.core.flush()
+            stop()
+            listeners = client._state._listeners  # pyright: ignore[reportPrivateUsage]
+            before = len(listeners)
+            for _ in range(5):
+                consumer = tuned(
+                    await (await js.streams.get("S")).consumers.get("work"), spare_s=0.05
+                )
+                message = await consumer.next(timeout=5)
+                assert message is not None
+                await message.ack()
+                await asyncio.sleep(0)
+                await js.core.flush()
+                with pytest.raises(PermissionDeniedError):
+                    await consumer.next(timeout=5)
+            await asyncio.sleep(0.5)
+            assert len(listeners) == before
+    assert len(denied) < 10
+
+
+async def test_ack_that_is_refused_long_after_its_fetch_is_told_by_the_next_one() -> None:
+    """The subscription of a fetch is closed by then."""
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            worker = tuned(await worker_of(js, "S", 50), spare_s=0.05)
+            message = await worker.next(timeout=5)
+            assert message is not None
+            await asyncio.sleep(0.3)
+            await message.ack()
+            await asyncio.sleep(0)
+            await js.core.flush()
+            with pytest.raises(PermissionDeniedError, match=r"JS\.ACK"):
+                await worker.next(timeout=5)
+
+
+async def test_refusal_that_was_raised_is_not_raised_again() -> None:
+    with NatsServer(config=CONFIG) as server:
+        async with connect(url_of(server, "mute")) as js:
+            worker = await worker_of(js, "S", 50)
+            message = await worker.next(timeout=5)
+            assert message is not None
+            with pytest.raises(PermissionDeniedError):
+                await message.ack(confirm=True)
+            assert await worker.next(timeout=5) is not None
 
 
 async def test_refused_ack_is_told_by_a_later_fetch() -> None:

@@ -17,7 +17,7 @@ from tests.support.pushing import fill_push, make_push, numbers, take_push, tune
 from tests.support.streams import connection_of
 
 if TYPE_CHECKING:
-    from natsstream import JetStream, Stream
+    from natsstream import Consumer, JetStream, Stream
     from natsstream.consume.delivery.delivered import DeliveredMessage
     from natsstream.consume.push.subscription import PushMessages
 
@@ -329,6 +329,29 @@ async def take_slowly(messages: PushMessages, taken: list[int]) -> None:
     while True:
         taken += numbers(await take_push(messages, 1))
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("end", ["break", "drain"])
+async def test_reader_that_ends_by_itself_tells_a_refused_ack_when_it_is_left(end: str) -> None:
+    async def take(consumer: Consumer) -> None:
+        async with consumer.subscribe() as messages:
+            if end == "drain":
+                while messages.pending_count < 5:
+                    await asyncio.sleep(0.01)
+                await messages.drain()
+            async for message in messages:
+                await message.ack()
+                if end == "break":
+                    break
+
+    users = "authorization { users: [{ user: u, password: p, permissions: "
+    with NatsServer(config=f'{users}{{publish: {{deny: "$JS.ACK.>"}}}}}}]}}') as server:
+        async with connect(server.url, user="u", password="p") as js:  # noqa: S106 - of the test.
+            stream = await js.streams.create("S", subjects=["S.>"])
+            consumer = await make_push(stream)
+            await fill_push(js, stream, 5)
+            with pytest.raises(PermissionDeniedError):
+                await take(consumer)
 
 
 async def test_reader_whose_acks_are_refused_is_told_so() -> None:

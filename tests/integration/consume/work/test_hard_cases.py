@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from natsstream import JetStream
     from natsstream.consume.delivery.delivered import DeliveredMessage
+    from natsstream.consume.work.worker import Worker
     from natsstream.streams.consumers.consumer import Consumer
     from natsstream.testing import NatsNode
 
@@ -397,6 +398,49 @@ async def test_worker_whose_acks_are_refused_ends_with_the_error(
             consumer = await open_consumer(js)
             await consumer.run(handle, until_empty=True, confirm=confirm, concurrency=50)
         assert set(seen) == {b"%d" % number for number in range(500)}
+
+
+@pytest.mark.parametrize("how", ["drain", "stop"])
+async def test_worker_that_ends_by_itself_tells_a_refused_ack(stream_name: str, how: str) -> None:
+    few = rights_without_ack(stream_name)
+    with NatsServer(config=RIGHTS % (few, few, stream_name)) as server:
+        urls = [server.url.replace("//", f"//{user}:x@") for user in ("admin", "mute")]
+        async with connect(urls[0]) as admin, connect(urls[1]) as js:
+            await make_work(admin, stream_name, 3)
+            consumer = await (await js.streams.get(stream_name)).consumers.get("c")
+
+            is_free = asyncio.Event()
+
+            async def handle(message: DeliveredMessage) -> None:
+                del message
+                await is_free.wait()
+
+            async def work() -> Worker:
+                async with consumer.worker(handle, concurrency=3) as worker:
+                    await holds(lambda: worker.report.running == 3)
+                    is_free.set()
+                    await (worker.drain() if how == "drain" else worker.stop())
+                return worker
+
+            with pytest.raises(PermissionDeniedError):
+                await work()
+
+
+async def test_message_that_its_handler_has_settled_is_kept_alive_no_more(
+    js: JetStream, stream_name: str
+) -> None:
+    """The server would ignore it, and refuse it where a user may answer each message once."""
+    consumer = await make_work(js, stream_name, 1, ack_wait=0.3)
+    async with js.core.subscribe(f"$JS.ACK.{stream_name}.>") as verdicts:
+
+        async def handle(message: DeliveredMessage) -> None:
+            await message.ack()
+            await asyncio.sleep(0.6)
+
+        async with consumer.worker(handle) as worker:
+            await holds(lambda: worker.report.settled_by_handler == 1)
+        await js.core.flush()
+        assert verdicts.pending_count == 1
 
 
 async def test_worker_that_may_not_change_streams_stores_letters_in_one_that_is_there(

@@ -306,7 +306,7 @@ async def test_backup_whose_parts_may_not_be_acked_says_so(tmp_path: Path) -> No
                 for _ in range(20):
                     await publisher.send("S.x", os.urandom(900_000))
             with pytest.raises(PermissionDeniedError) as raised:
-                await stream.backup(tmp_path / "backup", timeout=1)
+                await stream.backup(tmp_path / "backup", timeout=5)
 
     assert raised.value.hint.endswith("publish $JS.SNAPSHOT.ACK.S.>")
     assert entries(tmp_path) == []
