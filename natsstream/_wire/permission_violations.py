@@ -32,6 +32,10 @@ _DRAWN_INBOX = re.compile(r"(.+)\.[0-9a-f]{22}(?:\..*)?$", re.DOTALL)
 _DRAWN_CONSUMER = re.compile(
     r"(.*\.CONSUMER\.[A-Z.]+\.[^.]+)\.(?:[a-z]+-)?[0-9a-f]{16}(?:\..*)?$", re.DOTALL
 )
+# A producer's control records, below the subjects of its stream.
+_CONTROL = re.compile(r"(.+?)\.\$ctl\.", re.DOTALL)
+# An object store, a dead-letter stream and a core stream: below it are names that are drawn.
+_LAYER = re.compile(r"\$O\.[^.]+|\$DLQ\.[^.]+|cn\.[bdf]\.[^.]+", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _AUTH_WORDS = ("authorization", "authentication", "user credentials", "account authentication")
@@ -99,6 +103,10 @@ def permission_rule(subject: str) -> str:
         return ack_rule(subject)
     if subject.startswith(SNAPSHOTS):
         return ".".join([*subject.split(".")[:4], ">"])
+    if control := _CONTROL.match(subject):
+        return f"{control[1]}.>"
+    if layer := _LAYER.match(subject):
+        return f"{layer[0]}.>"
     drawn = _DRAWN_INBOX.match(subject) or _DRAWN_CONSUMER.match(subject)
     return f"{drawn[1]}.>" if drawn else subject
 

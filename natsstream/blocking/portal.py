@@ -109,7 +109,8 @@ class Portal:
     def call(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Run a function or coroutine function on the loop and return its result.
 
-        An interrupt cancels it.
+        An interrupt cancels it and waits for its end: a worker lets its handlers finish, a put
+        removes what it has stored. Another interrupt ends the wait.
 
         Raises:
             ConnectionClosedError: The connection is closed, or was closed meanwhile.
@@ -123,17 +124,33 @@ class Portal:
             )
         with self._lock:
             loop = self._open_loop(function)
-            future = asyncio.run_coroutine_threadsafe(_run(function, args, options), loop)
+            begun: list[asyncio.Task[Any]] = []
+            future = asyncio.run_coroutine_threadsafe(_run(function, args, options, begun), loop)
         try:
             return future.result()
         except CancelledError:
             raise closed_error(function) from None
         except BaseException as error:
-            future.cancel()
+            if future.cancel():
+                self._wait_for_end(begun, loop)
             say_it_blocking(error)
             raise
         finally:
             del future  # It holds the error, whose traceback holds this frame.
+
+    def _wait_for_end(
+        self, begun: list[asyncio.Task[Any]], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Wait until what was cancelled has ended."""
+
+        async def ended() -> None:
+            # It is here by now, or it never begins: the cancellation came to the loop before this.
+            if begun:
+                await asyncio.wait(begun)
+
+        # Where the connection is closed meanwhile, nothing is left to wait for.
+        with suppress(CancelledError, RuntimeError):
+            asyncio.run_coroutine_threadsafe(ended(), loop).result()
 
     def post(self, callback: Callable[[], object]) -> None:
         """Run a callback on the loop soon; raises as `call` does."""
@@ -154,7 +171,9 @@ class Portal:
     async def run_in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         """Run a function in a thread and return its result; for the loop's own thread.
 
-        Cancelling this does not end the function: its thread runs to the function's end.
+        A thread cannot be cancelled. Cancelled once, this waits for the function's end: an election
+        must not hand over what the function still uses. Cancelled again, as by a worker after its
+        `stop_timeout`, or when the connection closes, it leaves the thread alone.
         """
         if self._threads is None:
             self._threads = ThreadPoolExecutor(
@@ -164,7 +183,14 @@ class Portal:
         handling = self._threads.submit(copy_context().run, function, *args)
         self._handling.add(handling)
         handling.add_done_callback(self._handling.discard)
-        return await asyncio.wrap_future(handling)
+        future = asyncio.wrap_future(handling)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            future.add_done_callback(_look_at)
+            if not self._is_stopped:
+                await asyncio.wait([future])
+            raise
 
     def check_process(self) -> None:
         """Raise UsageError in a process that was forked off after the connection was made."""
@@ -216,10 +242,21 @@ class Portal:
 
 
 async def _run(
-    function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    begun: list[asyncio.Task[Any]],
 ) -> object:
+    if (task := asyncio.current_task()) is not None:
+        begun.append(task)
     result = function(*args, **options)
     return await result if inspect.iscoroutine(result) else result
+
+
+def _look_at(future: asyncio.Future[Any]) -> None:
+    """Look at an error that nobody waits for: asyncio would complain."""
+    if not future.cancelled():
+        future.exception()
 
 
 def closed_error(call: object = None) -> ConnectionClosedError:

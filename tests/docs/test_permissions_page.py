@@ -22,18 +22,20 @@ if TYPE_CHECKING:
     Task = Callable[[ns.JetStream, Path], Coroutine[Any, Any, object]]
 
 PAGE = DOCS / "guides" / "permissions.md"
-BEFORE = "the four of the row before"
+BEFORE = "the rights of the row before"
+LISTENS = "and subscribe to "
 PASSWORD = "x"  # noqa: S105 - of the test.
 FILE = bytes(300_000)
 
 
 def rows() -> dict[str, list[str]]:
-    """Return the rights of each task."""
+    """Return the rights of each task; those to subscribe begin with `LISTENS`."""
     found: dict[str, list[str]] = {}
     last: list[str] = []
-    for task, rights in re.findall(r"^\| (`.*?) \| (.*) \|$", PAGE.read_text(), re.MULTILINE):
-        named = re.findall(r"`([^`]+)`", rights)
-        last = found[task] = [*last, *named] if BEFORE in rights else named
+    for task, rights in re.findall(r"^\| ([`v].*?) \| (.*) \|$", PAGE.read_text(), re.MULTILINE):
+        named = re.findall(rf"((?:{LISTENS})?)`([^`]+)`", rights)
+        given = ["".join(each) for each in named]
+        last = found[task] = [*last, *given] if BEFORE in rights else given
     return found
 
 
@@ -152,6 +154,63 @@ async def put_object(js: ns.JetStream, _: Path) -> None:
     await box.delete("mine")
 
 
+async def list_letters(js: ns.JetStream, _: Path) -> None:
+    letters = await js.dead_letters.open("ORDERS_DLQ")
+    await letters.count()
+    await drain(letters.list())
+
+
+async def replay_letters(js: ns.JetStream, _: Path) -> None:
+    letters = await js.dead_letters.open("ORDERS_DLQ")
+    found = [each async for each in letters.list()]
+    await letters.replay(found[0])
+    await letters.drop(found[1])
+
+
+async def share_a_map(js: ns.JetStream, _: Path) -> None:
+    for _again in range(2):  # Nothing is loaded of a map that is new.
+        async with await js.dkv("map") as dkv:
+            dkv["a"] = dkv.get("a", 0) + 1
+            await dkv.save()
+
+
+async def share_big_values(js: ns.JetStream, _: Path) -> None:
+    for letter in "ab":
+        async with await js.dkv("map") as dkv:
+            dkv["big"] = letter * 2_000_000
+            await dkv.save()
+    async with await js.dkv("map") as dkv:
+        assert dkv["big"]
+
+
+async def ask(js: ns.JetStream, _: Path) -> None:
+    with suppress(ns.errors.NoRespondersError):
+        await js.core.request("questions", b"x", timeout=2)
+
+
+async def respond(js: ns.JetStream, _: Path) -> None:
+    async with js.core.subscribe("questions") as questions:
+        # Nobody else asks: the message is made by this user's own inbox.
+        await js.core.flush()
+        await js.core.publish("_INBOX.answer.1", b"x")
+        assert questions.pending_count == 0
+
+
+async def publish_a_batch(js: ns.JetStream, _: Path) -> None:
+    stream = await js.streams.get("ORDERS")
+    async with stream.batch() as batch:
+        await batch.add("orders.new", b"1")
+        await batch.commit("orders.new", b"2")
+
+
+async def purge(js: ns.JetStream, _: Path) -> None:
+    await (await js.streams.get("ORDERS")).purge(subject="orders.none")
+
+
+async def list_lags(js: ns.JetStream, _: Path) -> None:
+    await (await js.streams.get("ORDERS")).consumers.lags()
+
+
 async def back_up(js: ns.JetStream, path: Path) -> None:
     await (await js.streams.get("ORDERS")).backup(path / "backup")
 
@@ -182,6 +241,15 @@ TASKS: dict[str, Task] = {
     "`kv.lock`": lock,
     "`box.get`, `get_file`, `names`": get_object,
     "`box.put`, `put_file`, `delete`": put_object,
+    "`dead_letters.open()`, `list`, `count`": list_letters,
+    "`replay`, `drop` of letters": replay_letters,
+    "`js.core_stream`, `js.dkv`, `js.dstream`": share_a_map,
+    "values above `max_payload` in them": share_big_values,
+    "`js.core.request`": ask,
+    "`js.core.subscribe`, `message.respond`": respond,
+    "`stream.batch()`": publish_a_batch,
+    "`stream.purge()`": purge,
+    "`consumers.lags()`": list_lags,
     "`stream.backup()`": back_up,
     "`js.streams.restore(folder)`": restore,
     '`js.streams.ensure("ORDERS", ...)`': make_stream,
@@ -190,11 +258,13 @@ TASKS: dict[str, Task] = {
 
 def config(users: dict[str, list[str]]) -> str:
     """Return an account with an administrator and these users."""
-    lines = [
-        f"{{ user: {user}, password: {PASSWORD}, permissions: "
-        f'{{ publish: {[*rights, "other.>"]}, subscribe: "_INBOX.>" }} }}'.replace("'", '"')
-        for user, rights in users.items()
-    ]
+    lines: list[str] = []
+    for user, rights in users.items():
+        listens = [each.removeprefix(LISTENS) for each in rights if each.startswith(LISTENS)]
+        publishes = [each for each in rights if not each.startswith(LISTENS)]
+        allowed = f"{{ publish: {[*publishes, 'other.>']}, subscribe: {[*listens, '_INBOX.>']} }}"
+        may = allowed.replace("'", '"')
+        lines.append(f"{{ user: {user}, password: {PASSWORD}, permissions: {may} }}")
     admin = f"{{ user: admin, password: {PASSWORD} }}"
     both = "\n".join([admin, *lines])
     return f"accounts {{ A {{ jetstream: enabled, users: [\n{both}\n] }} }}"
@@ -216,23 +286,35 @@ async def furnish(js: ns.JetStream) -> None:
         await js.publish("orders.new", os.urandom(500_000))
     await stream.consumers.ensure("billing")
     await js.dead_letters.ensure("ORDERS_DLQ", stream="ORDERS")
+    billing = await stream.consumers.get("billing")
+
+    async def reject(message: ns.DeliveredMessage) -> None:
+        raise ns.Reject(message.subject)
+
+    await billing.run(reject, until_empty=True, dead_letter="ORDERS_DLQ")
+    for _ in range(3):
+        await js.publish("orders.new", b"x")
     kv = await js.kv.ensure("settings", history=5)
     await kv.put("there", b"1")
     await js.kv.ensure("locks", limit_marker_ttl=10)
+    with suppress(ns.errors.StreamNotFoundError):
+        await js.core_stream.delete("map")
     box = await js.objects.ensure("files")
     await box.put("there", FILE)
 
 
 def is_allowed_by(right: str, subject: str) -> bool:
     """Return True if a right, which may end in `>`, has a subject."""
+    right = right.removeprefix(LISTENS)
     return subject == right or (right.endswith(">") and subject.startswith(right[:-1]))
 
 
 async def prepare(js: ns.JetStream, task: Task, path: Path) -> None:
     """Make everything as it was."""
     await asyncio.to_thread(path.mkdir)
-    with suppress(ns.errors.StreamNotFoundError):
-        await js.streams.delete("ORDERS")
+    for name in ("ORDERS", "ORDERS_DLQ"):
+        with suppress(ns.errors.StreamNotFoundError):
+            await js.streams.delete(name)
     await furnish(js)
     if task is restore:
         await back_up(js, path)
@@ -267,7 +349,10 @@ def test_every_task_of_the_page_is_run() -> None:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: TASKS[task].__name__)
 @pytest.mark.asyncio
 async def test_task_needs_the_rights_of_its_row_and_no_other(task: str, tmp_path: Path) -> None:
-    rights = rows()[task]
+    with NatsServer() as server:
+        async with ns.connect(server.url) as js, await js.dkv("map"):
+            core_id = (await anext(js.streams.names())).removeprefix("CN_")
+    rights = [each.replace("<id>", core_id) for each in rows()[task]]
     users = {f"without{index}": [*rights] for index in range(len(rights))}
     for index, few in enumerate(users.values()):
         del few[index]

@@ -191,18 +191,17 @@ def check_bucket(status: BucketStatus, terms: Terms) -> None:
             f"bucket {name} is a mirror, which has no locks of its own",
             hint="lock in its origin, which is where writes go",
         )
-    if not status.limit_marker_ttl:
-        # One update mends both, so that no second error follows the first.
-        fields = "limit_marker_ttl=60" + ("" if status.history == 1 else ", history=1")
-        raise ConfigError(
-            f"bucket {name} has no limit_marker_ttl: keys of a holder that is gone would stay",
-            hint=f"js.kv.update({name!r}, {fields}), on a server of 2.11 or newer",
-        )
     if status.history != 1:
+        # No update to history=1, which would remove the older revisions of all keys.
         raise ConfigError(
             f"bucket {name} keeps {status.history} revisions of a key: when a lock expires, the"
             " revision before would be there again",
-            hint="lock in a bucket with history=1",
+            hint='lock in a bucket of its own: js.kv.ensure("locks", limit_marker_ttl=60)',
+        )
+    if not status.limit_marker_ttl:
+        raise ConfigError(
+            f"bucket {name} has no limit_marker_ttl: keys of a holder that is gone would stay",
+            hint=f"js.kv.update({name!r}, limit_marker_ttl=60), on a server of 2.11 or newer",
         )
     if status.ttl and status.ttl < terms.ttl_s:
         raise ConfigError(

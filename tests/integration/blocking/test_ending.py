@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -244,6 +245,109 @@ def test_interrupt_ends_a_run_of_handlers_and_leaves_the_connection_usable(
     assert js.publish(stream.name, b"x").sequence == 2_001
 
 
+def test_interrupt_of_a_run_lets_its_handlers_finish(fresh_server: NatsServer) -> None:
+    """They use the connection, and their messages are acked: none is handled twice."""
+    begun, handled, stored = threading.Event(), list[int](), list[int]()
+    with blocking.connect(fresh_server.url) as js:
+        stream = js.streams.create("S", subjects=["s", "results"])
+        for _ in range(6):
+            js.publish("s", b"x")
+        stream.consumers.create("billing", filters=["s"])
+
+        def handle(message: blocking.DeliveredMessage) -> None:
+            handled.append(message.sequence)
+            if len(handled) == 2:
+                begun.set()
+            time.sleep(0.5)
+            stored.append(js.publish("results", b"y").sequence)
+
+    # The connection is closed right behind the interrupt, as programs do.
+    def work() -> None:
+        nonlocal js
+        with blocking.connect(fresh_server.url) as js:
+            js.streams.get("S").consumers.get("billing").run(handle, concurrency=2)
+
+    with when(begun.is_set, interrupt), pytest.raises(KeyboardInterrupt):
+        work()
+
+    assert (len(handled), len(stored)) == (2, 2)
+    with blocking.connect(fresh_server.url) as js:
+        info = js.streams.get("S").consumers.get("billing").info()
+    assert info.ack_floor.stream_seq == 2
+
+
+def test_second_interrupt_ends_the_wait_for_handlers(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def handle(_: blocking.DeliveredMessage) -> None:
+        begun.set()
+        may_end.wait(RUN_TIMEOUT_S)
+
+    def interrupt_twice() -> None:
+        interrupt()
+        time.sleep(0.3)
+        interrupt()
+
+    try:
+        with blocking.connect(fresh_server.url) as js:
+            stream = js.streams.create("S", subjects=["s"])
+            js.publish("s", b"x")
+            consumer = stream.consumers.create("billing")
+            with when(begun.is_set, interrupt_twice), pytest.raises(KeyboardInterrupt):
+                consumer.run(handle, stop_timeout=RUN_TIMEOUT_S)
+    finally:
+        may_end.set()
+
+    assert "1 handler still runs in a thread" in caplog.text
+
+
+def test_interrupted_leader_leads_until_its_work_has_ended(
+    js: blocking.JetStream, server: NatsServer, stream_name: str
+) -> None:
+    """A thread cannot be stopped: another leader would work beside it."""
+    kv = js.kv.create(stream_name, limit_marker_ttl=60)
+    begun, steps = threading.Event(), list[str]()
+
+    def work(_: blocking.Lock[bytes]) -> None:
+        begun.set()
+        time.sleep(1)
+        steps.append("first has ended")
+
+    def follow() -> None:
+        with blocking.connect(server.url) as other:
+            election = other.kv.get(stream_name).election("e", candidate="second", ttl=5)
+            election.run(lambda _: steps.append("second leads"))
+
+    with blocking.connect(server.url) as own:
+        election = own.kv.get(kv.name).election("e", candidate="first", ttl=5)
+        follower = threading.Thread(target=follow)
+        with when(begun.is_set, interrupt), pytest.raises(KeyboardInterrupt):
+            election.run(lambda term: (follower.start(), work(term)))
+        follower.join()
+
+    assert steps == ["first has ended", "second leads"]
+
+
+def test_interrupted_put_leaves_nothing_behind(js: blocking.JetStream, stream_name: str) -> None:
+    box = js.objects.create(stream_name)
+    is_stored = threading.Event()
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            yield bytes(1 << 17)
+            if len(told) > 3:
+                is_stored.set()
+                time.sleep(0.01)
+
+    told: list[int] = []
+    with when(is_stored.is_set, interrupt), pytest.raises(KeyboardInterrupt):
+        box.put("a", endless(), progress=lambda done, _: told.append(done))
+
+    assert js.streams.get(f"OBJ_{box.name}").info().state.messages == 0
+
+
 def test_handler_that_outlives_the_connection_is_reported(
     fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -379,6 +483,8 @@ def when_still(
 
 def interrupt() -> None:
     """Send this process a Ctrl-C."""
+    # One that comes between the last look for signals and the wait for a lock wakes nobody.
+    time.sleep(0.1)
     os.kill(os.getpid(), signal.SIGINT)
 
 

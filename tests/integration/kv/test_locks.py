@@ -239,7 +239,7 @@ async def test_a_lock_is_entered_once_and_has_no_token_before(kv: KeyValue) -> N
         await lock.__aenter__()
 
 
-async def test_all_fields_that_a_bucket_lacks_for_locks_are_told_at_once(
+async def test_bucket_with_a_history_is_not_told_to_remove_it(
     js: JetStream, stream_name: str
 ) -> None:
     kv = await js.kv.create(stream_name, history=2, storage="memory")
@@ -247,7 +247,8 @@ async def test_all_fields_that_a_bucket_lacks_for_locks_are_told_at_once(
         async with kv.lock("l"):
             pass
 
-    assert "limit_marker_ttl=60, history=1)" in caught.value.hint
+    assert "history" not in caught.value.hint
+    assert 'js.kv.ensure("locks", limit_marker_ttl=60)' in caught.value.hint
 
 
 async def test_what_a_bucket_needs_for_locks_is_told(js: JetStream, stream_name: str) -> None:
@@ -259,7 +260,7 @@ async def test_what_a_bucket_needs_for_locks_is_told(js: JetStream, stream_name:
     async with plain.lock("l"):  # It looks again before it refuses.
         pass
     history = await js.kv.update(stream_name, history=3)
-    with pytest.raises(ConfigError, match="history=1"):
+    with pytest.raises(ConfigError, match="keeps 3 revisions"):
         async with history.lock("l"):
             pass
     short = await js.kv.update(stream_name, history=1, ttl=5)
