@@ -51,8 +51,8 @@ class StreamFields(TypedDict, total=False):
     persist_mode: Literal["default", "async"] | None
     allow_batched: bool | None
     placement: Placement | Mapping[str, object] | None
-    mirror: StreamSource | Mapping[str, object] | None
-    sources: Sequence[StreamSource | Mapping[str, object]] | None
+    mirror: StreamSource | Mapping[str, object] | str | None
+    sources: Sequence[StreamSource | Mapping[str, object] | str] | None
     subject_transform: SubjectTransform | Mapping[str, object] | None
     republish: Republish | Mapping[str, object] | None
     consumer_limits: ConsumerLimits | Mapping[str, object] | None

@@ -81,7 +81,10 @@ def check_start(deliver_policy: str | None, starts: Mapping[str, object]) -> Non
         )
     needed = next((name for name, policy in _START_OF.items() if policy == deliver_policy), None)
     if needed and not given:
-        raise ConfigError(f"deliver_policy {deliver_policy!r} needs {needed}")
+        raise ConfigError(
+            f"deliver_policy {deliver_policy!r} needs {needed}",
+            hint=f"give {needed} alone: the policy follows from it",
+        )
 
 
 def check_group(group: object) -> str:

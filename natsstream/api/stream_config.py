@@ -81,8 +81,8 @@ class StreamConfig(Setting):
         persist_mode: "default" or "async" (2.12).
         allow_batched: Fast batches (2.14).
         placement: Cluster and tags.
-        mirror: The stream that this one mirrors.
-        sources: The streams that this one copies from.
+        mirror: The stream that this one mirrors, or its name.
+        sources: The streams that this one copies from, or their names.
         subject_transform: A subject mapping before storing (2.10).
         republish: Copies of what is stored to plain NATS.
         consumer_limits: Defaults and bounds of consumers (2.10).

@@ -148,9 +148,12 @@ class Portal:
             if begun:
                 await asyncio.wait(begun)
 
-        # Where the connection is closed meanwhile, nothing is left to wait for.
-        with suppress(CancelledError, RuntimeError):
-            asyncio.run_coroutine_threadsafe(ended(), loop).result()
+        with self._lock:
+            if self._is_stopped:  # The end of the loop ends everything.
+                return
+            future = asyncio.run_coroutine_threadsafe(ended(), loop)
+        with suppress(CancelledError):
+            future.result()
 
     def post(self, callback: Callable[[], object]) -> None:
         """Run a callback on the loop soon; raises as `call` does."""

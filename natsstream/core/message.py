@@ -48,7 +48,10 @@ class CoreMessage:
             ConfigError: The message expects no answer, or the payload is no bytes.
         """
         if not self.reply:
-            raise ConfigError(f"the message on {self.subject} expects no answer")
+            raise ConfigError(
+                f"the message on {self.subject} expects no answer",
+                hint="it was published; js.core.request() asks for one",
+            )
         await send(self._client, self.reply, data, headers=headers, reply="")
 
     def __repr__(self) -> str:

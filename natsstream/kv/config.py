@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from natsstream.api.settings.field_kinds import DURATION, LIMIT, FieldKind, number
 from natsstream.api.settings.mapping import Republish
-from natsstream.api.settings.setting import part, parts
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_rules import window_ns
@@ -32,19 +31,6 @@ from natsstream.streams.views.kind import Kind
 from natsstream.units import NS_PER_SECOND, duration_ns
 
 _MARKER_S = 1.0
-
-
-def _source(value: object, what: str) -> StreamSource:
-    if isinstance(value, str):
-        return StreamSource(name=value)
-    return StreamSource.of(value, what)
-
-
-def _sources(values: object, what: str) -> tuple[StreamSource, ...]:
-    if isinstance(values, Sequence) and not isinstance(values, str):
-        items = enumerate(cast("Sequence[object]", values))
-        return tuple(_source(each, f"{what}, number {index}") for index, each in items)
-    return StreamSource.several(cast("object", values), what)
 
 
 @answers_arguments
@@ -92,8 +78,6 @@ class BucketConfig(ViewConfig):
         **ViewConfig.special_kinds,
         "history": number(1, HISTORY_MAX).named("max_msgs_per_subject"),
         "max_value_size": LIMIT.named("max_msg_size"),
-        "mirror": replace(part(StreamSource), check=_source),
-        "sources": replace(parts(StreamSource), check=_sources),
         "limit_marker_ttl": DURATION.named("subject_delete_marker_ttl"),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from natsstream._wire import subjects
 from natsstream.api.names import check_stream_name
@@ -107,6 +107,16 @@ class StreamSource(Setting):
         "transforms": parts(SubjectTransform).named("subject_transforms"),
         "domain": FILTER,
     }
+
+    @classmethod
+    def of(cls, value: object, what: str) -> Self:
+        """Return a source that is given as `Setting.of` says, or by its name alone."""
+        if not isinstance(value, str):
+            # The class by name: one with slots is made anew by its decorator.
+            return super(StreamSource, cls).of(value, what)
+        source = cls(name=value)
+        source.check()
+        return source
 
     def to_json(self) -> dict[str, object]:
         """Return the JSON object for the server, which has no `domain` field."""

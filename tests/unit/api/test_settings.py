@@ -100,11 +100,11 @@ def test_domain_is_short_for_its_api() -> None:
         ({"description": b"x"}, "description of stream A"),
         ({"placement": 5}, "placement of stream A"),
         ({"placement": {"tags": "x"}}, "placement of stream A: the field tags"),
-        ({"mirror": "M"}, "mirror of stream A"),
         ({"mirror": {"filter_subject": "x"}}, "name of a stream source"),
         ({"sources": StreamSource(name="S")}, "sources of stream A"),
         ({"sources": "S"}, r"give a list: \[StreamSource\(name='S'\)\]"),
-        ({"mirror": "S"}, r"give StreamSource\(name='S'\), or a mapping"),
+        ({"mirror": 5}, r"give StreamSource\(\.\.\.\), or a mapping"),
+        ({"mirror": "S.a"}, "S.a"),
         ({"sources": [5]}, "sources of stream A, number 0"),
         ({"republish": {"src": ">"}}, "republish.destination"),
         ({"subject_transform": {"src": 5}}, "subject_transform of stream A: the field src"),
@@ -115,6 +115,17 @@ def test_domain_is_short_for_its_api() -> None:
 def test_wrong_values_are_refused_by_name(fields: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         StreamConfig(name="A", **fields)
+
+
+def test_name_stands_for_a_source() -> None:
+    mirror: dict[str, Any] = {"mirror": "ORDERS"}
+    sources: dict[str, Any] = {"sources": ["A", StreamSource(name="B", start_seq=5)]}
+
+    assert StreamConfig(name="M", **mirror).mirror == StreamSource(name="ORDERS")
+    assert StreamConfig(name="S", **sources).sources == (
+        StreamSource(name="A"),
+        StreamSource(name="B", start_seq=5),
+    )
 
 
 def test_misspelt_choice_gets_the_right_one() -> None:
