@@ -30,6 +30,12 @@ STOP_TIMEOUT_S = 10.0
 # Threads are started as handlers need them; how many run at once is for whoever calls them.
 _THREADS_MAX = 1_024
 _START_POLL_S = 0.001
+SIGNAL_LOOK_S = 0.5
+"""How long a wait lasts at most until it looks for signals.
+
+A signal ends a wait for a lock only while no handler restarts it. Importing polars is enough to
+change that: it installs a handler of its own for SIGINT.
+"""
 
 _log = logging.getLogger("natsstream")
 
@@ -67,7 +73,7 @@ class Portal:
         atexit.register(self.stop)
         try:
             self._thread.start()
-            self.root = self._opening.result()
+            self.root = _result_of(self._opening)
         except asyncio.CancelledError:  # Stopped in another thread.
             raise closed_error() from None
         except BaseException:
@@ -127,7 +133,7 @@ class Portal:
             begun: list[asyncio.Task[Any]] = []
             future = asyncio.run_coroutine_threadsafe(_run(function, args, options, begun), loop)
         try:
-            return future.result()
+            return _result_of(future)
         except CancelledError:
             raise closed_error(function) from None
         except BaseException as error:
@@ -153,7 +159,7 @@ class Portal:
                 return
             future = asyncio.run_coroutine_threadsafe(ended(), loop)
         with suppress(CancelledError):
-            future.result()
+            _result_of(future)
 
     def post(self, callback: Callable[[], object]) -> None:
         """Run a callback on the loop soon; raises as `call` does."""
@@ -254,6 +260,14 @@ async def _run(
         begun.append(task)
     result = function(*args, **options)
     return await result if inspect.iscoroutine(result) else result
+
+
+def _result_of(future: Future[Any]) -> Any:
+    """Wait for a result, so that a signal ends the wait; see `SIGNAL_LOOK_S`."""
+    while not future.done():
+        with suppress(TimeoutError):
+            return future.result(SIGNAL_LOOK_S)
+    return future.result()
 
 
 def _look_at(future: asyncio.Future[Any]) -> None:

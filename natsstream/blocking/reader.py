@@ -15,7 +15,13 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
-from natsstream.blocking.portal import STOP_TIMEOUT_S, Portal, closed_error, say_it_blocking
+from natsstream.blocking.portal import (
+    SIGNAL_LOOK_S,
+    STOP_TIMEOUT_S,
+    Portal,
+    closed_error,
+    say_it_blocking,
+)
 from natsstream.errors import ConnectionClosedError, NatsStreamError
 
 # Items cross between the threads in runs: a crossing costs as much as fifty messages.
@@ -50,7 +56,7 @@ class Reader:
         try:
             while True:
                 self._portal.check_process()
-                run = self._runs.get()
+                run = self._next_run()
                 if isinstance(run, _End):
                     is_done = True
                     if run.error is not None:
@@ -64,6 +70,11 @@ class Reader:
         finally:
             if not is_done:
                 self._close()
+
+    def _next_run(self) -> list[Any] | _End:
+        while True:
+            with suppress(Empty):  # See `SIGNAL_LOOK_S`.
+                return self._runs.get(timeout=SIGNAL_LOOK_S)
 
     def _close(self) -> None:
         with suppress(NatsStreamError, Empty):  # Closed or forked: there is nothing left to free.

@@ -211,6 +211,29 @@ def test_interrupt_in_a_read_raises_and_leaves_the_connection_usable(
         assert next(iter(stream.read(first_seq=7))).sequence == 7
 
 
+def wait_for_nothing(consumer: blocking.Consumer, stream: blocking.Stream, wait: str) -> None:
+    """Wait for a message that does not come."""
+    if wait == "call":
+        consumer.next(timeout=RUN_TIMEOUT_S)
+    with stream.ordered(deliver_policy="new") as messages:
+        for _ in messages:
+            pass
+
+
+@pytest.mark.parametrize("wait", ["read", "call"])
+def test_interrupt_ends_a_wait_that_a_handler_of_another_library_restarts(
+    stream: blocking.Stream, wait: str
+) -> None:
+    """As polars installs one when it is imported."""
+    consumer = stream.consumers.create("slow", deliver_policy="new")
+    signal.siginterrupt(signal.SIGINT, False)  # noqa: FBT003 - it takes no keyword.
+    try:
+        with when(lambda: True, interrupt), pytest.raises(KeyboardInterrupt):
+            wait_for_nothing(consumer, stream, wait)
+    finally:
+        signal.siginterrupt(signal.SIGINT, True)  # noqa: FBT003
+
+
 def test_interrupt_in_a_call_raises_and_leaves_the_connection_usable(
     fresh_server: NatsServer,
 ) -> None:
