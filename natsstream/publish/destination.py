@@ -27,6 +27,15 @@ from natsstream.errors import (
 _SUBJECTS_MAX = 1_024
 
 
+def keeps_ids(config: StreamConfig) -> bool:
+    """Return True if a server that restarts knows the ids of the last messages of a stream.
+
+    It reads them from the messages that are stored. A stream that removes messages once they are
+    acked, or for the next ones of their subjects, may lack them. Seen on 2.15.
+    """
+    return config.retention in (None, "limits") and (config.max_msgs_per_subject or 0) <= 0
+
+
 class Destination:
     """The stream that messages are for.
 

@@ -29,7 +29,7 @@ from natsstream.events import PermissionDenied
 from natsstream.foreign_names import answers_names
 from natsstream.publish.ack_window import AckFuture, AckWindow
 from natsstream.publish.admission import find_stream
-from natsstream.publish.destination import Destination, check_acks
+from natsstream.publish.destination import Destination, check_acks, keeps_ids
 from natsstream.publish.message_encoder import MessageEncoder
 from natsstream.publish.outgoing import (
     Expect,
@@ -354,10 +354,22 @@ class Publisher:
             _log.warning(
                 "connection lost with %s in flight: %s",
                 counted(self._window.count, "message"),
-                "sent again" if self._is_retried else "stored or not; the sends fail",
+                self._fate_of_unacked(),
             )
         if self._sender is not None:
             self._sender.on_connection()
+
+    def _fate_of_unacked(self) -> str:
+        if not self._is_retried:
+            return "stored or not; the sends fail"
+        destination = self._labels.destination
+        stream = destination.stream if destination is not None else None
+        if stream is None or keeps_ids(stream.config):
+            return "sent again"
+        return (
+            f"sent again; stream {stream.name} removes messages early, so a server that restarts "
+            "forgets their ids, and may store them twice"
+        )
 
     def _on_denied(self, event: PermissionDenied) -> None:
         if self._sender is not None and event.operation == "publish":

@@ -82,8 +82,11 @@ def check_table(spark: SparkSession, out: str, checkpoint: str) -> None:
             "none of them",
             hint="restore the table; or give a new checkpoint, which begins at startingOffsets",
         )
-    others = [name for name in table.names() if not name.startswith(("_", "."))]
-    if written < 0 and others:
+    held = table.names()
+    others = [name for name in held if not name.startswith(("_", "."))]
+    # A query makes its log before its files: with an empty one they are of a first micro-batch that
+    # was interrupted, and Spark shows none of them.
+    if others and _SINK_LOG not in held:
         raise ConfigError(
             f"folder {out} holds {others[0]}, which no streaming query has written",
             detail="Spark does not show such files once a query writes there",

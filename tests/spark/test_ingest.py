@@ -582,6 +582,23 @@ def test_checkpoint_of_an_older_version_takes_the_subjects_of_its_next_run(
         run(spark, table)
 
 
+def test_first_batch_that_was_interrupted_is_written_again(
+    spark: SparkSession, feed: Feeder, stream_name: str, table: Table
+) -> None:
+    """Its files are there, and neither the table's log nor the checkpoint has it."""
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    ingest(spark, options=table.options, out=table.out, checkpoint=table.checkpoint)
+    for folder in (Path(table.out) / "_spark_metadata", Path(table.checkpoint) / "commits"):
+        for name in ("0", ".0.crc"):
+            (folder / name).unlink(missing_ok=True)
+    feed.publish([f"{stream_name}.a"])
+
+    ingest(spark, options=table.options, out=table.out, checkpoint=table.checkpoint)
+
+    assert table.sequences() == [1, 2, 3, 4, 5, 6]
+
+
 def test_table_and_checkpoint_that_do_not_belong_together_are_refused(
     spark: SparkSession, feed: Feeder, stream_name: str, table: Table, tmp_path: Path
 ) -> None:

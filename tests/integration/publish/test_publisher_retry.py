@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import pytest
 
@@ -319,3 +319,26 @@ async def test_every_future_of_a_plain_publisher_settles_when_its_server_dies(
         found = await numbers(stream, stream_name)
         assert acked <= set(found)
         assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("retention", ["limits", "workqueue"])
+async def test_messages_whose_ids_a_server_forgets_are_told_when_they_are_sent_again(
+    fresh_server: NatsServer,
+    caplog: pytest.LogCaptureFixture,
+    retention: Literal["limits", "workqueue"],
+) -> None:
+    async with connect(fresh_server.url) as js:
+        await js.streams.create("S", subjects=["s"], retention=retention)
+        async with js.publisher(retry_for=60) as publisher:
+            await (await publisher.send("s", b"x"))
+            fresh_server.pause()
+            future = await publisher.send("s", b"y")
+            await asyncio.sleep(0.1)
+            fresh_server.kill()
+            await asyncio.to_thread(fresh_server.start)
+            assert (await future).sequence == 2
+
+    told = [each for each in caplog.messages if each.startswith("connection lost with 1 message")]
+    assert len(told) == 1
+    assert told[0].endswith("sent again") == (retention == "limits")
+    assert ("forgets their ids" in told[0]) == (retention == "workqueue")
