@@ -30,7 +30,8 @@ class WorkReport(NotebookTable):
         lost_leases: Messages that the server may have redelivered while their handler ran, because
             no `in_progress` reached it for `ack_wait`.
         unstored: Dead letters that could not be stored; the message was redelivered, or held.
-        unconfirmed: Messages whose ack may not have reached the server, or was refused.
+        unconfirmed: Messages whose ack may not have reached the server, or whose ack or
+            `in_progress` it refused.
         failure: The error that ended the worker; None while it runs, and after a normal end.
     """
 
