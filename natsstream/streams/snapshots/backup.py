@@ -160,6 +160,10 @@ class _Parts:
             self._stream_bytes = start.bytes
             while not self._order.is_complete:
                 await self._write_some(file)
+        except BackupError as error:
+            if self._denied is None:
+                raise
+            raise self._denied from error  # The server has waited for acks in vain.
         finally:
             unwatch()
             unwatch_denied()
@@ -175,8 +179,7 @@ class _Parts:
                 async with asyncio.timeout(self._timeout):
                     await self._wake.wait()
             except TimeoutError:
-                silent = self._order.broken(f"no part came for {self._timeout:g} s")
-                raise self._denied or silent from None
+                raise self._order.broken(f"no part came for {self._timeout:g} s") from None
             self._check()
         parts, replies = self._take()
         if parts:

@@ -295,7 +295,8 @@ async def test_failed_backup_leaves_nothing(
     assert entries(tmp_path) == []
 
 
-async def test_backup_whose_parts_may_not_be_acked_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("timeout", [2.0, 30.0])  # The server ends it after 5 seconds.
+async def test_backup_whose_parts_may_not_be_acked_says_so(tmp_path: Path, timeout: float) -> None:
     """The server sends a window of 8 MiB, and then waits for acks."""
     denied = 'permissions: { publish: { deny: "$JS.SNAPSHOT.>" } }'
     users = f"authorization {{ users: [{{ user: u, password: p, {denied} }}] }}"
@@ -306,7 +307,7 @@ async def test_backup_whose_parts_may_not_be_acked_says_so(tmp_path: Path) -> No
                 for _ in range(20):
                     await publisher.send("S.x", os.urandom(900_000))
             with pytest.raises(PermissionDeniedError) as raised:
-                await stream.backup(tmp_path / "backup", timeout=5)
+                await stream.backup(tmp_path / "backup", timeout=timeout)
 
     assert raised.value.hint.endswith("publish $JS.SNAPSHOT.ACK.S.>")
     assert entries(tmp_path) == []
