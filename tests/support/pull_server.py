@@ -229,6 +229,7 @@ class FakeClient:
         self.is_closed = False
         self.connections = 1
         self.subscriptions: dict[str, Callable[[list[Frame]], None]] = {}
+        self.refused_acks: dict[tuple[str, str], object] = {}
         self._server = server
         self._watchers: list[Callable[[], None]] = []
         self._inboxes = 0

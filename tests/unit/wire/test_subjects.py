@@ -17,7 +17,8 @@ BUILDERS = [
     each
     for name, each in inspect.getmembers(api, inspect.isfunction)
     if each.__module__ == api.__name__
-    and not name.startswith(("_", "advisory_"))  # Those are filters, and have wildcards.
+    # Advisories are filters, and have wildcards.
+    and not name.startswith(("_", "advisory_", "is_"))
     and "stream" in inspect.signature(each).parameters
 ]
 NO_NAMES = [
