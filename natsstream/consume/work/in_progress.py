@@ -122,9 +122,9 @@ class InProgressTimer:
 
     def _keep_up(self, heard: dict[DeliveredMessage, float], now: float) -> None:
         for message, heard_at in heard.items():
-            if message.is_settled:
-                continue
-            # One whose lease is over may be another's by now, but not for certain.
-            self._ack_sender.send(message.reply, IN_PROGRESS)
+            # One whose lease is over may be another's by now, but not for certain. One that its
+            # handler has settled has none any more.
+            if not message.is_settled:
+                self._ack_sender.send(message.reply, IN_PROGRESS)
             if now - heard_at <= self._lease_s:
                 heard[message] = now

@@ -443,6 +443,7 @@ async def test_message_that_its_handler_has_settled_is_kept_alive_no_more(
             await holds(lambda: worker.report.settled_by_handler == 1)
         await js.core.flush()
         assert verdicts.pending_count == 1
+    assert worker.report.lost_leases == 0
 
 
 async def test_worker_that_may_not_change_streams_stores_letters_in_one_that_is_there(
