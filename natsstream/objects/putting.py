@@ -121,10 +121,8 @@ class ObjectPut:
                     ack_timeout=_ACK_TIMEOUT_S if retry_for else ACK_TIMEOUT_S,
                 )
             except (TransportError, ServerError) as error:
-                what, said = (
-                    f"object {self._info.name!r} of store {self._info.bucket}",
-                    error.message,
-                )
+                what = f"object {self._info.name!r} of store {self._info.bucket}"
+                said = error.message
                 if isinstance(error, TransportError):  # The chunks' subject has a nuid only.
                     error.name_call(what)
                 await self._wait(error, retry_for)

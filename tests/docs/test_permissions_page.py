@@ -189,11 +189,14 @@ async def ask(js: ns.JetStream, _: Path) -> None:
 
 
 async def respond(js: ns.JetStream, _: Path) -> None:
-    async with js.core.subscribe("questions") as questions:
-        # Nobody else asks: the message is made by this user's own inbox.
-        await js.core.flush()
-        await js.core.publish("_INBOX.answer.1", b"x")
-        assert questions.pending_count == 0
+    async with (
+        js.core.subscribe("questions") as questions,
+        ns.connect(js.url, user="admin", password=PASSWORD) as asker,
+    ):
+        asking = asyncio.create_task(asker.core.request("questions", b"x", timeout=2))
+        await (await anext(questions)).respond(b"y")
+        with suppress(ns.errors.RequestTimeoutError):  # Without the right.
+            await asking
 
 
 async def publish_a_batch(js: ns.JetStream, _: Path) -> None:

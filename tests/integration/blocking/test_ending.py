@@ -299,29 +299,35 @@ def test_interrupt_of_a_run_lets_its_handlers_finish(fresh_server: NatsServer) -
     assert info.ack_floor.stream_seq == 2
 
 
-def test_second_interrupt_ends_the_wait_for_handlers(
-    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+def hang_and_interrupt(
+    server: NatsServer, act: Callable[[], object], *, stop_timeout: float
 ) -> None:
+    """Interrupt a run whose handler does not end before its connection is closed."""
     begun, may_end = threading.Event(), threading.Event()
 
     def handle(_: blocking.DeliveredMessage) -> None:
         begun.set()
         may_end.wait(RUN_TIMEOUT_S)
 
-    def interrupt_twice() -> None:
-        interrupt()
-        time.sleep(0.3)
-        interrupt()
-
     try:
-        with blocking.connect(fresh_server.url) as js:
+        with blocking.connect(server.url) as js:
             stream = js.streams.create("S", subjects=["s"])
             js.publish("s", b"x")
             consumer = stream.consumers.create("billing")
-            with when(begun.is_set, interrupt_twice), pytest.raises(KeyboardInterrupt):
-                consumer.run(handle, stop_timeout=RUN_TIMEOUT_S)
+            with when(begun.is_set, act), pytest.raises(KeyboardInterrupt):
+                consumer.run(handle, stop_timeout=stop_timeout)
     finally:
         may_end.set()
+
+
+def test_second_interrupt_ends_the_wait_for_handlers(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt_twice() -> None:
+        interrupt()
+        interrupt()
+
+    hang_and_interrupt(fresh_server, interrupt_twice, stop_timeout=RUN_TIMEOUT_S)
 
     assert "1 handler still runs in a thread" in caplog.text
 
@@ -374,21 +380,7 @@ def test_interrupted_put_leaves_nothing_behind(js: blocking.JetStream, stream_na
 def test_handler_that_outlives_the_connection_is_reported(
     fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    begun, may_end = threading.Event(), threading.Event()
-
-    def handle(_: blocking.DeliveredMessage) -> None:
-        begun.set()
-        may_end.wait(RUN_TIMEOUT_S)
-
-    try:
-        with blocking.connect(fresh_server.url) as js:
-            stream = js.streams.create("S", subjects=["s"])
-            js.publish("s", b"x")
-            consumer = stream.consumers.create("billing")
-            with when(begun.is_set, interrupt), pytest.raises(KeyboardInterrupt):
-                consumer.run(handle, stop_timeout=0)
-    finally:
-        may_end.set()
+    hang_and_interrupt(fresh_server, interrupt, stop_timeout=0)
 
     assert "1 handler still runs in a thread" in caplog.text
 

@@ -168,7 +168,7 @@ async def test_refused_ack_is_told_by_a_later_fetch() -> None:
     with NatsServer(config=CONFIG) as server:
         async with connect(url_of(server, "mute")) as js:
             worker = await worker_of(js, "S", 50, ack_wait=1)
-            for _ in range(2):  # Told once: who goes on is told of the next one.
+            for _ in range(2):  # A program that goes on hears of the next refusal.
                 taken: list[DeliveredMessage] = []
                 with pytest.raises(PermissionDeniedError, match=r"JS\.ACK"):
                     await settle_all(one_by_one(worker), "ack", taken)
