@@ -687,8 +687,8 @@ def _mistake(method: FunctionType, call: str, given: int, options: Mapping[str, 
     if given > len(by_place) and not has_rest:
         places = ", ".join(each.name for each in by_place)
         told = f"{call}({places}) was given {counted(given, 'argument')} by place"
-        way = f"; other arguments go by name, such as {others[0]}=" if others else ""
-        return told + way
+        named = " or ".join(f"{name}=" for name in others[:3])
+        return f"{told}; other arguments go by name, such as {named}" if others else told
     return ""
 
 

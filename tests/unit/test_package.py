@@ -235,13 +235,14 @@ async def test_arguments_by_place_that_do_not_fit_are_named(
 
 
 @pytest.mark.asyncio
-async def test_delay_of_a_nak_by_place_is_answered_with_its_name() -> None:
+async def test_arguments_that_go_by_name_are_named() -> None:
     message: Any = object.__new__(ns.DeliveredMessage)
     with pytest.raises(TypeError) as caught:
         await message.nak(5)
 
     assert str(caught.value) == (
-        "message.nak() was given 1 argument by place; other arguments go by name, such as delay="
+        "message.nak() was given 1 argument by place; "
+        "other arguments go by name, such as delay= or confirm= or timeout="
     )
 
 
