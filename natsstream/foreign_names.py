@@ -666,7 +666,8 @@ def _answering(method: FunctionType, call: str) -> Callable[..., Any]:
 
     is_async = inspect.iscoroutinefunction(method)
     answering = functools.wraps(method)(awaited if is_async else checked)
-    answering.__qualname__ = call  # Python's warning of a call that is not awaited names it so.
+    if method.__name__ == "__call__":
+        answering.__qualname__ = call  # Python's warning of a call that is not awaited names it so.
     return answering
 
 

@@ -390,6 +390,10 @@ async def _next(items: AsyncIterator[Any]) -> Any:
     return await anext(items)
 
 
+async def _close(items: AsyncGenerator[Any]) -> None:
+    await items.aclose()
+
+
 def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
     """Iterate without reading ahead: each item is asked for when it is wanted."""
     try:
@@ -401,7 +405,7 @@ def _steps(items: AsyncGenerator[Any], portal: Portal) -> Iterator[Any]:
             yield wrap(item, portal)
     finally:
         with suppress(NatsStreamError):  # Closed or forked: there is nothing left to free.
-            portal.call(items.aclose)
+            portal.call(_close, items)
 
 
 def _answer(future: asyncio.Future[Any], portal: Portal) -> Answer[Any]:

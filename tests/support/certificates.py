@@ -27,6 +27,8 @@ class Authority:
         _openssl(
             "req", "-x509", *_new_key(self.own.key), "-out", self.own.cert, "-days", "2",
             "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
+            # Python 3.13 refuses authorities that do not say what their key is for.
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign",
         )  # fmt: skip
 
     @property
@@ -46,7 +48,7 @@ class Authority:
         """
         made = Certificate(self.folder / f"{name}.pem", self.folder / f"{name}-key.pem")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
-        extensions.write_text(f"subjectAltName={names}\n")
+        extensions.write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         _openssl("req", *_new_key(made.key, password), "-out", request, "-subj", f"/CN={name}")
         _openssl(
             "x509", "-req", "-in", request, "-CA", self.own.cert, "-CAkey", self.own.key,

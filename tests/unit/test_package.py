@@ -201,6 +201,18 @@ async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
     assert str(caught.value) == "js.publish() has no argument 'msg_idd'; did you mean msg_id?"
 
 
+@pytest.mark.parametrize(
+    "kind", [ns.Stream, ns.Consumer, ns.KeyValue, ns.ObjectStore, ns.JetStream]
+)
+def test_methods_are_those_of_their_class(kind: type[object]) -> None:
+    public = [each for each in dir(kind) if not each.startswith("_")]
+    methods = [vars(kind)[each] for each in public if inspect.isfunction(getattr(kind, each))]
+
+    assert len(methods) > 10
+    for method in methods:
+        assert method.__qualname__ == f"{kind.__name__}.{method.__name__}"
+
+
 @pytest.mark.parametrize("opener", ["js.producer", "js.core_stream"])
 def test_call_that_is_not_awaited_is_named_as_it_is_written(opener: str) -> None:
     with pytest.warns(RuntimeWarning, match=f"coroutine '{opener}' was never awaited"):
