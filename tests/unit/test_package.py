@@ -208,7 +208,7 @@ def test_methods_are_those_of_their_class(kind: type[object]) -> None:
     public = [each for each in dir(kind) if not each.startswith("_")]
     methods = [vars(kind)[each] for each in public if inspect.isfunction(getattr(kind, each))]
 
-    assert len(methods) > 10
+    assert len(methods) > 3
     for method in methods:
         assert method.__qualname__ == f"{kind.__name__}.{method.__name__}"
 
