@@ -201,9 +201,7 @@ async def test_misspelt_keyword_is_answered_with_the_nearest() -> None:
     assert str(caught.value) == "js.publish() has no argument 'msg_idd'; did you mean msg_id?"
 
 
-@pytest.mark.parametrize(
-    "kind", [ns.Stream, ns.Consumer, ns.KeyValue, ns.ObjectStore, ns.JetStream]
-)
+@pytest.mark.parametrize("kind", [ns.Stream, ns.Consumer, ns.KeyValue, ns.ObjectStore])
 def test_methods_are_those_of_their_class(kind: type[object]) -> None:
     public = [each for each in dir(kind) if not each.startswith("_")]
     methods = [vars(kind)[each] for each in public if inspect.isfunction(getattr(kind, each))]
