@@ -16,7 +16,6 @@ from natsstream._wire.connection_log import ConnectionLog
 from natsstream._wire.connection_state import CLOSE_TIMEOUT_S, ConnectionState, Listener, Watcher
 from natsstream._wire.encode import publish_command, publish_start
 from natsstream._wire.endings import Endings
-from natsstream._wire.own_loop import OwnLoop
 from natsstream._wire.parser import Frame, FrameParser, FrameSink
 from natsstream._wire.request_timer import RequestTimer
 from natsstream._wire.requests import RETRY_WAIT_S, Requests, check_responders
@@ -40,6 +39,7 @@ from natsstream.errors import (
 )
 from natsstream.events import ConnectionEvent, PermissionDenied
 from natsstream.options import ConnectOptions, public_url
+from natsstream.own_loop import OwnLoop
 
 if TYPE_CHECKING:
     from natsstream._wire.nats_py import NatsPyLink
@@ -208,6 +208,11 @@ class Client:
     def check_loop(self) -> None:
         """Raise EventLoopError on another event loop than the connection's."""
         self._own_loop.check()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The connection's event loop."""
+        return self._own_loop.loop
 
     @property
     def is_connected(self) -> bool:

@@ -11,13 +11,13 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from natsstream._wire.own_loop import OwnLoop
 from natsstream._wire.parser import Frame
 from natsstream._wire.permission_violations import denied_error
 from natsstream._wire.status import StatusCode, parse_status
 from natsstream._wire.subjects import is_same_request
 from natsstream.errors import NatsStreamError, NoRespondersError
 from natsstream.events import PermissionDenied
+from natsstream.own_loop import OwnLoop
 
 RETRY_WAIT_S = 0.25
 """Between two attempts at a request that found no responders (ADR-22)."""

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any, Generic, TypeVar
 
 from natsstream.errors import NatsStreamError, SlowReaderError
+from natsstream.own_loop import OwnLoop
 
 T = TypeVar("T")
 Listener = Callable[[T], object]
@@ -32,6 +33,7 @@ class Changes(Generic[T]):
         self._readers: list[weakref.ref[_Reader[T]]] = []
         self._is_closed = False
         self._error: NatsStreamError | None = None
+        self._own_loop = OwnLoop()
 
     @property
     def is_heard(self) -> bool:
@@ -67,6 +69,7 @@ class Changes(Generic[T]):
 
     def read(self) -> AsyncGenerator[T]:
         """Yield the changes from this call on."""
+        self._own_loop.check()
         reader = _Reader[T]()
         self._readers.append(weakref.ref(reader, self._readers.remove))
         if self._is_closed:

@@ -46,6 +46,7 @@ from natsstream.errors import (
     ReadOnlyStreamError,
     UsageError,
 )
+from natsstream.own_loop import OwnLoop
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.units import time_from_ns
 
@@ -150,6 +151,7 @@ class CoreStream:
         self._is_open = False
         self._is_closed = False
         self._release = release
+        self._own_loop = OwnLoop()
 
     def _owned(self, options: CoreStreamOptions) -> _Own:
         """Make the parts that write."""
@@ -202,6 +204,7 @@ class CoreStream:
 
         The last client of a stream in memory deletes it.
         """
+        self._own_loop.check()
         if not self._is_closed and self._release():
             await self._end()
             created_ns = self._sync.reconciler.created_ns
@@ -564,6 +567,7 @@ class CoreStream:
 
         Cost: as for a bounded read.
         """
+        self._own_loop.check()
         self._check()
         first = max(check_int(start_seq, "start_seq", minimum=0), 1)
         await self._sync.load(first, emits=not no_emit)
@@ -621,6 +625,7 @@ class CoreStream:
 
         Cost: two round trips, four with changes.
         """
+        self._own_loop.check()
         self._check()
         with naming(self._names):
             if changes:

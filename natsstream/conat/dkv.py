@@ -125,6 +125,7 @@ class DKV:
             UnsavedChangesError: Changes are lost, which is also logged. The end of a block raises
                 it unless the block has raised another error.
         """
+        self._saver.check_loop()
         if not self._is_closed and self._release():
             self._is_closed = True
             try:
@@ -163,9 +164,11 @@ class DKV:
         Raises:
             ConfigError: The key, the value or the headers cannot be encoded.
             HeaderError: The headers are too large.
+            EventLoopError: The connection belongs to another event loop; nothing was set.
             MessageRuleError: A `ttl` is given, and somebody has set `allow_msg_ttl` to False.
         """
         self._check()
+        self._saver.check_loop()
         if value is UNDEFINED:
             self.delete(key)
             return
@@ -185,6 +188,7 @@ class DKV:
     def delete(self, key: str) -> None:
         """Delete a key here, and save that later; one without a value is ignored."""
         self._check()
+        self._saver.check_loop()
         held = self._unsaved.get(key)
         if key in self._core.kv or held is not None:
             self._unsaved.set(key, UNDEFINED)

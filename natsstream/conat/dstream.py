@@ -97,6 +97,7 @@ class DStream:
             UnsavedChangesError: Messages are lost, which is also logged. The end of a block raises
                 it unless the block has raised another error.
         """
+        self._saver.check_loop()
         if not self._is_closed and self._release():
             self._is_closed = True
             try:
@@ -129,9 +130,11 @@ class DStream:
         Raises:
             ConfigError: The value or the headers cannot be encoded, or the value is UNDEFINED.
             HeaderError: The headers are too large.
+            EventLoopError: The connection belongs to another event loop; nothing was appended.
             MessageRuleError: A `ttl` is given, and the configuration has no `allow_msg_ttl`.
         """
         self._check()
+        self._saver.check_loop()
         check_value(mesg)
         self._core.check_ttl(ttl)
         encoding = self._core.encoding

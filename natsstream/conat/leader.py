@@ -29,6 +29,7 @@ from natsstream.conat.record import Record
 from natsstream.conat.views import Codec
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, Stored, Writer
 from natsstream.errors import MessageNotFoundError, TransportError, UsageError
+from natsstream.own_loop import OwnLoop
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import NS_PER_MS, time_from_ns
@@ -81,6 +82,7 @@ class LeaderStream:
         self._writer = Writer(js, options.names, self, self._blobs, options.encoding)
         self._clock_offset_ns = 0
         self._is_closed = False
+        self._own_loop = OwnLoop()
         self._sweep: asyncio.Task[None] | None = None
         self._swept_s = -math.inf
 
@@ -100,6 +102,7 @@ class LeaderStream:
 
         Cost: at most 10 s if this client has stored big values and the server does not answer.
         """
+        self._own_loop.check()
         self._is_closed = True
         if self._sweep is not None:
             await asyncio.wait([self._sweep], timeout=_SWEEP_WAIT_S)

@@ -18,6 +18,7 @@ from natsstream.errors import (
     TransportError,
     UnsavedChangesError,
 )
+from natsstream.own_loop import OwnLoop
 
 RETRY_FIRST_S, RETRY_FACTOR, RETRY_MAX_S = 0.15, 1.3, 10.0
 """Seconds before the second attempt, the factor for each further one, and the most."""
@@ -57,6 +58,15 @@ class Saver:
         self._failure: NatsStreamError | None = None
         self._task: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
+        self._own_loop = OwnLoop()
+
+    def check_loop(self) -> None:
+        """Refuse a write on another event loop, or from another thread: it would not be saved.
+
+        Raises:
+            EventLoopError: The connection belongs to another event loop.
+        """
+        self._own_loop.check()
 
     def wrote(self) -> None:
         """Save in the background, if that is automatic."""
@@ -73,6 +83,7 @@ class Saver:
         Raises:
             NatsStreamError: No retry mends it, such as missing permission (403).
         """
+        self.check_loop()
         if self._is_running:
             await self._join()
         if self._has_unsaved() and not self._is_ended:

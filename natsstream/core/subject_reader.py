@@ -94,6 +94,7 @@ class SubjectReader(Generic[Item]):
 
     async def drain(self) -> None:
         """End the subscriptions, but not what has arrived."""
+        self._client.check_loop()
         if not self._subscriptions:
             return
         for each in self._subscriptions:
@@ -106,6 +107,7 @@ class SubjectReader(Generic[Item]):
 
     def close(self) -> None:
         """End the subscriptions and drop what is not read; closing twice is fine."""
+        self._client.check_loop()
         self._waiting.take_all()
         self._end()
 

@@ -181,6 +181,7 @@ class IdempotentProducer:
         Raises:
             ConfigError: An argument is illegal; nothing was appended.
             UsageError: The producer is closed or detached.
+            EventLoopError: The connection belongs to another event loop; nothing was appended.
             SubjectError: The subject is illegal; nothing was appended.
             HeaderError: A header is illegal; nothing was appended.
             WrongStreamError: The stream does not capture the subject; nothing was appended.
@@ -298,6 +299,7 @@ class IdempotentProducer:
         Raises:
             NatsStreamError: As for `flush`.
         """
+        self._session.check_loop()
         if self._is_detached:
             return
         try:
@@ -382,6 +384,7 @@ class IdempotentProducer:
         return self._rules.failure is not None or self._rules.is_open
 
     def _take(self, messages: tuple[Prepared, ...], checkpoint: object) -> Group:
+        self._session.check_loop()
         if self._is_closing or self._is_detached or self._rules.failure is not None:
             self._check_open()
             self._raise_failure()

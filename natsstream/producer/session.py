@@ -26,6 +26,7 @@ from natsstream.errors import (
     TransportError,
     WrongLastSequenceError,
 )
+from natsstream.own_loop import OwnLoop
 from natsstream.producer.batches import Action, Batches, Ended, Found, Read, Stored, Write
 
 # These leave open what is stored, or say that something else was stored first: reading tells.
@@ -62,7 +63,8 @@ class Session:
         self._rules = rules
         self._writer = writer
         self._on_ended = on_ended
-        self._loop = asyncio.get_running_loop()
+        self._own_loop = OwnLoop()
+        self._loop = self._own_loop.loop
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._task = self._loop.create_task(self._run())
@@ -70,6 +72,14 @@ class Session:
     def now(self) -> float:
         """Return the loop's time."""
         return self._loop.time()
+
+    def check_loop(self) -> None:
+        """Refuse a call on another event loop, or from another thread.
+
+        Raises:
+            EventLoopError: The connection belongs to another event loop.
+        """
+        self._own_loop.check()
 
     def wake(self) -> None:
         """Ask the rules again: there is more to do."""
@@ -79,8 +89,10 @@ class Session:
         """Wait until something holds, which is looked at after each answer.
 
         Raises:
+            EventLoopError: The connection belongs to another event loop.
             NatsStreamError: The producer has failed.
         """
+        self.check_loop()
         while not is_done():
             if self._rules.failure is not None:
                 raise self._rules.failure.with_traceback(None)

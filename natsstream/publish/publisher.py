@@ -66,6 +66,7 @@ class Publisher:
 
     def __init__(self, api: Api, options: PublisherOptions) -> None:
         self._api = api
+        self._loop = api.client.loop
         self._options = options
         self._window = AckWindow(options.max_pending, options.max_pending_bytes)
         self._sender: PipelinedSender | None = None
@@ -146,12 +147,15 @@ class Publisher:
             SubjectError: The subject is illegal; nothing was sent.
             HeaderError: A header is illegal; nothing was sent.
             ConfigError: An argument is illegal; nothing was sent.
+            EventLoopError: The connection belongs to another event loop; nothing was sent.
             PayloadTooLargeError: The message exceeds the server's limit; nothing was sent.
             UnsupportedServerError: The server is too old for an argument; nothing was sent.
             TransportError: With `retry_for`: no stream info within that time, or within
                 `request_timeout` if that is longer; nothing was sent.
             NatsStreamError: An earlier message failed, and its future was not read.
         """
+        if asyncio.get_running_loop() is not self._loop:
+            self._api.client.check_loop()
         if self._sender is None:
             await self._prepare(subject)
         given = None
@@ -185,6 +189,7 @@ class Publisher:
 
         Cost: about 300 bytes a message until the call returns; pass a long source in parts.
         """
+        self._api.client.check_loop()
         self._window.raise_failure()
         futures: list[AckFuture] = []
         failures = self._window.failures

@@ -70,6 +70,7 @@ class OrderedConsumer:
         Waits a second at most for the server to say that it is done; a server that is away deletes
         the consumer by itself, after a minute.
         """
+        self._check_loop()
         if self._is_closed:
             return
         self._is_closed = True
@@ -178,6 +179,7 @@ class OrderedConsumer:
         Events happen while somebody reads. The newest 256 are kept; `report.events_dropped` counts
         the others. Two loops share the events.
         """
+        self._check_loop()
         async for event in self._events.events():
             yield event
 

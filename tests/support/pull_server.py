@@ -225,6 +225,7 @@ class FakeClient:
 
     def __init__(self, server: PullServer) -> None:
         self.options = SimpleNamespace(request_timeout=5.0, running_reconnect_s=60.0)
+        self.loop = asyncio.get_running_loop()
         self.is_connected = True
         self.is_closed = False
         self.connections = 1

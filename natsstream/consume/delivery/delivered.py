@@ -160,6 +160,7 @@ class DeliveredMessage(Message):
             TransportError: With `confirm`: no answer in time. The message is not settled then, and
                 can be acked again.
             ConnectionClosedError: The connection was closed.
+            EventLoopError: The connection belongs to another event loop; nothing was sent.
 
         Cost: without `confirm` less than a microsecond and no round trip; with it one, and on a
         replicated consumer a round of its group.
@@ -171,6 +172,8 @@ class DeliveredMessage(Message):
         if self._verdict is not None:
             raise self._settled_error()
         ack_sender = self._ack_sender
+        if asyncio.get_running_loop() is not ack_sender.loop:
+            ack_sender.source.api.client.check_loop()
         acks = ack_sender.acks
         if not acks:
             ack_sender.begin()
@@ -369,6 +372,7 @@ class AckSender:
 
     Attributes:
         source: The consumer.
+        loop: The event loop of its connection.
         acks: Ack subjects whose plain acks wait for the loop's turn; for `DeliveredMessage` alone.
         ack_next: How to settle a message and get the next one; None where messages are pushed.
         limit_watch: When readers that pull look whether the consumer waits for acks.
@@ -376,6 +380,7 @@ class AckSender:
 
     def __init__(self, source: ConsumerSource) -> None:
         self.source: ConsumerSource = source
+        self.loop: asyncio.AbstractEventLoop = source.api.client.loop
         self.acks: list[bytes] = []
         self.ack_next: AckNext | None = None
         self.limit_watch: LimitWatch = LimitWatch(source.tuning.quiet_s)
@@ -406,8 +411,10 @@ class AckSender:
 
         Raises:
             ConnectionClosedError: The connection was closed.
+            EventLoopError: The connection belongs to another event loop.
             SubjectError: The message came with a reply subject to which nothing can go.
         """
+        self.source.api.client.check_loop()
         command = verdict_command(reply, body)
         self.begin()
         self._others.append(command)

@@ -93,7 +93,9 @@ class ConsumerMessages:
         Events occur while a task reads messages. The newest 256 are kept; `events_dropped` counts
         the rest. Two loops share the events.
         """
-        async for event in self._opened().events.events():
+        session = self._opened()
+        session.check_loop()
+        async for event in session.events.events():
             yield event
 
     def resize(self, max_messages: int) -> None:
@@ -130,7 +132,9 @@ class ConsumerMessages:
 
         Cost: one round trip; while messages are arriving, up to a quarter of a second more.
         """
-        await self._opened().drain()
+        session = self._opened()
+        session.check_loop()
+        await session.drain()
 
     async def stop(self) -> None:
         """End now: loops end, and buffered messages are nak'ed.
@@ -141,6 +145,7 @@ class ConsumerMessages:
         Cost: as for `drain`.
         """
         if self._session is not None:
+            self._session.check_loop()
             await self._session.stop()
 
     def _opened(self) -> ConsumeSession:

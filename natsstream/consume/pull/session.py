@@ -150,6 +150,10 @@ class ConsumeSession:
         for run, _ in self._runs:
             yield from run
 
+    def check_loop(self) -> None:
+        """Raise EventLoopError on another event loop than the connection's."""
+        self._client.check_loop()
+
     async def drain(self) -> None:
         """Withdraw the open pulls; what arrived stays for the readers."""
         if self.is_ended:
@@ -397,7 +401,7 @@ class ConsumeSession:
         self.fail(self._source.deleted_error(cause))
 
     async def _sleep_until_woken(self) -> None:
-        self._client.check_loop()
+        self.check_loop()
         self._wake.clear()
         if self._has_to_look:
             self._has_to_look = False

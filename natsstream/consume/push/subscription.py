@@ -163,6 +163,7 @@ class PushMessages:
         Raises:
             TransportError: The server did not confirm in time; it is ended still.
         """
+        self._client.check_loop()
         subscription = self._subscription
         if subscription is None or self._has_ended:
             return
@@ -179,6 +180,7 @@ class PushMessages:
         Waits for one round trip, a second at most, to nak messages in flight as well. Messages that
         the server had queued and not sent yet are redelivered after `ack_wait`.
         """
+        self._client.check_loop()
         await self._client.endings.run(self._end())
 
     async def _end(self) -> None:
@@ -280,6 +282,7 @@ class PushMessages:
 
         The newest 256 are kept. Two loops share the events.
         """
+        self._client.check_loop()
         async for event in self._events.events():
             yield event
 

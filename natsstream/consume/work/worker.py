@@ -216,6 +216,7 @@ class Worker:
     # Beginning and ending.
 
     def _check_opened(self) -> None:
+        self._source.api.client.check_loop()
         if not self._is_opened:
             raise UsageError(
                 "the worker is not open",

@@ -20,6 +20,7 @@ from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry, decoded, readable
 from natsstream.kv.formats import ValueFormat
 from natsstream.kv.locks.leases import now_ns
+from natsstream.own_loop import OwnLoop
 from natsstream.publish.schedule import Ttl
 from natsstream.units import NS_PER_SECOND
 
@@ -50,6 +51,7 @@ class CachedKeyValue(Generic[T]):
         self._timeout_s = options.timeout_s
         self._sync = CacheSync(bucket, filters, options)
         self._contents = self._sync.contents
+        self._own_loop: OwnLoop | None = None
         self._is_entered = False
         self._is_closed = False
 
@@ -65,6 +67,7 @@ class CachedKeyValue(Generic[T]):
         if self._is_entered or self._is_closed:
             raise UsageError("a mirror is entered once", hint="call kv.cached() again")
         self._is_entered = True
+        self._own_loop = OwnLoop()
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._sync.fill()
@@ -87,6 +90,7 @@ class CachedKeyValue(Generic[T]):
 
     async def close(self) -> None:
         """Stop following the bucket and free everything; closing twice is fine."""
+        self._check_loop()
         self._is_closed = True
         await self._sync.close()
 
@@ -199,6 +203,7 @@ class CachedKeyValue(Generic[T]):
         """
         check_int(revision, "revision", minimum=0)
         check_seconds(timeout, "timeout")
+        self._check_loop()
         self._check()
         if not await self._comes(revision, timeout):
             raise RequestTimeoutError(
@@ -230,6 +235,7 @@ class CachedKeyValue(Generic[T]):
         backlog is never more than the mirror's keys. An entry that cannot be decoded has its
         `error` set. The iteration ends with the mirror's block.
         """
+        self._check_loop()
         self._check()
         return self._changes(self._sync.changes.add())
 
@@ -327,6 +333,10 @@ class CachedKeyValue(Generic[T]):
         self._check()
         self._sync.forget_expired()
         return self._contents.all()
+
+    def _check_loop(self) -> None:
+        if self._own_loop is not None:
+            self._own_loop.check()
 
     def _check(self) -> None:
         if self._sync.error is not None:

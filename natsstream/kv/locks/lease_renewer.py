@@ -12,6 +12,7 @@ from collections.abc import Callable
 from natsstream.errors import LockLostError, NatsStreamError
 from natsstream.kv.locks.leases import Lease, now_ns
 from natsstream.kv.locks.lock_key import LockKey
+from natsstream.own_loop import OwnLoop
 from natsstream.units import NS_PER_SECOND
 
 _RETRY_S = 0.1
@@ -42,6 +43,7 @@ class LeaseRenewer:
         self._key = key
         self._on_loss = on_loss
         self._has_ended = asyncio.Event()
+        self._own_loop = OwnLoop()
         self._end = self._timer()
         self._renewing = asyncio.create_task(self._renew_always())
         self._giving_back: asyncio.Task[None] | None = None
@@ -55,7 +57,10 @@ class LeaseRenewer:
         """
         if self.loss is None and not self.is_left and not self.lease.is_good(now_ns()):
             why = "it could not be renewed before the server may give it to another"
-            self.lose(self._key.lost(self.lease, why, detail=trouble), is_told=is_told)
+            error = self._key.lost(self.lease, why, detail=trouble)
+            if not self._own_loop.is_running_here:
+                return error  # The timer takes it for lost in the loop's thread.
+            self.lose(error, is_told=is_told)
         return self.loss
 
     def lose(self, error: LockLostError, *, is_told: bool = False) -> LockLostError:
@@ -70,6 +75,7 @@ class LeaseRenewer:
 
     async def ended(self) -> None:
         """Wait until it is lost or given back."""
+        self._own_loop.check()
         await self._has_ended.wait()
 
     async def leave(self) -> None:
@@ -78,6 +84,7 @@ class LeaseRenewer:
         A caller that is cancelled once waits for that all the same. One that is cancelled again
         does not wait; the key is given back still.
         """
+        self._own_loop.check()
         self.is_left = True
         self._has_ended.set()
         self._end.cancel()

@@ -237,7 +237,8 @@ class Lock(Generic[T]):
             self._has_cancelled = self._owner.cancel()
 
     def _is_asked_by_owner(self) -> bool:
-        return self._owner is not None and self._owner is asyncio.current_task()
+        owner = self._owner
+        return owner is not None and owner is asyncio.current_task(owner.get_loop())
 
     def _takes_back_cancel(self) -> bool:
         """Return True, and take the cancel back, if the loss alone has cancelled the block."""

@@ -153,6 +153,7 @@ class FastIngest:
         sender = self._sender
         if (
             sender is not None
+            and asyncio.get_running_loop() is sender.loop
             and sender.room > 0
             and type(data) is bytes
             and type(subject) is str
@@ -214,6 +215,7 @@ class FastIngest:
 
         Cost: one round trip; where the server does not answer, `ack_timeout` seconds.
         """
+        self._api.client.check_loop()
         async with self._lock:
             if self._sender is not None:
                 try:
@@ -276,6 +278,7 @@ class FastIngest:
             return batch.base + number
 
     def _open(self) -> FastSender:
+        self._api.client.check_loop()
         if self._sender is None:
             raise UsageError("the ingest is not open", hint="use it with 'async with'")
         return self._sender

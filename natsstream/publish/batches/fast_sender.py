@@ -100,7 +100,7 @@ class FastSender:
         self._options = options
         self._keep_alive_s = options.idle_timeout_s / _KEEP_ALIVES
         self._inbox = api.client.new_inbox()
-        self._loop = asyncio.get_running_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
         self._heard = asyncio.Event()
         self._progress = 0
         self._id = ""
@@ -127,7 +127,7 @@ class FastSender:
             f"{self._inbox}.>", self._on_frames, on_denied=self._on_inbox_denied
         )
         self._stops = [client.watch(self._on_connection), client.watch_denied(self._on_denied)]
-        self._keeper = self._loop.call_later(self._keep_alive_s, self._keep_alive)
+        self._keeper = self.loop.call_later(self._keep_alive_s, self._keep_alive)
 
     def close(self) -> None:
         """Stop listening, and let the server forget a batch that has not ended."""
@@ -236,7 +236,7 @@ class FastSender:
             self.write()
         elif not self._is_write_due:
             self._is_write_due = True
-            self._loop.call_soon(self.write)
+            self.loop.call_soon(self.write)
         return batch.base + number
 
     def put_some(self, messages: Sequence[Prepared], index: int) -> int:
@@ -260,7 +260,7 @@ class FastSender:
             self.write()
         elif not self._is_write_due:
             self._is_write_due = True
-            self._loop.call_soon(self.write)
+            self.loop.call_soon(self.write)
 
     def write(self) -> None:
         """Write what waits, if a server is connected."""
@@ -304,7 +304,7 @@ class FastSender:
             RequestTimeoutError: Nothing moved for `ack_timeout` seconds.
             NatsStreamError: The connection was closed.
         """
-        seen, since = self._progress, self._loop.time()
+        seen, since = self._progress, self.loop.time()
         while not is_done():
             if self._client.is_closed:
                 raise self._client.closing_error()
@@ -317,8 +317,8 @@ class FastSender:
                 if not is_done():
                     ask()
             if self._progress != seen:
-                seen, since = self._progress, self._loop.time()
-            elif self._loop.time() - since >= self._options.ack_timeout_s and not is_done():
+                seen, since = self._progress, self.loop.time()
+            elif self.loop.time() - since >= self._options.ack_timeout_s and not is_done():
                 raise self._stalled()
 
     async def wait_for_room(self) -> None:
@@ -500,7 +500,7 @@ class FastSender:
 
     def _keep_alive(self) -> None:
         """Ping a batch into which nothing was written for a while."""
-        self._keeper = self._loop.call_later(self._keep_alive_s, self._keep_alive)
+        self._keeper = self.loop.call_later(self._keep_alive_s, self._keep_alive)
         batch = self._ingest.current
         if self._was_idle and batch.written and not self.is_over:
             with suppress(NatsStreamError):

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pytest
 
 from natsstream import connect
-from natsstream.errors import EventLoopError
+from natsstream.errors import EventLoopError, LockLostError
+from tests.support.eventually import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
     from natsstream import JetStream
     from natsstream.testing import NatsNode
+
+T = TypeVar("T")
 
 # Beyond every deadline of the library: only a call that hangs reaches it.
 HANGS_S = 60.0
@@ -36,34 +41,64 @@ class Opened:
         self.tail: Any = None
         self.plain: Any = None
         self.publisher: Any = None
+        self.producer: Any = None
+        self.ingest: Any = None
+        self.message: Any = None
+        self.worker: Any = None
+        self.map: Any = None
+        self.log: Any = None
+        self.core: Any = None
+        self.mirror: Any = None
+        self.lock: Any = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result(HANGS_S)
+        self.run(self._open())
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(HANGS_S)
+        self.run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the connection's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(HANGS_S)
+
     async def _open(self) -> None:
         self.js = js = await connect(self._url).open()
-        self.stream = await js.streams.ensure(self.name)
+        self.stream = await js.streams.ensure(
+            self.name, subjects=[self.name, f"{self.name}.>"], allow_batched=True
+        )
         self.consumer = await self.stream.consumers.ensure("c")
         await self.stream.publish(self.name, b"1")
         self.flow = await self.consumer.consume().__aenter__()
-        await anext(self.flow)
+        self.message = await anext(self.flow)
         self.tail = await self.stream.ordered().__aenter__()
         await anext(self.tail)
         self.plain = await js.core.subscribe("plain").__aenter__()
         self.publisher = await js.publisher().__aenter__()
+        self.ingest = await self.stream.ingest().__aenter__()
+        produced = await js.streams.ensure(f"{self.name}_P")
+        self.producer = await js.producer(
+            produced.name, "p", subject=produced.name, update_stream=True
+        )
+        idle = await self.stream.consumers.ensure("idle", filters=[f"{self.name}.idle"])
+        self.worker = await idle.worker(iterate).__aenter__()
+        self.map, self.log = await js.dkv(self.name), await js.dstream(self.name)
+        self.core = await js.core_stream(self.name)
+        bucket = await js.kv.ensure(self.name, limit_marker_ttl=60)
+        self.mirror = await bucket.cached().__aenter__()
+        self.lock = await bucket.lock("lock").__aenter__()
 
     async def _close(self) -> None:
-        for each in (self.flow, self.tail, self.plain, self.publisher):
+        for each in (self.map, self.log, self.core):
+            await each.close()
+        opened = (self.lock, self.mirror, self.worker, self.producer, self.ingest, self.publisher)
+        for each in (*opened, self.flow, self.tail, self.plain):
             await each.__aexit__(None, None, None)
         await self.js.close()
 
@@ -86,6 +121,11 @@ async def iterate(what: Any) -> None:
         return
 
 
+async def plain(call: Callable[..., object], *arguments: object) -> None:
+    """Call what is not async."""
+    call(*arguments)
+
+
 CALLS: dict[str, Callable[[Opened], Awaitable[object]]] = {
     "publish": lambda o: o.js.publish(o.name),
     "publish plain": lambda o: o.js.core.publish("plain"),
@@ -104,11 +144,47 @@ CALLS: dict[str, Callable[[Opened], Awaitable[object]]] = {
     "worker": lambda o: enter(o.consumer.worker(iterate)),
     "open a publisher": lambda o: enter(o.js.publisher()),
     "flush a publisher": lambda o: o.publisher.flush(),
+    "send": lambda o: o.publisher.send(o.name),
+    "send many": lambda o: o.publisher.send_many([(o.name, b"x")] * 10),
+    "ingest": lambda o: o.ingest.send(o.name),
+    "ingest many": lambda o: o.ingest.send_many([(o.name, b"x")]),
+    "close an ingest": lambda o: o.ingest.close(),
+    "append": lambda o: plain(o.producer.append, b"x"),
+    "append many": lambda o: plain(o.producer.append_many, [b"x"]),
+    "append and wait": lambda o: o.producer.append_wait(b"x"),
+    "flush a producer": lambda o: o.producer.flush(),
+    "detach a producer": lambda o: o.producer.detach(),
+    "ack": lambda o: o.message.ack(),
+    "confirmed ack": lambda o: o.message.ack(confirm=True),
+    "nak": lambda o: o.message.nak(),
+    "in progress": lambda o: o.message.in_progress(),
+    "stop a worker": lambda o: o.worker.stop(),
+    "wait for a worker": lambda o: o.worker.wait(),
+    "wait for no work": lambda o: o.worker.wait_until_empty(),
+    "stop a flow": lambda o: o.flow.stop(),
+    "events of a flow": lambda o: iterate(o.flow.events()),
+    "events of a reader": lambda o: iterate(o.tail.events()),
+    "close a reader": lambda o: o.tail.close(),
+    "close a subscription": lambda o: o.plain.close(),
+    "set in a map": lambda o: plain(o.map.set, "a", 1),
+    "delete in a map": lambda o: plain(o.map.delete, "a"),
+    "save a map": lambda o: o.map.save(),
+    "changes of a map": lambda o: iterate(o.map.changes()),
+    "close a map": lambda o: o.map.close(),
+    "push to a log": lambda o: plain(o.log.push, 1),
+    "configuration of a core stream": lambda o: o.core.config(),
+    "close a core stream": lambda o: o.core.close(),
+    "wait for a mirror": lambda o: o.mirror.wait_for(0),
+    "changes of a mirror": lambda o: iterate(o.mirror.changes()),
+    "write through a mirror": lambda o: o.mirror.put("a", b"1"),
+    "release a lock": lambda o: o.lock.release(),
+    "wait for the loss of a lock": lambda o: o.lock.lost(),
+    "guarded put": lambda o: o.lock.put("a", b"1"),
     "ensure a bucket": lambda o: o.js.kv.ensure(o.name),
     "ensure a store": lambda o: o.js.objects.ensure(o.name),
     "open a batch": lambda o: enter(o.stream.batch()),
     "producer": lambda o: o.js.producer(o.name, "p"),
-    "core stream": lambda o: o.js.core_stream(o.name),
+    "core stream": lambda o: o.js.core_stream(f"{o.name}_NEW"),
     "wait for an open flow": lambda o: iterate(o.flow),
     "wait for an open reader": lambda o: iterate(o.tail),
     "wait for an open subscription": lambda o: iterate(o.plain),
@@ -133,6 +209,51 @@ def test_call_on_another_event_loop_raises_at_once(
 
     assert caught.value.message.endswith("the connection belongs to another event loop")
     assert "natsstream.blocking" in caught.value.hint
+
+
+def test_refused_calls_on_other_event_loops_have_changed_nothing(opened: Opened) -> None:
+    async def refused() -> None:
+        for call in ("send", "ingest", "append", "ack", "set in a map", "push to a log"):
+            with pytest.raises(EventLoopError):
+                await CALLS[call](opened)
+
+    asyncio.run(refused())
+
+    async def state() -> tuple[object, ...]:
+        await opened.publisher.flush()
+        await opened.producer.flush()
+        infos = [await opened.stream.info(), await opened.js.streams.get(f"{opened.name}_P")]
+        stored = infos[0].state.messages
+        return stored, opened.producer.last_offset, opened.message.is_settled
+
+    assert opened.run(state()) == (1, None, False)
+    assert opened.map.get_all() == {}
+    assert opened.map.unsaved_changes() == opened.log.unsaved_changes() == []
+
+
+def test_state_of_a_lock_may_be_asked_for_in_any_thread(opened: Opened) -> None:
+    opened.lock.check()
+
+    assert opened.lock.is_held
+    assert opened.lock.remaining > 0
+
+
+def test_thread_sees_the_loss_of_a_lock_before_its_loop_does(opened: Opened) -> None:
+    async def blocked() -> None:
+        bucket = await opened.js.kv.get(opened.name)
+        with pytest.raises(LockLostError):
+            async with bucket.lock("short", ttl=1, on_loss="tell") as lock:
+                seen.put(lock)
+                time.sleep(2)  # noqa: ASYNC251 - the loop cannot look at the clock.
+
+    seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    with ThreadPoolExecutor(1) as threads:
+        blocking = threads.submit(opened.run, blocked())
+        lock = seen.get(timeout=HANGS_S)
+        eventually(lambda: not lock.is_held)
+        with pytest.raises(LockLostError):
+            lock.check()
+        blocking.result(HANGS_S)
 
 
 def test_connection_that_outlived_its_event_loop_says_so(server: NatsNode) -> None:

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from natsstream._wire.own_loop import OwnLoop
+from natsstream.own_loop import OwnLoop
 from natsstream._wire.requests import Requests, check_responders
 from natsstream.errors import ConnectionLostError, NoRespondersError, PermissionDeniedError
 from natsstream.events import PermissionDenied
