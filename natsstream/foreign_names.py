@@ -18,6 +18,9 @@ from natsstream.arguments import counted, did_you_mean
 
 ClassT = TypeVar("ClassT", bound=type)
 
+HERE = "in natsstream:"
+"""Before what stands here for a name of another client."""
+
 CONNECT_OPTIONS: Mapping[str, str] = {
     "bootstrap_servers": "servers=",
     "client_id": "name=",
@@ -117,6 +120,7 @@ _JETSTREAM: Mapping[str, str] = {
     "streams_info": "js.streams.list()",
     "streams_info_iterator": "js.streams.list()",
     "subscribe": "consumer.consume(), stream.ordered(), or js.core.subscribe() for plain NATS",
+    "publish_many": "publisher.send_many(messages), of js.publisher()",
     "subscribe_bind": "stream.consumers.get(name), then consumer.subscribe()",
     "transaction": "stream.batch(), of js.streams.get(name): all messages are stored, or none",
     "update_consumer": "stream.consumers.update(...)",
@@ -209,6 +213,7 @@ _STREAM: Mapping[str, str] = {
     "consumer": "stream.consumers.get(name)",
     "count": "stream.info(), then info.state.messages",
     "deleteMessage": "stream.delete_message(sequence)",
+    "get_message": "stream.get(sequence)",
     "delete_msg": "stream.delete_message(sequence)",
     "fetch": "stream.consumers.ensure(name), then consumer.fetch(n); or stream.read()",
     "getMessage": "stream.get(sequence)",
@@ -411,6 +416,7 @@ _FILTERS: Mapping[str, str] = {
 _HANDLING: Mapping[str, str] = {
     "callback": "handler=",
     "cb": "handler=",
+    "dlq": "dead_letter=, the name of a dead-letter stream",
     "error_cb": "on_error=",
     "error_handler": "on_error=",
     "max_deliver": "max_attempts=",
@@ -481,7 +487,11 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "kv.entries": {"filters": 'by place: kv.entries("a.*", "b.>")'},
     "kv.get": {**_VALID_KEYS, "default": "kv.get(key) is None where there is no value"},
     "kv.keys": {"filters": 'by place: kv.keys("a.*", "b.>")'},
-    "kv.lock": {"lease": "ttl=", "wait": "timeout="},
+    "kv.lock": {
+        "blocking": "timeout=0 tries once; timeout=None waits without limit",
+        "lease": "ttl=",
+        "wait": "timeout=",
+    },
     "kv.purge": {"msg_ttl": "ttl="},
     "kv.purge_deletes": {"olderthan": "older_than="},
     "kv.purge_matching": {"filters": 'by place: kv.purge_matching("a.*", "b.>")'},
@@ -592,7 +602,7 @@ def name_here(name: str) -> str:
     else:
         stands_for = CLASSES.get(name) or errors.FOREIGN.get(name, "")
         here = re.sub(r"\b\w+Error\b", r"ns.errors.\g<0>", stands_for)
-    return f"; in natsstream: {here}" if here else ""
+    return f"; {HERE} {here}" if here else ""
 
 
 def answers_names(holder: str, *, calls: bool | Sequence[str] = True) -> Callable[[ClassT], ClassT]:
@@ -610,7 +620,7 @@ def answers_names(holder: str, *, calls: bool | Sequence[str] = True) -> Callabl
 
     def missing(self: object, name: str) -> NoReturn:
         told = f"{type(self).__name__!r} object has no attribute {name!r}"
-        told += f"; in natsstream: {members[name]}" if name in members else ""
+        told += f"; {HERE} {members[name]}" if name in members else ""
         # With both, Python 3.12 and later also shows the nearest name.
         raise AttributeError(told, name=name, obj=self)
 
@@ -642,7 +652,7 @@ def _opening(init: FunctionType, opener: str) -> Callable[..., None]:
         try:
             init(self, *args, **options)
         except (AttributeError, TypeError) as error:  # Of arguments that only this package has.
-            told = f"{type(self).__name__}() is not for calling; in natsstream: {opener}"
+            told = f"{type(self).__name__}() is not for calling; {HERE} {opener}"
             raise TypeError(told) from error
 
     return functools.wraps(init)(checked)
@@ -680,7 +690,7 @@ def _mistake(method: FunctionType, call: str, given: int, options: Mapping[str, 
     for name in options:
         if name not in names:
             here = KEYWORDS.get(call, {}).get(name)
-            way = f"in natsstream: {here}" if here else did_you_mean(name, names).strip()
+            way = f"{HERE} {here}" if here else did_you_mean(name, names).strip()
             told = f"{call}() has no argument {name!r}"
             return f"{told}; {way}" if way else told
     others = [name for name in by_name if name not in options]

@@ -767,7 +767,7 @@ class ConsumerMessages:
         """Send the first pulls; waits for no answer."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End it; see `stop`."""
+        """End it, and give back its pin; see `stop` and `unpin`."""
 
     def __iter__(self) -> Self:
         """Iterate messages."""
@@ -804,6 +804,9 @@ class ConsumerMessages:
 
     def stop(self) -> None:
         """End now: loops end, and buffered messages are nak'ed."""
+
+    def unpin(self) -> None:
+        """Give back the pin of a pinned priority group: the next reader that pulls is pinned."""
 
 class Core:
     """Plain NATS; `js.core`."""

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from natsstream import connection
 from natsstream.blocking.words import without_async
 from natsstream.errors import ConnectionClosedError, NatsStreamError, UsageError
+from natsstream.foreign_names import HERE
 
 # Readers have this long to end. Then open producers store what they hold for 5 s at most, and
 # closing the connection takes 2 s at most; the rest of the limit is for a busy machine.
@@ -290,3 +291,5 @@ def say_it_blocking(error: BaseException | None) -> None:
     """Let an error's hint show calls as they are written without async."""
     if isinstance(error, NatsStreamError):
         error.hint = without_async(error.hint)
+    elif isinstance(error, AttributeError | TypeError) and HERE in str(error):
+        error.args = (without_async(str(error)),)

@@ -54,7 +54,7 @@ class SyncProxy:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:
             value = getattr(self._held, name)
-        except NatsStreamError as error:
+        except (AttributeError, NatsStreamError) as error:
             say_it_blocking(error)
             raise
         return self._method(name) if inspect.isroutine(value) else self._wrap(value)

@@ -41,6 +41,17 @@ RULES = (
     ),
     rule(
         errors.InvalidConfigError,
+        "MIRROR_WITH_SOURCES MIRROR_WITH_SUBJECTS",
+        "a mirror copies one stream and captures nothing: leave subjects= and sources= out, or "
+        "give sources= in place of mirror=",
+    ),
+    rule(
+        errors.InvalidConfigError,
+        "SOURCE_DUPLICATE_DETECTED",
+        "name each source once; its transforms may copy several subjects",
+    ),
+    rule(
+        errors.InvalidConfigError,
         "CLUSTER_TAGS CONSUMER_ACK_FC_REQUIRES_FC CONSUMER_ACK_FC_REQUIRES_MAX_ACK_PENDING "
         "CONSUMER_ACK_FC_REQUIRES_NO_ACK_WAIT CONSUMER_ACK_FC_REQUIRES_NO_MAX_DELIVER "
         "CONSUMER_ACK_FC_REQUIRES_PUSH CONSUMER_ACK_POLICY_INVALID CONSUMER_ACK_WAIT_NEGATIVE "
@@ -73,10 +84,10 @@ RULES = (
         "MIRROR_INVALID_SUBJECT_FILTER MIRROR_INVALID_TRANSFORM_DESTINATION "
         "MIRROR_MAX_MESSAGE_SIZE_TOO_BIG MIRROR_MULTIPLE_FILTERS_NOT_ALLOWED "
         "MIRROR_OVERLAPPING_SUBJECT_FILTERS MIRROR_WITH_ATOMIC_PUBLISH MIRROR_WITH_BATCH_PUBLISH "
-        "MIRROR_WITH_COUNTERS MIRROR_WITH_FIRST_SEQ MIRROR_WITH_MSG_SCHEDULES MIRROR_WITH_SOURCES "
-        "MIRROR_WITH_START_SEQ_AND_TIME MIRROR_WITH_SUBJECTS MIRROR_WITH_SUBJECT_FILTERS "
+        "MIRROR_WITH_COUNTERS MIRROR_WITH_FIRST_SEQ MIRROR_WITH_MSG_SCHEDULES "
+        "MIRROR_WITH_START_SEQ_AND_TIME MIRROR_WITH_SUBJECT_FILTERS "
         "PEDANTIC REPLICAS_COUNT_CANNOT_BE_NEGATIVE SOURCE_CONSUMER_REQUIRES_ACK_FC "
-        "SOURCE_DUPLICATE_DETECTED SOURCE_DURABLE_CONSUMER_CFG_INVALID "
+        "SOURCE_DURABLE_CONSUMER_CFG_INVALID "
         "SOURCE_DURABLE_CONSUMER_DUPLICATE_DETECTED SOURCE_INVALID_STREAM_NAME "
         "SOURCE_INVALID_SUBJECT_FILTER SOURCE_INVALID_TRANSFORM_DESTINATION "
         "SOURCE_MAX_MESSAGE_SIZE_TOO_BIG SOURCE_MULTIPLE_FILTERS_NOT_ALLOWED "
@@ -101,11 +112,15 @@ HINTS_BY_WORDS = (
         "max age needs to be",
         "give max_age, which is ttl in a bucket, as seconds, 0.1 or more; 0 is no limit",
     ),
-    ("larger then max age", "also set duplicate_window=, at most max_age"),
+    ("larger then max age", "give duplicate_window= of at most max_age"),
     ("duplicates window needs to be", "give duplicate_window as seconds, 0.1 or more"),
     ("requires discard new policy", 'also set discard="new" and max_msgs_per_subject='),
     ("requires max msgs per subject", "also set max_msgs_per_subject="),
     ("republish destination", "republish to subjects that the stream does not capture"),
+    (
+        "message counter",
+        "chosen at creation: create another with js.counters.ensure(); it copies no plain stream",
+    ),
     (
         "not change",
         "chosen at creation: create another stream, whose sources=[StreamSource(name=...)] copy it",

@@ -101,7 +101,7 @@ class StreamSource(Setting):
     consumer: SourceConsumer | None = None
 
     special_kinds: ClassVar[Mapping[str, FieldKind]] = {
-        "start_seq": number(0, UINT64_MAX).named("opt_start_seq"),
+        "start_seq": number(1, UINT64_MAX).named("opt_start_seq"),
         "start_time": TIME.named("opt_start_time"),
         "filter": FILTER_OR_EMPTY.named("filter_subject"),
         "transforms": parts(SubjectTransform).named("subject_transforms"),

@@ -49,12 +49,13 @@ class ConsumerMessages:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End it; see `stop`.
+        """End it, and give back its pin; see `stop` and `unpin`.
 
         Raises:
             PermissionDeniedError: The server has refused an ack, and no loop was told.
         """
         await self.stop()
+        await self.unpin()
         if kind is None and self._session is not None:
             self._session.raise_refusal()
 
@@ -147,6 +148,21 @@ class ConsumerMessages:
         if self._session is not None:
             self._session.check_loop()
             await self._session.stop()
+
+    async def unpin(self) -> None:
+        """Give back the pin of a pinned priority group: the next reader that pulls is pinned.
+
+        Leaving the block does it, and so does the end of a worker, after its last handler. Between
+        `stop` and that this reader stays pinned, as its messages are still being handled. Without
+        the pin it does nothing. A failure is logged: another reader is then pinned only after the
+        consumer's `priority_timeout`.
+
+        Cost: two round trips, a second at most.
+        Source: ADR-42.
+        """
+        if self._session is not None:
+            self._session.check_loop()
+            await self._session.unpin()
 
     def _opened(self) -> ConsumeSession:
         if self._session is None:

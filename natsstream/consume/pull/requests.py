@@ -327,6 +327,7 @@ class PullRequests:
     """The bodies of one flow's pulls.
 
     Attributes:
+        group: The priority group; empty for none.
         is_pinning: True when the server delivers to one reader of the group alone.
         pin_id: The server's id of this reader; empty while it stands by.
         times: How long its pulls wait at the server.
@@ -336,8 +337,8 @@ class PullRequests:
 
     def __init__(self, options: ConsumeOptions, source: ConsumerSource) -> None:
         self._options = options
-        has_group = bool(options.group.group)
-        self.is_pinning: bool = has_group and source.priority_policy == "pinned_client"
+        self.group: str = options.group.group
+        self.is_pinning: bool = bool(self.group) and source.priority_policy == "pinned_client"
         self.pin_id: str = ""
         # Few forms come again and again; JSON costs more than all else about a pull.
         self._bodies: dict[tuple[int, int], bytes] = {}

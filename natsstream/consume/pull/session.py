@@ -8,6 +8,7 @@ no more: messages in flight are handed out, or nak'ed.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from enum import Enum
 
 from natsstream._wire.permission_violations import denied_error
 from natsstream.api.consumer_info import ConsumerInfo
+from natsstream.api.consumer_requests import unpin_consumer
 from natsstream.consume.delivery.ack_kinds import AckKind
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.events import (
@@ -51,6 +53,8 @@ from natsstream.read.event_stream import EventStream
 from natsstream.read.read_events import HeartbeatsMissed
 from natsstream.read.recovery import Recovery
 from natsstream.units import duration_ns
+
+_log = logging.getLogger("natsstream.consumer")
 
 _CROWDED_WAIT_S = 0.25
 
@@ -191,6 +195,27 @@ class ConsumeSession:
             self._window.waiting = 0
             if self._may_ack:
                 give_back(self._ack_sender, rest)
+
+    async def unpin(self) -> None:
+        """Give the pin of the priority group back, if this reader has it."""
+        api, source, group = self._source.api, self._source, self._requests.group
+        if not self._requests.pin_id or not self._client.is_connected:
+            return
+        try:
+            async with asyncio.timeout(source.tuning.flush_s):
+                # By now another reader may be pinned, whose pin is not ours to take.
+                groups = (await source.info()).priority_groups
+                if any(each.pinned_client_id == self._requests.pin_id for each in groups):
+                    await unpin_consumer(api, source.stream, source.consumer, group)
+        except (NatsStreamError, TimeoutError) as error:
+            _log.warning(
+                "%s: the pin of group %s could not be given back, so another reader gets messages "
+                "only after the consumer's priority_timeout: %s",
+                source.what,
+                group,
+                error if isinstance(error, NatsStreamError) else "no answer in time",
+            )
+        self._requests.set_pin("")
 
     def raise_refusal(self) -> None:
         """Raise the error of a refused ack, unless a reader has raised it."""

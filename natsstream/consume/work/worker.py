@@ -298,6 +298,7 @@ class Worker:
         try:
             if incoming is not None:
                 await incoming.stop()  # The last refusals come before it returns.
+                await incoming.unpin()
         finally:
             self._unwatch_denied()
         if self._tasks and self.report.failure is None:

@@ -99,7 +99,7 @@ class Election(Generic[T]):
             NatsStreamError: The bucket is gone, or the user may not use it.
             Exception: An error of the work; the candidate resigns then.
         """
-        check_callable(work, "work", takes="the term")
+        check_callable(work, "work", takes="the term", count=1)
         while True:
             term = self.lead()
             try:

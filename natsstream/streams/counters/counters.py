@@ -179,7 +179,8 @@ class Counters:
         more for the first use of a subject, to find its stream, or one for the first use of the
         counters of one stream.
         """
-        check_publish_subject(subject)
+        with _hint_at_list():
+            check_publish_subject(subject)
         # A stream with sources only captures no subject of its own.
         if self._stream is not None:
             return await self._read(await self._own(), subject)
@@ -295,6 +296,17 @@ def _hint_at_counters() -> Generator[None]:
         yield
     except NoRespondersError as error:
         error.hint = error.hint.replace("js.streams.ensure(", "js.counters.ensure(")
+        raise
+
+
+@contextmanager
+def _hint_at_list() -> Generator[None]:
+    """Let the error of a wildcard name the call that reads many."""
+    try:
+        yield
+    except SubjectError as error:
+        if "wildcard" in error.message:
+            error.hint = 'name one counter; counters.list("hits.*") reads many'
         raise
 
 

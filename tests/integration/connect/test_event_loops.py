@@ -239,21 +239,21 @@ def test_state_of_a_lock_may_be_asked_for_in_any_thread(opened: Opened) -> None:
 
 
 def test_thread_sees_the_loss_of_a_lock_before_its_loop_does(opened: Opened) -> None:
-    async def blocked() -> None:
+    async def hold() -> None:
         bucket = await opened.js.kv.get(opened.name)
-        with pytest.raises(LockLostError):
-            async with bucket.lock("short", ttl=1, on_loss="tell") as lock:
-                seen.put(lock)
-                time.sleep(2)  # noqa: ASYNC251 - the loop cannot look at the clock.
+        async with bucket.lock("short", ttl=1, on_loss="tell") as lock:
+            seen.put(lock)
+            time.sleep(2)  # noqa: ASYNC251 - the loop cannot look at the clock.
 
     seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with ThreadPoolExecutor(1) as threads:
-        blocking = threads.submit(opened.run, blocked())
+        holding = threads.submit(opened.run, hold())
         lock = seen.get(timeout=HANGS_S)
         eventually(lambda: not lock.is_held)
         with pytest.raises(LockLostError):
             lock.check()
-        blocking.result(HANGS_S)
+        with pytest.raises(LockLostError):
+            holding.result(HANGS_S)
 
 
 def test_connection_that_outlived_its_event_loop_says_so(server: NatsNode) -> None:

@@ -7,10 +7,10 @@ import gc
 
 import pytest
 
-from natsstream.own_loop import OwnLoop
 from natsstream._wire.requests import Requests, check_responders
 from natsstream.errors import ConnectionLostError, NoRespondersError, PermissionDeniedError
 from natsstream.events import PermissionDenied
+from natsstream.own_loop import OwnLoop
 
 pytestmark = pytest.mark.asyncio
 

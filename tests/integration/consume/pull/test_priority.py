@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import natsstream as ns
 from natsstream import Pinned, Unpinned
 from natsstream.errors import ConfigError, ServerError
+from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.pulling import (
     has_pulls,
@@ -22,7 +24,7 @@ from tests.support.pulling import (
 from tests.support.streams import fill
 
 if TYPE_CHECKING:
-    from natsstream import Consumer, JetStream
+    from natsstream import Consumer, DeliveredMessage, JetStream
 
 pytestmark = pytest.mark.asyncio
 
@@ -102,6 +104,84 @@ async def test_unpinned_flow_is_told_and_goes_on(js: JetStream, stream_name: str
 
     assert found == list(range(1, 16))
     assert kinds == [Pinned, Unpinned, Pinned]
+
+
+async def pin_of(worker: Consumer) -> str:
+    """Return the id of the pinned reader; empty for none."""
+    return (await worker.info()).priority_groups[0].pinned_client_id
+
+
+@pytest.mark.parametrize("end", ["leave", "cancel"])
+async def test_reader_that_ends_gives_back_its_pin(
+    js: JetStream, stream_name: str, end: str
+) -> None:
+    worker = await pinned_worker(js, stream_name, 5)
+    has_read = asyncio.Event()
+
+    async def read_some() -> None:
+        async with worker.consume(max_messages=4) as messages:
+            assert await take(messages, 5) == [1, 2, 3, 4, 5]
+            has_read.set()
+            if end == "cancel":
+                await anext(messages)
+
+    reading = asyncio.create_task(read_some())
+    await has_read.wait()
+    if end == "cancel":
+        reading.cancel()
+    await asyncio.wait({reading})
+
+    assert await pin_of(worker) == ""
+    async with worker.consume() as other:
+        await fill(js, stream_name, 1, start=5)
+        assert (await anext(other)).sequence == 6
+
+
+async def test_worker_keeps_its_pin_until_its_last_handler_ends(
+    js: JetStream, stream_name: str
+) -> None:
+    consumer = await pinned_worker(js, stream_name, 1)
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def handle(_: DeliveredMessage) -> None:
+        begun.set()
+        await may_end.wait()
+
+    async with consumer.worker(handle) as worker:
+        await begun.wait()
+        stopping = asyncio.create_task(worker.stop())
+        await eventually_async(lambda: is_idle(consumer))
+        pin = await pin_of(consumer)
+        may_end.set()
+        await stopping
+
+    assert pin
+    assert await pin_of(consumer) == ""
+
+
+async def test_pin_of_another_reader_is_left_alone(js: JetStream, stream_name: str) -> None:
+    worker = await pinned_worker(js, stream_name, 1)
+    async with worker.consume() as messages, worker.consume() as other:
+        await take(messages, 1)
+        await messages.stop()
+        await (await js.streams.get(stream_name)).consumers.unpin("work", group="jobs")
+        await fill(js, stream_name, 1, start=1)
+        await take(other, 1)
+        pin = await pin_of(worker)
+        await messages.unpin()
+
+        assert await pin_of(worker) == pin != ""
+
+
+async def test_reader_that_may_not_unpin_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    user = '{user: u, password: p, permissions: {publish: {deny: "$JS.API.CONSUMER.UNPIN.>"}}}'
+    with NatsServer(config=f"authorization {{ users: [{user}] }}") as server:
+        async with ns.connect(server.url, user="u", password="p") as js:  # noqa: S106
+            worker = await pinned_worker(js, "S", 1)
+            async with worker.consume() as messages:
+                await take(messages, 1)
+
+    assert "the pin of group jobs could not be given back" in caplog.text
 
 
 @pytest.mark.proves("1c", "next(one)")
