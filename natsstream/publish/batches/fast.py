@@ -84,6 +84,8 @@ class FastIngest:
         self._broken: BatchBrokenError | None = None
         self._is_told = False
         self._destination = Destination(api, stream)
+        # The same limit for the stream info as for an ack.
+        self._info_s = max(self._options.ack_timeout_s, api.client.options.request_timeout)
 
     @property
     def report(self) -> IngestReport:
@@ -94,9 +96,7 @@ class FastIngest:
         if self._sender is not None:
             raise UsageError("the ingest is open already", hint="make one for each block")
         await self._api.require(FAST_BATCH)
-        # The same limit for the stream info as for an ack.
-        wait_s = max(self._options.ack_timeout_s, self._api.client.options.request_timeout)
-        self._stream = await stream_info(self._api, self._stream.name, timeout=wait_s)
+        self._stream = await stream_info(self._api, self._stream.name, timeout=self._info_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
         self._ingest = IngestState(self._stream.name, self._stream.state.last_seq)
@@ -314,6 +314,26 @@ class FastIngest:
             await sender.end()
         except NatsStreamError:
             sender.give_up()
+        await self._doubt_gaps()
+
+    async def _doubt_gaps(self) -> None:
+        """Take the gaps that another leader has told for what they are.
+
+        A leader may begin before it has stored all that the last one had taken; what it stores of a
+        batch from then on is no gap, and it tells of none of it (nats-server 2.15.1).
+        """
+        ingest, batch = self._ingest, self._ingest.current
+        late = ingest.unaccounted
+        if (self._stream.config.replicas or 1) == 1 or late <= 0 or not batch.missing():
+            return
+        before = _term_of(self._stream)
+        try:
+            self._stream = await stream_info(self._api, self._stream.name, timeout=self._info_s)
+        except NatsStreamError:
+            batch.doubt(late)
+            return
+        if before is None or before != _term_of(self._stream):
+            batch.doubt(late)
 
     def _free(self) -> None:
         sender, self._sender = self._sender, None
@@ -324,3 +344,9 @@ class FastIngest:
     def __repr__(self) -> str:
         state = "open" if self._sender is not None else "closed"
         return f"<FastIngest into {self._stream.name}: {self._ingest.sent} sent, {state}>"
+
+
+def _term_of(stream: StreamInfo) -> tuple[str, int] | None:
+    """Return who leads a stream, and since when; None if the server does not say."""
+    cluster = stream.cluster
+    return None if cluster is None else (cluster.leader, cluster.leader_since_ns)

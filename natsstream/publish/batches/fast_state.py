@@ -56,8 +56,9 @@ class IngestReport:
         refused: Those of them that the stream refused, with its reasons; at most 1,000.
         refused_count: How many it refused.
         unknown: Messages of which it cannot be told: the server was gone before it had acked them,
-            or, with `on_gap="ok"`, the connection broke before all that was said of them had come.
-            While the ingest is open, those that are in flight.
+            or, with `on_gap="ok"`, the connection broke before all that was said of them had come,
+            or another leader of a replicated stream has not told of messages that the last one had
+            taken. While the ingest is open, those that are in flight.
         batches: Fast batches that were begun.
     """
 
@@ -173,6 +174,15 @@ class BatchState:
         self._lack(IngestSpan(self.acked + 1, self.taken))
         self.acked = self.written = self.taken
 
+    def doubt(self, late: int) -> None:
+        """Believe no gap to its end: so many messages may be stored that no answer has told of."""
+        gaps = merged(self._gaps)
+        firsts = [IngestSpan(gap.first, min(gap.last, gap.first + late - 1)) for gap in gaps]
+        numbers = [each.number - self.base for each in self.refused]
+        doubtful = without(firsts, merged([IngestSpan(number, number) for number in numbers]))
+        self._gaps = without(gaps, doubtful)
+        self._doubtful = merged([*self._doubtful, *doubtful])
+
     def on_vanished(self) -> None:
         """The batch is over and nobody can tell how: what was written and not acked is unknown."""
         self.has_ended = True
@@ -255,6 +265,16 @@ class IngestState:
     def restart(self) -> None:
         """Begin the current batch anew: nobody took its first message."""
         self.current = BatchState(self.current.base, self._gaps_kept_max)
+
+    @property
+    def unaccounted(self) -> int:
+        """Sequences up to the end of the current batch that no message of the ingest is known of.
+
+        They are of other writers, or of messages that were stored without a word.
+        """
+        past, batch = self._past, self.current
+        before = max(past.last_seq or 0, past.after_seq + past.stored)
+        return batch.last_seq - before - batch.stored() if batch.last_seq is not None else 0
 
     def report(self) -> IngestReport:
         """Return what is known now."""

@@ -9,6 +9,8 @@ import pytest
 
 from natsstream import IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConnectionClosedError, RequestTimeoutError
+from natsstream.publish.batches import fast_sender
+from natsstream.publish.batches.fast_answers import FinalAck
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
 from tests.support.eventually import eventually_async
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from natsstream import FastIngest, IngestReport, JetStream, Stream
+    from natsstream._wire.parser import Frame
     from natsstream.testing import NatsCluster, NatsNode, NatsServer
 
 pytestmark = pytest.mark.asyncio
@@ -273,8 +276,36 @@ async def test_a_change_of_leaders_leaves_a_true_report(
         await ingest_and_disturb(fast, stream_name, move)
         report = await fast.close()
 
-    assert report.unknown == ()
     await check_truth(stream, report)
+
+
+@pytest.mark.parametrize("leader", ["stays", "changes"])
+async def test_end_that_another_leader_tells_is_not_believed_to_be_all(
+    cluster_js: JetStream,
+    nats_cluster: NatsCluster,
+    stream_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    leader: str,
+) -> None:
+    """A new leader has told a count from before it had stored all of the last one's messages."""
+    stream = await cluster_js.streams.ensure(stream_name, replicas=3, allow_batched=True)
+    read = fast_sender.read_answer
+
+    def read_late(frame: Frame, batch: str, name: str) -> object:
+        answer = read(frame, batch, name)
+        return (
+            FinalAck(answer.count - 5, answer.sequence) if isinstance(answer, FinalAck) else answer
+        )
+
+    async with stream.ingest() as fast:
+        await fast.send_many((stream_name, b"%d" % number) for number in range(1, 101))
+        if leader == "changes":
+            await step_down(cluster_js, nats_cluster, stream.name)
+        monkeypatch.setattr(fast_sender, "read_answer", read_late)
+        report = await fast.close()
+
+    span = (IngestSpan(96, 100),)
+    assert (report.gaps, report.unknown) == ((span, ()) if leader == "stays" else ((), span))
 
 
 @pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")

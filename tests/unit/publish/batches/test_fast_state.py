@@ -62,6 +62,33 @@ def test_what_is_behind_the_end_is_not_stored() -> None:
     assert batch.unknown() == []
 
 
+def test_gaps_are_not_believed_as_far_as_messages_may_be_stored_late() -> None:
+    batch = state_of(20, base=100)
+
+    batch.on_refused(refused(4))
+    batch.on_gap(FlowGap(9, 10))
+    batch.on_final(FinalAck(15, 18))
+    batch.doubt(3)
+
+    assert batch.gaps() == [IngestSpan(104, 104), IngestSpan(119, 120)]
+    assert batch.unknown() == [IngestSpan(109, 110), IngestSpan(116, 118)]
+    assert batch.stored() == 12
+
+
+def test_sequences_that_no_message_is_known_of_are_counted() -> None:
+    ingest = IngestState("S", after_seq=100)
+    ingest.current.taken = ingest.current.written = 10
+    ingest.current.on_final(FinalAck(6, 109))
+
+    assert ingest.unaccounted == 3
+    ingest.current.doubt(3)
+    ingest.turn()
+    assert ingest.unaccounted == 0
+    ingest.current.taken = ingest.current.written = 5
+    ingest.current.on_final(FinalAck(5, 114))
+    assert ingest.unaccounted == 0
+
+
 def test_a_batch_that_vanished_leaves_what_was_written_unknown() -> None:
     batch = state_of(10, base=100, written=8)
     batch.on_ack(FlowAck(4, 4), 500)
