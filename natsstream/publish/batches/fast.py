@@ -319,8 +319,8 @@ class FastIngest:
     async def _doubt_gaps(self) -> None:
         """Take the gaps that another leader has told for what they are.
 
-        A leader may begin before it has stored all that the last one had taken; what it stores of a
-        batch from then on is no gap, and it tells of none of it (nats-server 2.15.1).
+        nats-server 2.15.1: a new leader may begin before it has stored all that the last one had
+        replicated. It reports these messages as missing, and stores them afterwards.
         """
         ingest, batch = self._ingest, self._ingest.current
         late = ingest.unaccounted

@@ -57,8 +57,8 @@ class IngestReport:
         refused_count: How many it refused.
         unknown: Messages of which it cannot be told: the server was gone before it had acked them,
             or, with `on_gap="ok"`, the connection broke before all that was said of them had come,
-            or another leader of a replicated stream has not told of messages that the last one had
-            taken. While the ingest is open, those that are in flight.
+            or a new leader of a replicated stream reported messages as missing that it may have
+            stored afterwards. While the ingest is open, those that are in flight.
         batches: Fast batches that were begun.
     """
 
@@ -175,7 +175,7 @@ class BatchState:
         self.acked = self.written = self.taken
 
     def doubt(self, late: int) -> None:
-        """Believe no gap to its end: so many messages may be stored that no answer has told of."""
+        """Make the first messages of each gap unknown: so many may have been stored later."""
         gaps = merged(self._gaps)
         firsts = [IngestSpan(gap.first, min(gap.last, gap.first + late - 1)) for gap in gaps]
         numbers = [each.number - self.base for each in self.refused]
@@ -268,9 +268,9 @@ class IngestState:
 
     @property
     def unaccounted(self) -> int:
-        """Sequences up to the end of the current batch that no message of the ingest is known of.
+        """Sequences up to the end of the current batch that no stored message of the ingest has.
 
-        They are of other writers, or of messages that were stored without a word.
+        They belong to other writers, or to messages that were reported as missing.
         """
         past, batch = self._past, self.current
         before = max(past.last_seq or 0, past.after_seq + past.stored)

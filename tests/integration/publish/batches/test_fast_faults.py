@@ -293,9 +293,9 @@ async def test_end_that_another_leader_tells_is_not_believed_to_be_all(
 
     def read_late(frame: Frame, batch: str, name: str) -> object:
         answer = read(frame, batch, name)
-        return (
-            FinalAck(answer.count - 5, answer.sequence) if isinstance(answer, FinalAck) else answer
-        )
+        if isinstance(answer, FinalAck):
+            return FinalAck(answer.count - 5, answer.sequence)
+        return answer
 
     async with stream.ingest() as fast:
         await fast.send_many((stream_name, b"%d" % number) for number in range(1, 101))
