@@ -112,7 +112,7 @@ HINTS_BY_WORDS = (
         "max age needs to be",
         "give max_age, which is ttl in a bucket, as seconds, 0.1 or more; 0 is no limit",
     ),
-    ("larger then max age", "give duplicate_window= of at most max_age"),
+    ("larger then max age", "give duplicate_window=, at most max_age"),
     ("duplicates window needs to be", "give duplicate_window as seconds, 0.1 or more"),
     ("requires discard new policy", 'also set discard="new" and max_msgs_per_subject='),
     ("requires max msgs per subject", "also set max_msgs_per_subject="),
