@@ -15,6 +15,7 @@ from natsstream.errors import ConfigError
 NS_PER_SECOND = 1_000_000_000
 NS_PER_MS = 1_000_000
 DURATION_NS_MAX = 2**63 - 1
+_POSITION_NS_MAX = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Today's Unix seconds, milliseconds and microseconds, taken as nanoseconds, are all of 1970.
 _YEAR_1971_NS = 365 * 86_400 * NS_PER_SECOND
@@ -188,6 +189,19 @@ def time_to_ns(value: datetime | int) -> int:
             f"time {value.isoformat()} has no time zone", hint="use datetime.now(UTC) or tzinfo=UTC"
         )
     return (value - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def position_text(time_ns: int) -> str:
+    """Return a moment at which a read begins or ends, as RFC 3339.
+
+    Servers count nanoseconds in 64 bits: moments before 1677 and after 2262 would be others there.
+    They become the first and the last one that servers hold, as `datetime.max` is given for no end.
+
+    Raises:
+        ConfigError: As for `format_rfc3339`.
+    """
+    format_rfc3339(time_ns)
+    return format_rfc3339(min(max(time_ns, -_POSITION_NS_MAX - 1), _POSITION_NS_MAX))
 
 
 def parse_rfc3339(text: str) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from natsstream.api.names import check_filter
 from natsstream.arguments import check_int, check_text, described
 from natsstream.errors import ConfigError, SubjectError
-from natsstream.units import format_rfc3339, time_to_ns
+from natsstream.units import position_text, time_to_ns
 
 SEQUENCE_MAX = 2**64 - 1
 # For the last message of ">", servers check only their last sequence, which may be deleted (seen on
@@ -49,7 +49,7 @@ def message_query(
                 f"start_time is {described(start_time)}",
                 hint="give a datetime with a time zone, or Unix nanoseconds",
             )
-        body["start_time"] = format_rfc3339(time_to_ns(start_time))
+        body["start_time"] = position_text(time_to_ns(start_time))
     else:
         first: object = 1 if sequence is None else sequence
         if isinstance(first, str):

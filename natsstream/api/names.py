@@ -46,6 +46,7 @@ _END = ""
 
 # Only ASCII white space: servers accept any other. The last range is surrogates, which stand for
 # bytes that are not UTF-8 and cannot be encoded.
+_WILD = frozenset("*>")
 _ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
 
 
@@ -101,6 +102,12 @@ def is_literal(subject: str) -> bool:
     `purge("*")` as a key. As a filter it would match every key, so such messages are left alone.
     """
     return not {"*", ">"}.intersection(subject.split("."))
+
+
+def half_wildcard(subject: str) -> str:
+    """Return the first token that looks like a wildcard and is none; empty if there is none."""
+    tokens = subject.split(".")
+    return next((each for each in tokens if each == "#" or (len(each) > 1 and {*each} & _WILD)), "")
 
 
 def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:

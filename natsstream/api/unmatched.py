@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
-from natsstream.api.names import collide
+from natsstream.api.names import collide, half_wildcard
 from natsstream.api.requests import Api
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
@@ -30,6 +30,19 @@ def unmatched(config: StreamConfig, filters: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in filters if not any(collide(each, one) for one in subjects))
 
 
+def warn_half_wildcards(subjects: Sequence[str], what: str) -> None:
+    """Log a warning for each subject with a token such as `new*`, which is no wildcard."""
+    for each in subjects:
+        token = half_wildcard(each)
+        if token:
+            _log.warning(
+                "%s: %s in %s is no wildcard: `*` is one whole token, and a final `>` the rest",
+                what,
+                token,
+                each,
+            )
+
+
 async def warn_unmatched(api: Api, stream: StreamInfo, filters: Sequence[str], what: str) -> None:
     """Log a warning for filters that match no message now, and none to come.
 
@@ -42,6 +55,7 @@ async def warn_unmatched(api: Api, stream: StreamInfo, filters: Sequence[str], w
     Cost: none, if each filter matches a subject; else one round trip for each that matches none, of
     at most four.
     """
+    warn_half_wildcards(filters, what)
     for each in unmatched(stream.config, filters)[:_LOOKS_MAX]:
         with suppress(NatsStreamError):
             now = await stream_info(api, stream.name, subjects=each)

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from natsstream import connection
 from natsstream.blocking.words import without_async
+from natsstream.consume.work.handlers import NotBegunError
 from natsstream.errors import ConnectionClosedError, NatsStreamError, UsageError
 from natsstream.foreign_names import HERE
 
@@ -184,19 +185,29 @@ class Portal:
         A thread cannot be cancelled. Cancelled once, this waits for the function's end: an election
         must not hand over what the function still uses. Cancelled again, as by a worker after its
         `stop_timeout`, or when the connection closes, it leaves the thread alone.
+
+        Raises:
+            NotBegunError: The connection is closed, or Python ends; the function was not called.
         """
+        if self._is_stopped:
+            raise _not_begun()
         if self._threads is None:
             self._threads = ThreadPoolExecutor(
                 _THREADS_MAX, thread_name_prefix="natsstream handler"
             )
         # As asyncio.to_thread does: what it calls from there knows for whom it runs.
-        handling = self._threads.submit(copy_context().run, function, *args)
+        try:
+            handling = self._threads.submit(copy_context().run, function, *args)
+        except RuntimeError:  # The interpreter ends, and with it all threads.
+            raise _not_begun() from None
         self._handling.add(handling)
         handling.add_done_callback(self._handling.discard)
         future = asyncio.wrap_future(handling)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
+            if handling.cancelled():  # It waited for a thread when the connection closed.
+                raise _not_begun() from None
             future.add_done_callback(_look_at)
             if not self._is_stopped:
                 await asyncio.wait([future])
@@ -275,6 +286,11 @@ def _look_at(future: asyncio.Future[Any]) -> None:
     """Look at an error that nobody waits for: asyncio would complain."""
     if not future.cancelled():
         future.exception()
+
+
+def _not_begun() -> NotBegunError:
+    error = closed_error()
+    return NotBegunError(error.message, hint=error.hint)
 
 
 def closed_error(call: object = None) -> ConnectionClosedError:

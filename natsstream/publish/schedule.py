@@ -331,7 +331,8 @@ def _moment_ns(moment: object) -> int:
     # Go's zero time, of the year 1, would be no schedule at all: a plain message.
     if not 0 <= time_ns <= _NS_MAX:
         raise ConfigError(
-            f"moment {described(moment)} is not between 1970 and 2262", hint="give a moment to come"
+            f"moment {described(moment)} is not between 1970 and 2262",
+            hint="give a moment in the future, before 2262",
         )
     return time_ns
 

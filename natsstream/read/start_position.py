@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from natsstream.api.names import check_filters
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import ConfigError
-from natsstream.units import format_rfc3339
+from natsstream.units import format_rfc3339, position_text
 
 DeliverPolicy: TypeAlias = Literal["all", "last", "last_per_subject", "new"]
 """Which messages of a stream come first; the words are those of NATS."""
@@ -49,7 +49,7 @@ class ConsumerStart:
         if self.sequence is not None:
             return {"deliver_policy": "by_start_sequence", "opt_start_seq": self.sequence}
         if self.time_ns is not None:
-            moment = format_rfc3339(self.time_ns)
+            moment = position_text(self.time_ns)
             return {"deliver_policy": "by_start_time", "opt_start_time": moment}
         return {"deliver_policy": "last_per_subject"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, Unpack
@@ -23,6 +23,7 @@ from natsstream.api.stream_requests import (
     stream_infos,
     stream_names,
 )
+from natsstream.api.unmatched import warn_half_wildcards
 from natsstream.arguments import check_bool, check_int, check_seconds, check_text
 from natsstream.errors import ConfigError, StreamNameError
 from natsstream.foreign_names import answers_names
@@ -64,7 +65,7 @@ class StreamManager:
                 the cluster created the stream without the field; the stream stays, and the message
                 says so.
         """
-        wanted = StreamConfig.from_call(config, fields)
+        wanted = _wanted(config, fields)
         return Stream(self._api, await create_stream(self._api, wanted), created(wanted))
 
     @shows_fields(StreamFields)
@@ -78,7 +79,7 @@ class StreamManager:
             InvalidConfigError: The server refuses a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
-        wanted = StreamConfig.from_call(config, fields)
+        wanted = _wanted(config, fields)
         async with self._hint(wanted.name):
             return Stream(self._api, *await update_stream(self._api, wanted))
 
@@ -94,9 +95,7 @@ class StreamManager:
             InvalidConfigError: The server refuses a field or a change, or stored another value.
             UnsupportedServerError: The server lacks a field; see `create`.
         """
-        return Stream(
-            self._api, *await ensure_stream(self._api, StreamConfig.from_call(config, fields))
-        )
+        return Stream(self._api, *await ensure_stream(self._api, _wanted(config, fields)))
 
     @shows_fields(StreamFields)
     async def diff(
@@ -324,3 +323,10 @@ class StreamManager:
 
     def __repr__(self) -> str:
         return f"<StreamManager {self._api.client.url}>"
+
+
+def _wanted(config: StreamConfig | str, fields: Mapping[str, object]) -> StreamConfig:
+    """Return a checked configuration; a subject that matches nothing is logged."""
+    wanted = StreamConfig.from_call(config, fields)
+    warn_half_wildcards(wanted.subjects or (), f"stream {wanted.name}")
+    return wanted

@@ -20,6 +20,7 @@ from natsstream.units import (
     parse_duration,
     parse_life_time,
     parse_rfc3339,
+    position_text,
     time_from_ns,
     time_to_ns,
 )
@@ -153,6 +154,19 @@ def test_datetimes_survive_as_nanoseconds(value: datetime) -> None:
 
 def test_text_has_nine_digits_and_a_z() -> None:
     assert format_rfc3339(1_700_000_000_000_000_001) == "2023-11-14T22:13:20.000000001Z"
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "text"),
+    [
+        (1_700_000_000_000_000_001, "2023-11-14T22:13:20.000000001Z"),
+        (LAST_NS, "2262-04-11T23:47:16.854775807Z"),
+        (2**63, "2262-04-11T23:47:16.854775807Z"),
+        (FIRST_NS, "1677-09-21T00:12:43.145224192Z"),
+    ],
+)
+def test_positions_are_moments_that_servers_hold(time_ns: int, text: str) -> None:
+    assert position_text(time_ns) == text
 
 
 def test_early_years_have_four_digits() -> None:

@@ -26,7 +26,13 @@ RULES = (
     ),
     rule(
         errors.ResourceExhaustedError,
-        "INSUFFICIENT_RESOURCES MEMORY_RESOURCES_EXCEEDED STORAGE_RESOURCES_EXCEEDED",
+        "MEMORY_RESOURCES_EXCEEDED STORAGE_RESOURCES_EXCEEDED",
+        "the account's limit for this storage is reached, or the server's: compare js.account() "
+        "with the account's limits, free some, or lower max_bytes, which a stream reserves",
+    ),
+    rule(
+        errors.ResourceExhaustedError,
+        "INSUFFICIENT_RESOURCES",
         "the server is out of storage: free some, raise max_memory_store or max_file_store, or "
         "place the stream on other servers",
     ),

@@ -34,6 +34,7 @@ from natsstream.units import (
     format_rfc3339,
     is_of_1970,
     parse_rfc3339,
+    position_text,
     time_from_ns,
     time_to_ns,
 )
@@ -229,8 +230,16 @@ def _read_time(fields: Fields, name: str) -> datetime | int:
 
 
 def _write_time(value: datetime | int) -> str:
-    # As Go writes it, without zeros at the end, so that an echo compares equal.
-    return format_rfc3339(time_to_ns(value))[:-1].rstrip("0").removesuffix(".") + "Z"
+    return _as_go_writes(format_rfc3339(time_to_ns(value)))
+
+
+def _write_position(value: datetime | int) -> str:
+    return _as_go_writes(position_text(time_to_ns(value)))
+
+
+def _as_go_writes(text: str) -> str:
+    # Without zeros at the end, so that an echo compares equal.
+    return text[:-1].rstrip("0").removesuffix(".") + "Z"
 
 
 def _microseconds(text: str) -> int:
@@ -261,6 +270,9 @@ SUBJECTS = FieldKind(check=_check_subjects, read=read_texts, write=list)
 LIMIT = number(-1).never_zero("no limit", "give -1 for no limit, or leave it out for the default")
 DURATION = FieldKind(check=check_duration, read=Fields.seconds, write=duration_ns)
 TIME = FieldKind(check=check_time, read=_read_time, write=_write_time, meaning=_microseconds)
+START_TIME = FieldKind(
+    check=check_time, read=_read_time, write=_write_position, meaning=_microseconds
+)
 
 BY_TYPE: Mapping[frozenset[object], FieldKind] = {
     frozenset({str}): TEXT,

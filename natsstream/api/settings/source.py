@@ -17,7 +17,7 @@ from natsstream.api.settings.field_kinds import (
     FILLED_TEXT,
     FILTER,
     FILTER_OR_EMPTY,
-    TIME,
+    START_TIME,
     UINT64_MAX,
     FieldKind,
     number,
@@ -102,7 +102,7 @@ class StreamSource(Setting):
 
     special_kinds: ClassVar[Mapping[str, FieldKind]] = {
         "start_seq": number(1, UINT64_MAX).named("opt_start_seq"),
-        "start_time": TIME.named("opt_start_time"),
+        "start_time": START_TIME.named("opt_start_time"),
         "filter": FILTER_OR_EMPTY.named("filter_subject"),
         "transforms": parts(SubjectTransform).named("subject_transforms"),
         "domain": FILTER,

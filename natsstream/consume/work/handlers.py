@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from natsstream.arguments import check_callable, misfit
 from natsstream.consume.delivery.delivered import DeliveredMessage
-from natsstream.errors import ConfigError, UsageError
+from natsstream.errors import ConfigError, ConnectionClosedError, UsageError
 
 Handler: TypeAlias = Callable[[DeliveredMessage], Awaitable[object]]
 """Handles one message: returning acks it, raising naks it."""
@@ -20,6 +20,10 @@ ErrorSink: TypeAlias = Callable[[BaseException, DeliveredMessage], Awaitable[obj
 """Called with the error of a message; a coroutine function is awaited."""
 
 _EXAMPLE = "async def handle(message): ..."
+
+
+class NotBegunError(ConnectionClosedError):
+    """The connection is closed, and the handler was not called: its message had no attempt."""
 
 
 def check_handler(handler: object) -> Handler:

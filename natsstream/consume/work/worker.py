@@ -18,7 +18,7 @@ from natsstream.arguments import check_seconds, counted
 from natsstream.consume.dead_letters.manager import DeadLetters
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.pull.messages import ConsumerMessages
-from natsstream.consume.work.handlers import Handler, check_result
+from natsstream.consume.work.handlers import Handler, NotBegunError, check_result
 from natsstream.consume.work.in_progress import InProgressTimer
 from natsstream.consume.work.options import WorkOptions, make_policy
 from natsstream.consume.work.outcomes import Outcomes
@@ -401,6 +401,8 @@ class Worker:
                 if task is None or task.cancelling():
                     raise
                 error = caught  # The handler's own; nobody has cancelled this task.
+            except NotBegunError as caught:
+                raise ConnectionClosedError(caught.message, hint=caught.hint) from None
             except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its outcome.
                 error = caught
             finally:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 # How often the loop turns without a message before a reader counts as waiting.
 STILL_LOOKS = 20
 RUN_TIMEOUT_S = 40.0
+# More messages than a run handles before it is ended.
+WORK = 3_000
 # More than a read has under way at once (16 MiB), so that a paused server leaves it waiting.
 LARGE_MESSAGES, LARGE_BYTES = 3_000, 16 << 10
 
@@ -43,6 +45,20 @@ from natsstream import blocking
 js = blocking.connect(sys.argv[1]).open()
 messages = iter(js.streams.get(sys.argv[2]).read())
 print(next(messages).sequence, flush=True)
+"""
+
+# The main thread ends under a run, whose handlers get no threads any more.
+END_IN_A_RUN = """
+import sys, threading, time
+from natsstream import blocking
+js = blocking.connect(sys.argv[1]).open()
+consumer = js.streams.get("S").consumers.get("c")
+def handle(message):
+    time.sleep(0.002)
+    sys.stdout.write("%d " % message.sequence)
+run = lambda: consumer.run(handle, max_attempts=1)
+threading.Thread(target=run, daemon=True).start()
+time.sleep(0.3)
 """
 
 FORK = """
@@ -297,6 +313,69 @@ def test_interrupt_of_a_run_lets_its_handlers_finish(fresh_server: NatsServer) -
     with blocking.connect(fresh_server.url) as js:
         info = js.streams.get("S").consumers.get("billing").info()
     assert info.ack_floor.stream_seq == 2
+
+
+def fill_work_queue(server: NatsServer) -> None:
+    """Make a work queue, whose consumer redelivers soon."""
+    with blocking.connect(server.url) as js:
+        stream = js.streams.create("S", subjects=["s"], retention="workqueue")
+        stream.consumers.create("c", ack_wait=1)
+        with js.publisher() as publisher:
+            publisher.send_many([("s", b"x")] * WORK)
+
+
+def read_the_rest(server: NatsServer) -> set[int]:
+    """Handle what is left of the work queue."""
+    rest: set[int] = set()
+
+    def handle(message: blocking.DeliveredMessage) -> None:
+        rest.add(message.sequence)
+
+    with blocking.connect(server.url) as js:
+        js.streams.get("S").consumers.get("c").run(handle, until_empty=True)
+    return rest
+
+
+def test_closing_under_a_run_terminates_nothing_that_no_handler_has_seen(
+    fresh_server: NatsServer,
+) -> None:
+    """What waits for a thread when the connection closes has had no attempt."""
+    fill_work_queue(fresh_server)
+    handled: set[int] = set()
+    closed: list[ConnectionClosedError] = []
+
+    def handle(message: blocking.DeliveredMessage) -> None:
+        time.sleep(0.002)
+        handled.add(message.sequence)
+
+    def run() -> None:
+        try:
+            js.streams.get("S").consumers.get("c").run(handle, max_attempts=1)
+        except ConnectionClosedError as error:
+            closed.append(error)
+
+    js = blocking.connect(fresh_server.url).open()
+    running = threading.Thread(target=run)
+    running.start()
+    eventually(lambda: len(handled) > WORK // 3)
+    js.close()
+    running.join(RUN_TIMEOUT_S)
+
+    assert [type(error) for error in closed] == [ConnectionClosedError]
+    rest = read_the_rest(fresh_server)
+    assert rest
+    assert handled | rest == set(range(1, WORK + 1))
+
+
+def test_program_that_ends_under_a_run_terminates_nothing_that_no_handler_has_seen(
+    fresh_server: NatsServer,
+) -> None:
+    fill_work_queue(fresh_server)
+    done = run_program(END_IN_A_RUN, fresh_server.url)
+
+    handled = {int(line) for line in done.stdout.split()}
+    assert done.returncode == 0, done.stderr
+    assert handled | read_the_rest(fresh_server) == set(range(1, WORK + 1))
 
 
 def hang_and_interrupt(

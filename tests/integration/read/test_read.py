@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -100,6 +101,30 @@ async def test_start_time_is_included_and_end_time_is_not(js: JetStream, stream_
     with pytest.raises(ConfigError, match=r"^start_time .* is after end_time ") as refused:
         stream.read(start_time=times[3], end_time=times[1])
     assert refused.value.hint.startswith("swap them")
+
+
+@pytest.mark.parametrize("year", [2263, 9999])
+@pytest.mark.parametrize("name", ["start_time", "end_time"])
+async def test_moments_behind_what_servers_hold_are_behind_all_messages(
+    js: JetStream, stream_name: str, year: int, name: str
+) -> None:
+    """A server of 64 bits would take them for moments of the past."""
+    stream = await js.streams.ensure(stream_name)
+    for _ in range(3):
+        await stream.publish(stream_name, b"x")
+    late, early = datetime(year, 12, 31, tzinfo=UTC), datetime(1600, 1, 1, tzinfo=UTC)
+
+    if name == "end_time":
+        assert await sequences(stream, end_time=late) == [1, 2, 3]
+        assert await sequences(stream, newest=2, end_time=late) == [2, 3]
+        assert await sequences(stream, end_time=early) == []
+    else:
+        assert await sequences(stream, start_time=late) == []
+        assert await sequences(stream, start_time=early) == [1, 2, 3]
+        consumer = await stream.consumers.ensure("late", start_time=late)
+        assert consumer.cached.num_pending == 0
+        again = await stream.consumers.ensure("late", start_time=late)
+        assert again.change.action == "unchanged"
 
 
 async def test_headers_alone_are_read_without_payloads(js: JetStream, stream_name: str) -> None:

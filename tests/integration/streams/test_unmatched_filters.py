@@ -60,6 +60,31 @@ async def test_filter_that_can_match_nothing_is_reported(
     assert f"filter order.> matches none of the subjects of stream {stream_name}, which" in told
 
 
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+@pytest.mark.parametrize("token", ["n*", ">n", "#"])
+async def test_filter_whose_wildcard_is_none_is_reported(
+    js: JetStream,
+    stream_name: str,
+    caplog: pytest.LogCaptureFixture,
+    call: Callable[[Stream, list[str]], Awaitable[object]],
+    token: str,
+) -> None:
+    stream = await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    await call(stream, [f"{stream_name}.{token}"])
+
+    (told,) = warnings_of(caplog)
+    assert f"{token} in {stream_name}.{token} is no wildcard" in told
+
+
+async def test_subject_of_a_stream_whose_wildcard_is_none_is_reported(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await js.streams.ensure(stream_name, subjects=[f"{stream_name}.orders*"])
+
+    (told,) = warnings_of(caplog)
+    assert told.startswith(f"stream {stream_name}: orders* in {stream_name}.orders* is no wildcard")
+
+
 async def test_purge_of_a_subject_that_can_match_nothing_is_reported(
     js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
