@@ -344,7 +344,7 @@ def _check_url(url: str, number: int) -> None:
     is_port = _PORT_ALONE.fullmatch(url) is not None
     is_usable = parts is not None and parts.scheme in _SCHEMES and not is_port
     # Such as `nats//host`, in which a colon is missing.
-    is_usable = is_usable and ("://" in url or "/" not in url)
+    is_usable = is_usable and ("://" in url or "/" not in url.rstrip("/"))
     if is_usable and not re.search(r"\s", url):
         return
     # Only before an @ may there be a password to write in another way.

@@ -46,8 +46,8 @@ _END = ""
 
 # Only ASCII white space: servers accept any other. The last range is surrogates, which stand for
 # bytes that are not UTF-8 and cannot be encoded.
-_WILD = frozenset("*>")
 _ILLEGAL_IN_SUBJECT = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]", re.ASCII)
+_WILD = frozenset("*>")
 
 
 def check_subject(subject: str) -> str:

@@ -29,6 +29,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams, stream_info
 from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import (
+    ConfigError,
     InvalidConfigError,
     NatsStreamError,
     ServerError,
@@ -63,6 +64,7 @@ async def create_stream(api: Api, config: StreamConfig) -> StreamInfo:
     the files of a deleted stream of that name.
     """
     body = creation(STREAM_RULES, config)
+    _check_captures(config, body)
     await api.require(*used_features(STREAM_FIELDS, body))
     for wait_s in _FILES_GONE_WAITS_S:
         try:
@@ -170,6 +172,7 @@ async def _overlay(
     if not change:
         return held, change
     body, given = overlay(wanted, config, change)
+    _check_captures(wanted, body)
     await api.require(*used_features(STREAM_FIELDS, given))
     try:
         subject = subjects.stream_update(held.name)
@@ -179,6 +182,21 @@ async def _overlay(
             names = ", ".join(each.name for each in change.refused)
             error.hint = f"{names}: {change.refused[0].refusal}; streams.copy() makes a new one"
         raise
+
+
+def _check_captures(wanted: StreamConfig, body: Mapping[str, object]) -> None:
+    """Refuse an empty list of subjects, where servers would put the stream's own name into it.
+
+    Raises:
+        ConfigError: The list is empty, and no mirror or source fills the stream.
+    """
+    is_empty = wanted.subjects is not None and not wanted.subjects
+    if is_empty and not body.get("mirror") and not body.get("sources"):
+        raise ConfigError(
+            f"subjects of stream {wanted.name} are empty",
+            hint="leave subjects out: a stream keeps those that it has, and a new one captures its "
+            "name; with mirror= or sources= there may be none",
+        )
 
 
 async def _send(

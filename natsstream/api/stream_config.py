@@ -29,7 +29,7 @@ from natsstream.api.settings.setting import Setting, json_names
 from natsstream.api.settings.source import StreamSource
 from natsstream.arguments import check_text
 from natsstream.constructors import answers_arguments, given_config
-from natsstream.errors import ConfigError, ProtocolError, StreamNameError
+from natsstream.errors import ProtocolError, StreamNameError
 from natsstream.fields import Fields
 
 Duration = float | timedelta
@@ -170,20 +170,7 @@ class StreamConfig(Setting):
             StreamNameError: The name is not legal.
             SubjectError: A subject is not legal.
         """
-        given = given_config(cls, config, fields, "stream")
-        if given.subjects is not None and not given.subjects and not given.has_origins:
-            # Servers would take away the subjects that the stream has, and give it its name.
-            raise ConfigError(
-                f"subjects of stream {given.name} are empty",
-                hint="leave subjects out: a stream keeps those that it has, and a new one captures "
-                "its name; with mirror= or sources= there may be none",
-            )
-        return given
-
-    @property
-    def has_origins(self) -> bool:
-        """True if its messages come from other streams, by a mirror or sources."""
-        return self.mirror is not None or bool(self.sources)
+        return given_config(cls, config, fields, "stream")
 
     @classmethod
     def from_json(cls, body: Mapping[str, object] | Fields) -> StreamConfig:

@@ -136,7 +136,7 @@ class Portal:
             future = asyncio.run_coroutine_threadsafe(_run(function, args, options, begun), loop)
         try:
             return _result_of(future)
-        except CancelledError:
+        except (CancelledError, NotBegunError):
             raise closed_error(function) from None
         except BaseException as error:
             if future.cancel():
@@ -198,8 +198,10 @@ class Portal:
         # As asyncio.to_thread does: what it calls from there knows for whom it runs.
         try:
             handling = self._threads.submit(copy_context().run, function, *args)
-        except RuntimeError:  # The interpreter ends, and with it all threads.
-            raise _not_begun() from None
+        except RuntimeError as error:
+            if "shutdown" not in str(error):  # As where the machine has no thread left.
+                raise
+            raise _not_begun() from None  # The interpreter ends.
         self._handling.add(handling)
         handling.add_done_callback(self._handling.discard)
         future = asyncio.wrap_future(handling)

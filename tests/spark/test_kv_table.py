@@ -283,8 +283,10 @@ def test_command_refuses_a_trigger_that_spark_does_not_know(
     words = table.options | {"out": str(table.out), "checkpoint": str(table.checkpoint)}
     given = [word for name, text in words.items() for word in (f"--{name}", text)]
 
-    assert main([*given, "--trigger", "5 minuts"]) == 2
-    assert "trigger is '5 minuts'\nhint: write available-now, or" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main([*given, "--trigger", "5 minuts"])
+    assert ended.value.code == 2
+    assert "'5 minuts' is no trigger: write available-now, or" in capsys.readouterr().err
     assert not table.out.exists()
 
 

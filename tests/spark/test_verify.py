@@ -153,7 +153,7 @@ def test_table_that_cannot_be_compared_is_refused(
         verify(spark, options=behind, table=str(table))
     with pytest.raises(ConfigError, match="Spark knows no format parqet") as refused:
         verify(spark, options=options, table=str(table), fmt="parqet")
-    assert "parquet, orc and json are built in" in refused.value.hint
+    assert "choose from parquet, orc, json, delta and iceberg" in refused.value.hint
     empty = str(table.with_name("empty"))
     spark.read.parquet(str(table)).limit(0).write.parquet(empty)
     with pytest.raises(ConfigError, match="is empty"):
@@ -175,7 +175,7 @@ def test_job_names_a_damaged_or_missing_file_of_its_table(
     for part in parts:
         part.unlink()
     assert main([*given, "--table", str(table)]) == 1
-    assert "\nhint: a file of the table is gone: restore it" in capsys.readouterr().err
+    assert "\nhint: a file of the table is damaged or gone: restore" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("column", [True, False])

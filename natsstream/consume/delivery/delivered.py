@@ -228,6 +228,7 @@ class DeliveredMessage(Message):
 
         Raises:
             ConnectionClosedError: The connection was closed.
+            EventLoopError: The connection belongs to another event loop; nothing was sent.
         """
         if self._verdict is not None:
             raise self._settled_error()
@@ -461,6 +462,7 @@ class AckSender:
         self, message: DeliveredMessage, body: bytes, *, timeout: float | None
     ) -> None:
         """Send an ack and wait until the server confirms it; see `Confirming.ask`."""
+        self.source.api.client.check_loop()
         self.flush()
         if self._confirming is None:
             self._confirming = Confirming(self.source)

@@ -203,10 +203,13 @@ class ConsumeSession:
             return
         try:
             async with asyncio.timeout(source.tuning.flush_s):
-                # By now another reader may be pinned, whose pin is not ours to take.
+                # By now another reader may be pinned, whose pin is not ours to take. One that is
+                # pinned between the two requests loses it, as the server takes a group alone.
                 groups = (await source.info()).priority_groups
                 if any(each.pinned_client_id == self._requests.pin_id for each in groups):
                     await unpin_consumer(api, source.stream, source.consumer, group)
+        except NotFoundError:
+            pass  # The consumer is gone, and its pin with it.
         except (NatsStreamError, TimeoutError) as error:
             _log.warning(
                 "%s: the pin of group %s could not be given back, so another reader gets messages "
@@ -297,6 +300,7 @@ class ConsumeSession:
         return True
 
     def _take(self) -> None:
+        self.check_loop()
         run, size = self._runs.popleft()
         left = self._window.to_hand
         if left is not None and left < len(run):

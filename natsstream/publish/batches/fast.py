@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Final, Literal, Self
 
@@ -79,7 +80,7 @@ class FastIngest:
             idle_timeout_s=check_seconds(idle_timeout, "idle_timeout"),
         )
         self._sender: FastSender | None = None
-        self._ingest = IngestState(stream.name, stream.state.last_seq)
+        self._ingest = _ingest_of(stream)
         self._lock = asyncio.Lock()
         self._broken: BatchBrokenError | None = None
         self._is_told = False
@@ -99,7 +100,7 @@ class FastIngest:
         self._stream = await stream_info(self._api, self._stream.name, timeout=self._info_s)
         check_stream(self._stream.config, atomic=False)
         self._destination = Destination(self._api, self._stream)
-        self._ingest = IngestState(self._stream.name, self._stream.state.last_seq)
+        self._ingest = _ingest_of(self._stream)
         self._broken, self._is_told = None, False
         sender = FastSender(self._api, self._ingest, self._stream.name, self._options)
         await sender.open()
@@ -213,7 +214,8 @@ class FastIngest:
 
         Closing twice is fine. It raises nothing for what is not stored: the report says it.
 
-        Cost: one round trip; where the server does not answer, `ack_timeout` seconds.
+        Cost: one round trip, and one more behind a gap in a replicated stream; where the server
+        does not answer, `ack_timeout` seconds for each.
         """
         self._api.client.check_loop()
         async with self._lock:
@@ -314,26 +316,19 @@ class FastIngest:
             await sender.end()
         except NatsStreamError:
             sender.give_up()
-        await self._doubt_gaps()
+        await self._look_at_leader()
 
-    async def _doubt_gaps(self) -> None:
-        """Take the gaps that another leader has told for what they are.
+    async def _look_at_leader(self) -> None:
+        """Believe the gaps that the same leader has told, through the whole batch.
 
         nats-server 2.15.1: a new leader may begin before it has stored all that the last one had
         replicated. It reports these messages as missing, and stores them afterwards.
         """
-        ingest, batch = self._ingest, self._ingest.current
-        late = ingest.unaccounted
-        if (self._stream.config.replicas or 1) == 1 or late <= 0 or not batch.missing():
-            return
-        before = _term_of(self._stream)
-        try:
-            self._stream = await stream_info(self._api, self._stream.name, timeout=self._info_s)
-        except NatsStreamError:
-            batch.doubt(late)
-            return
-        if before is None or before != _term_of(self._stream):
-            batch.doubt(late)
+        batch, before = self._ingest.current, _term_of(self._stream)
+        if batch.has_doubtful_gaps:
+            with suppress(NatsStreamError):  # They stay unknown.
+                self._stream = await stream_info(self._api, self._stream.name, timeout=self._info_s)
+                batch.is_sure_of_gaps = before is not None and before == _term_of(self._stream)
 
     def _free(self) -> None:
         sender, self._sender = self._sender, None
@@ -344,6 +339,11 @@ class FastIngest:
     def __repr__(self) -> str:
         state = "open" if self._sender is not None else "closed"
         return f"<FastIngest into {self._stream.name}: {self._ingest.sent} sent, {state}>"
+
+
+def _ingest_of(stream: StreamInfo) -> IngestState:
+    is_alone = (stream.config.replicas or 1) == 1
+    return IngestState(stream.name, stream.state.last_seq, is_sure_of_gaps=is_alone)
 
 
 def _term_of(stream: StreamInfo) -> tuple[str, int] | None:

@@ -56,9 +56,10 @@ class IngestReport:
         refused: Those of them that the stream refused, with its reasons; at most 1,000.
         refused_count: How many it refused.
         unknown: Messages of which it cannot be told: the server was gone before it had acked them,
-            or, with `on_gap="ok"`, the connection broke before all that was said of them had come,
-            or a new leader of a replicated stream reported messages as missing that it may have
-            stored afterwards. While the ingest is open, those that are in flight.
+            or, with `on_gap="ok"`, the connection broke before all that was said of them had come.
+            Gaps of a replicated stream, but for refusals, until `close` or `resume` has found the
+            same leader: a new one may store them later. While the ingest is open, those that are
+            in flight.
         batches: Fast batches that were begun.
     """
 
@@ -102,14 +103,19 @@ class BatchState:
         last_seq: The stream's sequence of its last message, when its end told it.
         refused: The first refusals.
         refused_count: All refusals.
+        is_sure_of_gaps: False while a gap may have been told by a leader that stores some of its
+            messages later: they are unknown then, but for refusals and what was never written.
     """
 
     # Laws of the gaps: all of them stand in `_gaps`, except those in `_dark`, a region that is
     # settled and of which only their number is kept. A gap is told before an ack goes beyond it,
     # so none comes that belongs there, but one that is told twice may.
 
-    def __init__(self, base: int, gaps_kept_max: int = GAPS_KEPT_MAX) -> None:
+    def __init__(
+        self, base: int, gaps_kept_max: int = GAPS_KEPT_MAX, *, is_sure_of_gaps: bool = True
+    ) -> None:
         self.base: int = base
+        self.is_sure_of_gaps: bool = is_sure_of_gaps
         self._gaps_kept_max = gaps_kept_max
         self.taken: int = 0
         self.written: int = 0
@@ -125,6 +131,8 @@ class BatchState:
         self._dark = IngestSpan(1, 0)
         self._dark_missing = 0
         self._doubtful: list[IngestSpan] = []
+        # Refused or never written: missing, whatever leader reports it.
+        self._certain: list[IngestSpan] = []
 
     def room(self, outstanding: int) -> int:
         """Return how many messages may be taken now.
@@ -155,6 +163,7 @@ class BatchState:
             self.refused_count += 1
             if len(self.refused) < REFUSALS_KEPT_MAX:
                 self.refused.append(IngestRefusal(self.base + answer.number, answer.error))
+                self._certain.append(IngestSpan(answer.number, answer.number))
             self._lack(IngestSpan(answer.number, answer.number))
 
     def on_break(self) -> None:
@@ -169,23 +178,16 @@ class BatchState:
     def on_final(self, answer: FinalAck) -> None:
         """Take the end: what is behind its count is not stored."""
         self.has_ended = True
+        self._certain.append(IngestSpan(self.written + 1, self.taken))
         self.acked = min(answer.count, self.written)
         self.last_seq = answer.sequence or None
         self._lack(IngestSpan(self.acked + 1, self.taken))
         self.acked = self.written = self.taken
 
-    def doubt(self, late: int) -> None:
-        """Make the first messages of each gap unknown: so many may have been stored later."""
-        gaps = merged(self._gaps)
-        firsts = [IngestSpan(gap.first, min(gap.last, gap.first + late - 1)) for gap in gaps]
-        numbers = [each.number - self.base for each in self.refused]
-        doubtful = without(firsts, merged([IngestSpan(number, number) for number in numbers]))
-        self._gaps = without(gaps, doubtful)
-        self._doubtful = merged([*self._doubtful, *doubtful])
-
     def on_vanished(self) -> None:
         """The batch is over and nobody can tell how: what was written and not acked is unknown."""
         self.has_ended = True
+        self._certain.append(IngestSpan(self.written + 1, self.taken))
         self._lack(IngestSpan(self.written + 1, self.taken))
 
     def _lack(self, span: IngestSpan) -> None:
@@ -212,19 +214,32 @@ class BatchState:
         self._gaps = kept
         self._fold_at = max(2 * self._gaps_kept_max, 2 * len(kept))
 
+    @property
+    def has_doubtful_gaps(self) -> bool:
+        """True while there are gaps that are not believed."""
+        return not self.is_sure_of_gaps and bool(without(merged(self._gaps), self._lacking()))
+
+    def _lacking(self) -> list[IngestSpan]:
+        gaps = merged(self._gaps)
+        if self.is_sure_of_gaps:
+            return gaps
+        certain = merged([span for span in self._certain if span.size > 0])
+        return without(gaps, without(gaps, certain))
+
     def gaps(self) -> list[IngestSpan]:
         """Return what is not stored, in the numbers of the ingest, as far as it is kept."""
-        return [self._shifted(one) for one in merged(self._gaps)]
+        return [self._shifted(one) for one in self._lacking()]
 
     def missing(self) -> int:
         """Return how many are not stored."""
-        return _size(merged(self._gaps)) + self._dark_missing
+        return _size(self._lacking()) + self._dark_missing
 
     def unknown(self) -> list[IngestSpan]:
         """Return what is not known, in the numbers of the ingest."""
         unsettled = IngestSpan(self.acked + 1, self.taken)
-        spans = merged([*self._doubtful, *([unsettled] if unsettled.size > 0 else [])])
-        return [self._shifted(one) for one in without(spans, merged(self._gaps))]
+        told = [] if self.is_sure_of_gaps else self._gaps
+        spans = [*self._doubtful, *told, *([unsettled] if unsettled.size > 0 else [])]
+        return [self._shifted(one) for one in without(merged(spans), self._lacking())]
 
     def stored(self) -> int:
         """Return how many the stream has said that it has."""
@@ -246,11 +261,19 @@ class IngestState:
         current: The batch that messages go to.
     """
 
-    def __init__(self, stream: str, after_seq: int, *, gaps_kept_max: int = GAPS_KEPT_MAX) -> None:
+    def __init__(
+        self,
+        stream: str,
+        after_seq: int,
+        *,
+        gaps_kept_max: int = GAPS_KEPT_MAX,
+        is_sure_of_gaps: bool = True,
+    ) -> None:
         self._gaps_kept_max = gaps_kept_max
+        self._is_sure_of_gaps = is_sure_of_gaps
         # The report of the batches before the current one.
         self._past = IngestReport(stream, after_seq=after_seq)
-        self.current: BatchState = BatchState(0, gaps_kept_max)
+        self.current: BatchState = self._batch(0)
 
     @property
     def sent(self) -> int:
@@ -260,21 +283,14 @@ class IngestState:
     def turn(self) -> None:
         """Begin another batch."""
         self._past = self.report()
-        self.current = BatchState(self.sent, self._gaps_kept_max)
+        self.current = self._batch(self.sent)
 
     def restart(self) -> None:
         """Begin the current batch anew: nobody took its first message."""
-        self.current = BatchState(self.current.base, self._gaps_kept_max)
+        self.current = self._batch(self.current.base)
 
-    @property
-    def unaccounted(self) -> int:
-        """Sequences up to the end of the current batch that no stored message of the ingest has.
-
-        They belong to other writers, or to messages that were reported as missing.
-        """
-        past, batch = self._past, self.current
-        before = max(past.last_seq or 0, past.after_seq + past.stored)
-        return batch.last_seq - before - batch.stored() if batch.last_seq is not None else 0
+    def _batch(self, base: int) -> BatchState:
+        return BatchState(base, self._gaps_kept_max, is_sure_of_gaps=self._is_sure_of_gaps)
 
     def report(self) -> IngestReport:
         """Return what is known now."""

@@ -76,13 +76,15 @@ ROWS: Sequence[Argument] = (*TABLE, ("--where", {"help": "SQL condition for the 
 _ONE_QUERY = (
     "another query uses this checkpoint; nothing is stored twice: let it end, then run this again"
 )
+_RESTORE = (
+    "a file of the table is damaged or gone: restore it, or ingest into a new table with a new "
+    "checkpoint"
+)
 _HINTS = (
     ("Race while writing batch", _ONE_QUERY),
     ("CONCURRENT_STREAM_LOG_UPDATE", _ONE_QUERY),
-    (
-        "FILE_NOT_EXIST",
-        "a file of the table is gone: restore it, or ingest into a new table with a new checkpoint",
-    ),
+    ("FILE_NOT_EXIST", _RESTORE),
+    ("CANNOT_READ_FILE_FOOTER", _RESTORE),
 )
 # Spark knows all that is an interval; this is what each has.
 _INTERVAL = re.compile(r"\d\s*[a-z]*(second|minute|hour|day|week|month|year)", re.IGNORECASE)

@@ -75,6 +75,31 @@ async def test_creating_another_stream_of_the_name_fails(js: JetStream, stream_n
         await js.streams.create(stream_name, subjects=[f"{stream_name}.other"])
 
 
+async def test_empty_subjects_are_refused_where_nothing_else_fills_the_stream(
+    js: JetStream, stream_name: str
+) -> None:
+    """Servers would give an existing stream its own name as its only subject."""
+    await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
+    for call in (js.streams.ensure, js.streams.update):
+        with pytest.raises(ConfigError, match="are empty"):
+            await call(stream_name, subjects=[])
+    with pytest.raises(ConfigError, match="are empty"):
+        await js.streams.create(f"{stream_name}_new", subjects=[])
+
+    assert (await js.streams.get(stream_name)).cached.config.subjects == (f"{stream_name}.>",)
+
+
+async def test_sourcing_stream_may_lose_its_subjects(js: JetStream, stream_name: str) -> None:
+    await js.streams.create(stream_name)
+    every = f"{stream_name}_all"
+    await js.streams.create(every, subjects=[every], sources=[stream_name])
+    bare = await js.streams.update(every, subjects=[])
+    copy = await js.streams.copy(every, f"{stream_name}_copy", subjects=[])
+
+    assert not bare.cached.config.subjects
+    assert not copy.cached.config.subjects
+
+
 async def test_subjects_of_another_stream_are_refused(js: JetStream, stream_name: str) -> None:
     await js.streams.create(stream_name, subjects=[f"{stream_name}.>"])
 

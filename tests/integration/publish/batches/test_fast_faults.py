@@ -10,7 +10,7 @@ import pytest
 from natsstream import IngestSpan, connect
 from natsstream.errors import BatchBrokenError, ConnectionClosedError, RequestTimeoutError
 from natsstream.publish.batches import fast_sender
-from natsstream.publish.batches.fast_answers import FinalAck
+from natsstream.publish.batches.fast_answers import FinalAck, FlowGap
 from natsstream.testing import FaultProxy
 from tests.support.clusters import connect_to, step_down
 from tests.support.eventually import eventually_async
@@ -306,6 +306,31 @@ async def test_end_that_another_leader_tells_is_not_believed_to_be_all(
 
     span = (IngestSpan(96, 100),)
     assert (report.gaps, report.unknown) == ((span, ()) if leader == "stays" else ((), span))
+
+
+async def test_gap_is_unknown_where_the_block_is_left_by_the_error_that_tells_it(
+    cluster_js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = await cluster_js.streams.ensure(stream_name, replicas=3, allow_batched=True)
+    read = fast_sender.read_answer
+
+    def read_gap(frame: Frame, batch: str, name: str) -> object:
+        read(frame, batch, name)
+        return FlowGap(51, 100)
+
+    async def send_into(fast: FastIngest) -> None:
+        async with fast:
+            await fast.send_many((stream_name, b"x") for _ in range(100))
+            monkeypatch.setattr(fast_sender, "read_answer", read_gap)
+            while True:
+                await fast.send(stream_name, b"x")
+
+    fast = stream.ingest()
+    with pytest.raises(BatchBrokenError):
+        await send_into(fast)
+
+    assert fast.report.gaps == ()
+    assert fast.report.unknown[0].first <= 51 < fast.report.unknown[0].last
 
 
 @pytest.mark.proves("1b", "fast batch / ingest (ADR-50)")

@@ -62,31 +62,47 @@ def test_what_is_behind_the_end_is_not_stored() -> None:
     assert batch.unknown() == []
 
 
-def test_gaps_are_not_believed_as_far_as_messages_may_be_stored_late() -> None:
-    batch = state_of(20, base=100)
+def test_gaps_are_unknown_until_their_leader_is_known_but_for_refusals_and_the_unwritten() -> None:
+    batch = BatchState(100, is_sure_of_gaps=False)
+    batch.taken, batch.written = 22, 20
 
     batch.on_refused(refused(4))
-    batch.on_gap(FlowGap(9, 10))
+    batch.on_refused(refused(9))
+    batch.on_gap(FlowGap(10, 12))
     batch.on_final(FinalAck(15, 18))
-    batch.doubt(3)
 
-    assert batch.gaps() == [IngestSpan(104, 104), IngestSpan(119, 120)]
-    assert batch.unknown() == [IngestSpan(109, 110), IngestSpan(116, 118)]
-    assert batch.stored() == 12
+    assert batch.has_doubtful_gaps
+    assert batch.gaps() == [IngestSpan(104, 104), IngestSpan(109, 109), IngestSpan(121, 122)]
+    assert batch.unknown() == [IngestSpan(110, 112), IngestSpan(116, 120)]
+    assert (batch.stored(), batch.missing()) == (10, 4)
+
+    batch.is_sure_of_gaps = True
+    assert not batch.has_doubtful_gaps
+    assert batch.gaps() == [IngestSpan(104, 104), IngestSpan(109, 112), IngestSpan(116, 122)]
+    assert (batch.unknown(), batch.stored(), batch.missing()) == ([], 10, 12)
 
 
-def test_sequences_that_no_message_is_known_of_are_counted() -> None:
-    ingest = IngestState("S", after_seq=100)
-    ingest.current.taken = ingest.current.written = 10
-    ingest.current.on_final(FinalAck(6, 109))
+def test_batch_without_gaps_needs_no_leader() -> None:
+    batch = BatchState(0, is_sure_of_gaps=False)
+    batch.taken = batch.written = 5
 
-    assert ingest.unaccounted == 3
-    ingest.current.doubt(3)
-    ingest.turn()
-    assert ingest.unaccounted == 0
-    ingest.current.taken = ingest.current.written = 5
-    ingest.current.on_final(FinalAck(5, 114))
-    assert ingest.unaccounted == 0
+    batch.on_refused(refused(2))
+    batch.on_final(FinalAck(5, 4))
+
+    assert not batch.has_doubtful_gaps
+    assert (batch.gaps(), batch.unknown()) == ([IngestSpan(2, 2)], [])
+
+
+def test_a_later_batch_doubts_as_the_first_one_did() -> None:
+    ingest = IngestState("S", 0, is_sure_of_gaps=False)
+    for _ in range(2):
+        ingest.current.taken = ingest.current.written = 10
+        ingest.current.on_final(FinalAck(6, 6))
+        ingest.turn()
+
+    report = ingest.report()
+    assert (report.gaps, report.missing, report.stored) == ((), 0, 12)
+    assert report.unknown == (IngestSpan(7, 10), IngestSpan(17, 20))
 
 
 def test_a_batch_that_vanished_leaves_what_was_written_unknown() -> None:
