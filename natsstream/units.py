@@ -188,7 +188,9 @@ def time_to_ns(value: datetime | int) -> int:
         raise ConfigError(
             f"time {value.isoformat()} has no time zone", hint="use datetime.now(UTC) or tzinfo=UTC"
         )
-    return (value - _EPOCH) // timedelta(microseconds=1) * 1000
+    # A Timestamp of pandas is a datetime with nanoseconds.
+    finer_ns: int = getattr(value, "nanosecond", 0)
+    return (value - _EPOCH) // timedelta(microseconds=1) * 1000 + finer_ns
 
 
 def position_text(time_ns: int) -> str:

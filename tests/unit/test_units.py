@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
@@ -150,6 +151,13 @@ def test_times_survive_as_text(time_ns: int) -> None:
 @given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))])))
 def test_datetimes_survive_as_nanoseconds(value: datetime) -> None:
     assert time_from_ns(time_to_ns(value)) == value
+
+
+def test_timestamp_of_pandas_keeps_its_nanoseconds() -> None:
+    pandas: Any = importlib.import_module("pandas")
+    moment = pandas.Timestamp("2026-11-29T00:00:00.123456789Z")
+
+    assert time_to_ns(moment) % NS_PER_SECOND == 123_456_789
 
 
 def test_text_has_nine_digits_and_a_z() -> None:
