@@ -91,12 +91,12 @@ def test_plan_of_ten_thousand_ranges_takes_the_requests_of_ten(
         reader.stop()
         return found
 
-    few = requests_of(fresh_server, lambda: plan(FEW))
-    many = requests_of(fresh_server, lambda: plan(PARTITIONS_MAX))
+    # A server that is slow to answer is asked again, now and then.
+    few = min(requests_of(fresh_server, lambda: plan(FEW)) for _ in range(3))
+    many = min(requests_of(fresh_server, lambda: plan(PARTITIONS_MAX)) for _ in range(3))
 
     assert few
-    # A server that is slow to answer is asked again.
-    assert many <= few + 2
+    assert few == many
     ranges = plan(PARTITIONS_MAX)
     assert len(ranges) == PARTITIONS_MAX
     assert len(pickle.dumps(ranges[-1])) <= PARTITION_BYTES_MAX

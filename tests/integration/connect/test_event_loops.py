@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -243,15 +242,17 @@ def test_thread_sees_the_loss_of_a_lock_before_its_loop_does(opened: Opened) -> 
         bucket = await opened.js.kv.get(opened.name)
         async with bucket.lock("short", ttl=1, on_loss="tell") as lock:
             seen.put(lock)
-            time.sleep(2)  # noqa: ASYNC251 - the loop cannot look at the clock.
+            told.wait(HANGS_S)  # The loop cannot look at the clock meanwhile.
 
     seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    told = threading.Event()
     with ThreadPoolExecutor(1) as threads:
         holding = threads.submit(opened.run, hold())
         lock = seen.get(timeout=HANGS_S)
         eventually(lambda: not lock.is_held)
         with pytest.raises(LockLostError):
             lock.check()
+        told.set()
         with pytest.raises(LockLostError):
             holding.result(HANGS_S)
 
