@@ -7,8 +7,10 @@ ingest; each batch of it numbers its own from 1, and the ingest adds what was be
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from natsstream.errors import NatsStreamError
@@ -327,9 +329,11 @@ def without(spans: Sequence[IngestSpan], holes: Sequence[IngestSpan]) -> list[In
     result: list[IngestSpan] = []
     for span in spans:
         first = span.first
-        for hole in holes:
-            if hole.last < first or hole.first > span.last:
-                continue
+        nearest = bisect_left(holes, first, key=attrgetter("last"))
+        for at in range(nearest, len(holes)):
+            hole = holes[at]
+            if hole.first > span.last:
+                break
             if first < hole.first:
                 result.append(IngestSpan(first, hole.first - 1))
             first = hole.last + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -239,6 +240,22 @@ def test_without_takes_exactly_the_holes_away(
     spans: list[IngestSpan], holes: list[IngestSpan]
 ) -> None:
     assert numbers(without(spans, merged(holes))) == numbers(spans) - numbers(holes)
+
+
+def test_taking_holes_away_looks_at_each_a_few_times_however_many_there_are() -> None:
+    looks = 0
+
+    class Holes(list[IngestSpan]):
+        def __getitem__(self, at: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return cast("Any", super().__getitem__(at))
+
+    spans = [IngestSpan(10 * at, 10 * at + 6) for at in range(10_000)]
+    holes = Holes(IngestSpan(10 * at + 2, 10 * at + 3) for at in range(10_000))
+
+    assert len(without(spans, holes)) == 20_000
+    assert looks < 20 * 10_000
 
 
 @given(
