@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import NamedTuple
 
 from natsstream._wire import subjects
@@ -16,6 +16,7 @@ from natsstream.api.requests import Api, ChangeProbe, is_deleted
 from natsstream.arguments import check_int
 from natsstream.errors import ResourceExhaustedError
 from natsstream.fields import Fields
+from natsstream.iteration import Flattened
 from natsstream.units import format_rfc3339
 
 
@@ -44,7 +45,7 @@ async def consumer_info(
     return ConsumerInfo.from_json(answer)
 
 
-async def consumer_names(api: Api, stream: str) -> AsyncIterator[str]:
+def consumer_names(api: Api, stream: str) -> AsyncGenerator[str]:
     """Yield the names of a stream's consumers.
 
     Raises:
@@ -54,12 +55,10 @@ async def consumer_names(api: Api, stream: str) -> AsyncIterator[str]:
     Cost: one round trip for each 1,024 names.
     """
     what, subject = f"consumers of stream {stream}", subjects.consumer_names(stream)
-    async for answer in pages(api, subject, {}, what=what, names=_named):
-        for name in _named(answer):
-            yield name
+    return Flattened(pages(api, subject, {}, what=what, names=_named), _named)
 
 
-async def consumer_infos(api: Api, gaps: Gaps, stream: str) -> AsyncIterator[ConsumerInfo]:
+def consumer_infos(api: Api, gaps: Gaps, stream: str) -> AsyncGenerator[ConsumerInfo]:
     """Yield the infos of a stream's consumers.
 
     Args:
@@ -75,11 +74,12 @@ async def consumer_infos(api: Api, gaps: Gaps, stream: str) -> AsyncIterator[Con
     Cost: one round trip for each 256 consumers.
     """
     what, subject = f"consumers of stream {stream}", subjects.consumer_list(stream)
-    async for answer in pages(api, subject, {}, what=what, names=_described):
-        gaps.add(answer)
-        for info in answer.parts("consumers"):
-            yield ConsumerInfo.from_json(info)
-    gaps.check()
+    answers = pages(api, subject, {}, what=what, names=_described)
+    return Flattened(gaps.gathered(answers), _infos)
+
+
+def _infos(answer: Fields) -> list[ConsumerInfo]:
+    return [ConsumerInfo.from_json(each) for each in answer.parts("consumers")]
 
 
 def _named(answer: Fields) -> list[str]:

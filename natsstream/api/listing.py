@@ -5,7 +5,7 @@ Law: a stream, a consumer or a view without an info is never left out silently.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Generic, TypeVar
 
 from natsstream.api.paging import Gaps, OnMissing
@@ -20,7 +20,7 @@ class Listing(Generic[InfoT]):
     """
 
     def __init__(
-        self, what: str, on_missing: OnMissing, infos: Callable[[Gaps], AsyncIterator[InfoT]]
+        self, what: str, on_missing: OnMissing, infos: Callable[[Gaps], AsyncGenerator[InfoT]]
     ) -> None:
         self._what = what
         self._on_missing: OnMissing = on_missing
@@ -37,7 +37,7 @@ class Listing(Generic[InfoT]):
         """Names that no server can run now, with the reason, such as a field that is too new."""
         return self._gaps.offline
 
-    def __aiter__(self) -> AsyncIterator[InfoT]:
+    def __aiter__(self) -> AsyncGenerator[InfoT]:
         self._gaps = Gaps(self._what, self._on_missing)
         return self._infos(self._gaps)
 

@@ -5,7 +5,7 @@ Law: a name that the servers cannot describe is never left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from natsstream.arguments import check_choice
@@ -27,7 +27,7 @@ async def pages(
     what: str,
     names: Callable[[Fields], Collection[str]],
     at_first: Mapping[str, object] | None = None,
-) -> AsyncIterator[Fields]:
+) -> AsyncGenerator[Fields]:
     """Yield the answers to a list request, one for each page.
 
     The servers sort by name and keep nothing between two pages: a stream or a consumer that is
@@ -99,6 +99,13 @@ class Gaps:
         self.offline = {**self.offline, **answer.words("offline")}
         # An offline one did not answer either; its reason says more.
         self.missing = tuple(name for name in self._named if name not in self.offline)
+
+    async def gathered(self, answers: AsyncGenerator[Fields]) -> AsyncGenerator[Fields]:
+        """Yield the pages of a list and gather what they lack; raise as `check` does at the end."""
+        async for answer in answers:
+            self.add(answer)
+            yield answer
+        self.check()
 
     def check(self) -> None:
         """Raise if the list lacks names and `on_missing` is "raise"; for the end of the list.

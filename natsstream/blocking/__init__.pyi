@@ -1648,7 +1648,11 @@ class DeliveredMessage:
         """Ack the message and return the next one, in one round trip (`+NXT`)."""
 
     def processing(
-        self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
+        self,
+        *,
+        keepalive: bool = True,
+        backoff: Sequence[float | timedelta] | Backoff | None = None,
+        confirm: bool = False,
     ) -> Processing:
         """Return a block that acks the message when it ends, or naks it on an exception."""
 

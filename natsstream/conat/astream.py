@@ -71,7 +71,7 @@ class AStream:
         found = await self._leader.get(seq_or_key)
         return None if found is None else found.headers
 
-    async def get_all(
+    def get_all(
         self, *, start_seq: int | None = None, end_seq: int | None = None
     ) -> AsyncGenerator[StoredMessage]:
         """Yield all messages in order, those between two sequences, both inclusive.
@@ -81,8 +81,7 @@ class AStream:
 
         Cost: as for `Stream.read`.
         """
-        async for message in self._leader.read(start_seq, end_seq):
-            yield message
+        return self._leader.read(start_seq, end_seq)
 
     async def publish(
         self,

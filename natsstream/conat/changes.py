@@ -10,9 +10,11 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from natsstream.arguments import check_callable
 from natsstream.errors import NatsStreamError, SlowReaderError
+from natsstream.iteration import Resumable
 from natsstream.own_loop import OwnLoop
 
 T = TypeVar("T")
@@ -41,7 +43,12 @@ class Changes(Generic[T]):
         return bool(self._listeners) or any(self._reading())
 
     def on(self, listener: Listener[T]) -> None:
-        """Call a function with each change; it must not wait."""
+        """Call a function with each change; it must not wait.
+
+        Raises:
+            ConfigError: It takes no change.
+        """
+        check_callable(listener, "listener", takes="a change", count=1)
         self._listeners.append(listener)
 
     def off(self, listener: Listener[T]) -> None:
@@ -81,7 +88,7 @@ class Changes(Generic[T]):
         return [reader for each in tuple(self._readers) if (reader := each()) is not None]
 
 
-class _Reader(AsyncGenerator[T]):
+class _Reader(Resumable[T]):
     """The changes that one reader has not taken yet; a read that fails may be repeated."""
 
     def __init__(self) -> None:
@@ -105,8 +112,7 @@ class _Reader(AsyncGenerator[T]):
         self._is_closed = True
         self._wake.set()
 
-    async def asend(self, _value: None, /) -> T:
-        """Return the next change."""
+    async def __anext__(self) -> T:
         while not self._waiting:
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
@@ -123,9 +129,7 @@ class _Reader(AsyncGenerator[T]):
             await self._wake.wait()
         return self._waiting.popleft()
 
-    async def athrow(self, typ: Any, val: Any = None, _traceback: object = None, /) -> T:
-        """End the iteration and raise an error, as `aclose` does."""
+    async def aclose(self) -> None:
         self._waiting.clear()
         self._dropped = 0
         self.close(None)
-        raise typ if val is None else val

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Literal
 
 from natsstream.api.message import Message
@@ -22,14 +23,16 @@ from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.feed import Announcement
-from natsstream.conat.headers import Blob
+from natsstream.conat.headers import Blob, is_big
 from natsstream.conat.naming import naming
 from natsstream.conat.opening import CoreStreamOptions, StreamOpener
 from natsstream.conat.record import Record
 from natsstream.conat.views import Codec
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult, Stored, Writer
 from natsstream.errors import MessageNotFoundError, TransportError, UsageError
+from natsstream.iteration import Flattened
 from natsstream.own_loop import OwnLoop
+from natsstream.read.ranges import StreamRange
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
 from natsstream.units import NS_PER_MS, time_from_ns
@@ -137,16 +140,27 @@ class LeaderStream:
                 return self._stored(whole)
             # Its chunks are gone because it was overwritten or deleted meanwhile.
 
-    async def read(
+    def read(
         self, first_seq: int | None, last_seq: int | None, filters: Sequence[str] = ()
     ) -> AsyncGenerator[StoredMessage]:
         """Yield a range of messages in order, without tombstones."""
         self.check()
         span = self.stream.read(first_seq=first_seq, last_seq=last_seq, filters=filters)
-        async for message in span:
-            record = self._live(message)
-            for whole in await self._blobs.whole([] if record is None else [record]):
-                yield self._stored(whole)
+        return Flattened(self._whole_runs(span), self._shown)
+
+    def _shown(self, records: Sequence[Record]) -> Iterator[StoredMessage]:
+        return (self._stored(each) for each in records if not self._is_expired(each))
+
+    async def _whole_runs(self, span: StreamRange) -> AsyncGenerator[Sequence[Record]]:
+        async with aclosing(span.runs()) as runs:
+            async for run in runs:
+                live = [record for each in run if (record := self._live(each)) is not None]
+                for are_big, records in groupby(live, lambda each: is_big(each.headers)):
+                    if not are_big:
+                        yield [*records]
+                        continue
+                    for record in records:  # Each may be as large as the memory has room for.
+                        yield await self._blobs.whole([record])
 
     async def keys(self) -> list[str]:
         """Return the keys that have a value, by the sequences of their values."""

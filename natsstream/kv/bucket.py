@@ -7,8 +7,9 @@ whose ack was lost may be stored or not, and is not sent again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Literal
 
 from natsstream.api.message import Message
@@ -24,6 +25,7 @@ from natsstream.errors import (
     RequestTimeoutError,
     WrongRevisionError,
 )
+from natsstream.iteration import Flattened
 from natsstream.kv.bucket_subjects import BucketSubjects
 from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
@@ -258,18 +260,17 @@ class Bucket:
 
     # Listings.
 
-    async def entries(
+    def entries(
         self, filters: Sequence[str], form: ValueFormat[T], *, raises: bool
     ) -> AsyncGenerator[Entry[T]]:
         """Yield the newest entry of each key that has a value; see `KeyValue.entries`."""
-        async with aclosing(self._newest(filters)) as batches:
-            async for batch in batches:
-                for message in batch:
-                    yield entry_of(
-                        self.subjects, message, form, delta=message.pending, raises=raises
-                    )
 
-    async def revisions(
+        def entry(message: Message) -> Entry[T]:
+            return entry_of(self.subjects, message, form, delta=message.pending, raises=raises)
+
+        return Flattened(self._newest(filters), partial(map, entry))
+
+    def revisions(
         self,
         filters: Sequence[str],
         form: ValueFormat[T],
@@ -288,24 +289,32 @@ class Bucket:
             created_ns=created_ns,
             control=True,
         )
-        with BUCKET.translate_errors(self.name):
-            async with aclosing(reading.runs()) as runs:
-                async for run in runs:
-                    for message in run:
-                        yield entry_of(self.subjects, message, form, raises=raises)
 
-    async def keys(self, filters: Sequence[str], *, raises: bool) -> AsyncGenerator[str]:
+        def entry(message: Message) -> Entry[T]:
+            return entry_of(self.subjects, message, form, raises=raises)
+
+        async def runs() -> AsyncGenerator[list[Message]]:
+            with BUCKET.translate_errors(self.name):
+                async with aclosing(reading.runs()) as runs:
+                    async for run in runs:
+                        yield run
+
+        return Flattened(runs(), partial(map, entry))
+
+    def keys(self, filters: Sequence[str], *, raises: bool) -> AsyncGenerator[str]:
         """Yield the keys that have a value; see `KeyValue.keys`."""
-        async with aclosing(self._newest(filters, headers_only=True)) as batches:
-            async for batch in batches:
-                for message in batch:
-                    try:
-                        key = self.subjects.key_of(message.subject)
-                    except CodecError:
-                        if raises:
-                            raise
-                    else:
-                        yield key
+        batches = self._newest(filters, headers_only=True)
+        return Flattened(batches, partial(self._keys_of, raises=raises))
+
+    def _keys_of(self, messages: Sequence[Message], *, raises: bool) -> Iterator[str]:
+        for message in messages:
+            try:
+                key = self.subjects.key_of(message.subject)
+            except CodecError:
+                if raises:
+                    raise
+            else:
+                yield key
 
     def is_among(self, key: str, filters: Sequence[str]) -> bool:
         """Return True if one of the filters matches a key; no filters match all keys."""

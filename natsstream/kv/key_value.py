@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from datetime import timedelta
 from typing import Generic, Literal
@@ -14,6 +13,7 @@ from natsstream.api.diff import ConfigChange
 from natsstream.arguments import check_choice, check_seconds
 from natsstream.errors import ConfigError
 from natsstream.foreign_names import answers_names
+from natsstream.iteration import Flattened
 from natsstream.kv import removals
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.cached import CachedKeyValue
@@ -162,7 +162,7 @@ class KeyValue(Generic[T]):
         raises = check_on_unreadable(on_unreadable) == "raise"
         return self._bucket.entries(filters, self._form, raises=raises)
 
-    async def history(
+    def history(
         self, *filters: str, on_unreadable: Literal["raise", "hand_out"] = "raise"
     ) -> AsyncGenerator[Entry[T]]:
         """Yield all revisions that the bucket keeps of some keys, oldest first, with markers.
@@ -178,9 +178,13 @@ class KeyValue(Generic[T]):
         Cost: one consumer, deleted when the loop ends or is left; memory as for `watch`.
         """
         watch = self.watch(*filters, include_history=True, on_unreadable=on_unreadable)
-        async with watch, aclosing(watch.initial()) as entries:
-            async for entry in entries:
-                yield entry
+
+        async def entries() -> AsyncGenerator[list[Entry[T]]]:
+            async with watch:
+                async for batch in watch.batches(until_caught_up=True):
+                    yield batch
+
+        return Flattened(entries(), iter)
 
     def revisions(
         self,
@@ -531,6 +535,11 @@ class KeyValue(Generic[T]):
                     f"bucket {self.name} has a codec for {name}: {held!r}",
                     hint=f"ns.Chained{name.capitalize()}(one, two) is one behind the other",
                 )
+        if isinstance(values, ValueFormat):
+            raise ConfigError(
+                f"the format {values.name} turns objects into bytes, a codec bytes into bytes",
+                hint="a bucket with a format is kv.typed(ns.JSON)",
+            )
         coded = replace(
             subjects,
             key_codec=subjects.key_codec if keys is None else checked_key_codec(keys),

@@ -6,7 +6,7 @@ Law: a bucket of another client is opened as it is, and no call changes a field 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Literal, Unpack
 
 from natsstream.api.config_fields import BucketFields
@@ -183,13 +183,12 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         return view_listing(self._js, BUCKET, BucketStatus.from_stream, on_missing)
 
-    async def names(self) -> AsyncIterator[str]:
+    def names(self) -> AsyncGenerator[str]:
         """Yield the names of all buckets: of all streams whose name begins with `KV_`.
 
         Cost: one round trip for each 1,024 streams of the account.
         """
-        async for name in self._names():
-            yield name
+        return self._names()
 
     async def _open(self, stream: Stream) -> KeyValue[bytes]:
         subjects = await self._subjects(stream)

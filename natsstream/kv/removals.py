@@ -6,11 +6,10 @@ it may reach.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
 
+from natsstream.api.at_once import at_once
 from natsstream.api.names import is_literal
 from natsstream.errors import ConfigError
 from natsstream.kv.bucket import Bucket
@@ -19,11 +18,6 @@ from natsstream.kv.entry import operation_of
 from natsstream.kv.storing import check_ttl
 from natsstream.publish.schedule import Ttl
 from natsstream.units import duration_ns
-
-# Requests of one call in flight.
-_IN_FLIGHT_MAX = 64
-
-Item = TypeVar("Item")
 
 
 async def purge_deletes(bucket: Bucket, older_than: float | timedelta) -> int:
@@ -55,7 +49,7 @@ async def purge_deletes(bucket: Bucket, older_than: float | timedelta) -> int:
                 subject=subject, last_seq=revision if is_old else revision - 1
             )
 
-        return await _sum_of(remove, markers)
+        return sum(await at_once(remove, markers))
 
 
 async def purge_matching(bucket: Bucket, filters: Sequence[str], ttl: Ttl | None) -> int:
@@ -73,20 +67,4 @@ async def purge_matching(bucket: Bucket, filters: Sequence[str], ttl: Ttl | None
                 async for each in tail.initial()
                 if operation_of(each) == "PUT" and is_literal(each.subject)
             ]
-    return await _sum_of(lambda each: bucket.purge_message(each, ttl), found)
-
-
-async def _sum_of(act: Callable[[Item], Awaitable[int]], items: Sequence[Item]) -> int:
-    """Act on each item, a limited number at once, and return the sum of the results.
-
-    After a failure no more calls begin; it is raised when all calls in flight have ended.
-    """
-    total = 0
-    for start in range(0, len(items), _IN_FLIGHT_MAX):
-        some = items[start : start + _IN_FLIGHT_MAX]
-        outcomes = await asyncio.gather(*map(act, some), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            total += outcome
-    return total
+    return sum(await at_once(lambda each: bucket.purge_message(each, ttl), found))

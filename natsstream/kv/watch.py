@@ -7,13 +7,13 @@ ends a watch is raised.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Generic, Literal, Self
 
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import CodecError, ConfigError, UsageError
 from natsstream.foreign_names import answers_names
+from natsstream.iteration import Calls
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
@@ -180,7 +180,7 @@ class Watch(Generic[T]):
                 return entry
         return None
 
-    async def initial(self) -> AsyncGenerator[Entry[T]]:
+    def initial(self) -> AsyncGenerator[Entry[T]]:
         """Yield the entries that the bucket held on entering the block, then end.
 
         It ends at once in an empty bucket. A key that is written meanwhile may come with its newer
@@ -189,14 +189,19 @@ class Watch(Generic[T]):
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        with BUCKET.translate_errors(self._subjects.bucket):
-            async with aclosing(self._open().initial()) as messages:
+        messages = self._open().initial()
+
+        async def take() -> Entry[T] | None:
+            with BUCKET.translate_errors(self._subjects.bucket):
                 async for message in messages:
                     entry = self._entry(message)
                     if entry is not None:
-                        yield entry
+                        return entry
+            return None
 
-    async def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Entry[T]]]:
+        return Calls(take)
+
+    def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Entry[T]]]:
         """Yield lists of entries as they arrive together; no list is empty.
 
         Args:
@@ -207,13 +212,17 @@ class Watch(Generic[T]):
 
         Cost: a list holds about a megabyte.
         """
-        with BUCKET.translate_errors(self._subjects.bucket):
-            found = self._open().batches(until_caught_up=until_caught_up)
-            async with aclosing(found) as batches:
+        batches = self._open().batches(until_caught_up=until_caught_up)
+
+        async def take() -> list[Entry[T]] | None:
+            with BUCKET.translate_errors(self._subjects.bucket):
                 async for batch in batches:
                     entries = self._entries(batch)
                     if entries:
-                        yield entries
+                        return entries
+            return None
+
+        return Calls(take)
 
     def events(self) -> AsyncGenerator[ReadEvent]:
         """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.

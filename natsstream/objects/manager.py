@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Literal, Unpack
 
 from natsstream.api.config_fields import ObjectBucketFields
@@ -161,13 +161,12 @@ class ObjectStoreManager(ViewManager[ObjectBucketConfig, ObjectStore]):
         status = ObjectStoreStatus.from_stream
         return view_listing(self._js, STORE, status, on_missing, _EVERY_STORE)
 
-    async def names(self) -> AsyncIterator[str]:
+    def names(self) -> AsyncGenerator[str]:
         """Yield the names of all object stores.
 
         Cost: one round trip for each 1,024 names.
         """
-        async for name in self._names(_EVERY_STORE):
-            yield name
+        return self._names(_EVERY_STORE)
 
     async def _open(self, stream: Stream) -> ObjectStore:
         subjects = StoreSubjects(STORE.name_of(stream.name))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from datetime import timedelta
 
 from natsstream.api.diff import ConfigChange
 from natsstream.arguments import check_bool
 from natsstream.errors import ObjectNameError
 from natsstream.foreign_names import answers_names
+from natsstream.iteration import Calls
 from natsstream.objects.config import ObjectBucketConfig
 from natsstream.objects.describing import Description, ObjectHeaders
 from natsstream.objects.downloading import check_path, download_object
@@ -402,14 +402,18 @@ class ObjectStore:
             self._meta_store, include_deleted=include_deleted, on_unreadable=on_unreadable
         )
 
-    async def names(self) -> AsyncGenerator[str]:
+    def names(self) -> AsyncGenerator[str]:
         """Yield the names of all objects, links included.
 
         Cost: as for `list`.
         """
-        async with aclosing(self.list().infos()) as infos:
-            async for info in infos:
-                yield info.name
+        infos = self.list().infos()
+
+        async def take() -> str | None:
+            info = await anext(infos, None)
+            return None if info is None else info.name
+
+        return Calls(take)
 
     def watch(
         self,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from functools import partial
 from typing import Literal, Self
 
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
 from natsstream.errors import ObjectMetaError
+from natsstream.iteration import Calls, Flattened
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta, parse_meta
@@ -180,7 +180,7 @@ class ObjectWatch:
             if info is not None:
                 return info
 
-    async def initial(self) -> AsyncGenerator[ObjectInfo]:
+    def initial(self) -> AsyncGenerator[ObjectInfo]:
         """Yield the infos that were stored when the block was entered, then end.
 
         It ends at once in an empty store. An object that is written meanwhile is yielded with its
@@ -189,12 +189,17 @@ class ObjectWatch:
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        with STORE.translate_errors(self._bucket):
-            async with aclosing(self._latest.initial()) as messages:
+        messages = self._latest.initial()
+
+        async def take() -> ObjectInfo | None:
+            with STORE.translate_errors(self._bucket):
                 async for message in messages:
                     _, info = self._reader.read(message)
                     if info is not None:
-                        yield info
+                        return info
+            return None
+
+        return Calls(take)
 
     def events(self) -> AsyncGenerator[ReadEvent]:
         """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.
@@ -239,17 +244,27 @@ class ObjectListing:
     def __aiter__(self) -> AsyncIterator[ObjectInfo]:
         return self.infos()
 
-    async def infos(self) -> AsyncGenerator[ObjectInfo]:
+    def infos(self) -> AsyncGenerator[ObjectInfo]:
         """Yield the infos of a loop over the listing; `aclose()` frees everything at once."""
+        return Flattened(self._infos(), iter)
+
+    async def _infos(self) -> AsyncGenerator[list[ObjectInfo]]:
         subjects = self._meta_store.subjects
         reader = self._reader = self._new_reader()
         latest = self._meta_store.stream.latest(filters=[subjects.meta_filter], consistent=True)
         with STORE.translate_errors(subjects.bucket):
-            async with latest, aclosing(latest.initial()) as messages:
-                async for message in messages:
-                    stored, info = reader.read(message)
-                    if info is not None and not await self._is_moved(stored, info.name):
-                        yield info
+            async with latest:
+                async for messages in latest.batches(until_caught_up=True):
+                    infos: list[ObjectInfo] = []
+                    try:
+                        for message in messages:
+                            stored, info = reader.read(message)
+                            if info is not None and not await self._is_moved(stored, info.name):
+                                infos.append(info)
+                    except ObjectMetaError:
+                        yield infos
+                        raise
+                    yield infos
 
     async def _is_moved(self, stored: StoredMeta, name: str) -> bool:
         """Return True for the old meta of a killed rename, which is no object."""

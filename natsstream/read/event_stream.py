@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator
 
+from natsstream.iteration import Calls
 from natsstream.read.read_events import GapFound, ReadEvent
 
 _log = logging.getLogger("natsstream.consumer")
@@ -53,12 +54,12 @@ class EventStream:
         self._is_closed = True
         self._wake.set()
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
+    def events(self) -> AsyncGenerator[ReadEvent]:
         """Yield the events; two loops share them."""
-        while True:
-            while self._events:
-                yield self._events.popleft()
-            if self._is_closed:
-                return
+        return Calls(self._take)
+
+    async def _take(self) -> ReadEvent | None:
+        while not (self._events or self._is_closed):
             self._wake.clear()
             await self._wake.wait()
+        return self._events.popleft() if self._events else None

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
+from natsstream.api.at_once import at_once
 from natsstream.api.control import named_control, past_of
 from natsstream.api.message import Message, messages_below
 from natsstream.api.requests import Api
-from natsstream.api.stream_info import StreamInfo, deleted_sequences, has_unnamed_loss
-from natsstream.api.stream_requests import get_message, stream_info
+from natsstream.api.stream_info import StreamInfo, has_unnamed_loss
+from natsstream.api.stream_requests import get_message, stream_deleted, stream_info
 from natsstream.errors import ConfigError, ConnectionLostError, StreamRecreatedError
 from natsstream.read.missing import MissingSequences, holes_between
 from natsstream.units import format_rfc3339
@@ -30,7 +31,6 @@ _LOOK_WAIT_S = 0.1
 # The server looks for one filter at a time; with more of them than this, it is asked first whether
 # there is anything at all.
 _FILTERS_FEW = 8
-_QUESTIONS_MAX = 64
 # A stream holds one control record of each producer, unless it forbids to remove older ones.
 _SKIPS_MAX = 1_000
 # Between two attempts to begin.
@@ -88,9 +88,7 @@ class LeaderReads:
                     raise
             await asyncio.sleep(_AGAIN_S)  # The connection's state may lag behind its loss.
 
-    async def info(
-        self, *, lists_deleted: bool = False, timeout: float | None = None
-    ) -> StreamInfo:
+    async def info(self, *, timeout: float | None = None) -> StreamInfo:
         """Return the stream's info.
 
         Raises:
@@ -98,9 +96,9 @@ class LeaderReads:
             StreamRecreatedError: It was deleted and created again.
             TransportError: There was no answer in time.
         """
-        info = await stream_info(
-            self._api, self._stream, deleted_details=lists_deleted, timeout=timeout
-        )
+        return self._same(await stream_info(self._api, self._stream, timeout=timeout))
+
+    def _same(self, info: StreamInfo) -> StreamInfo:
         self._created_ns = self._created_ns or info.created_ns
         if info.created_ns != self._created_ns:
             raise StreamRecreatedError(
@@ -129,11 +127,12 @@ class LeaderReads:
                 return
             if look:
                 await asyncio.sleep(_LOOK_WAIT_S)
-            info = await self.info(lists_deleted=lists)
-            await self.learn_evicted(info, start)
             if not lists:
+                await self.learn_evicted(await self.info(), start)
                 return
-            self._missing.learn(deleted=deleted_sequences(info.state), lost=info.state.lost)
+            info, deleted = await stream_deleted(self._api, self._stream)
+            await self.learn_evicted(self._same(info), start)
+            self._missing.learn(deleted=deleted, lost=info.state.lost)
             if has_unnamed_loss(info):
                 self._missing.has_unnamed_loss = True
                 _log.warning(
@@ -191,23 +190,20 @@ class LeaderReads:
         return sequence
 
     async def _next_message(self, sequence: int) -> Message | None:
-        filters = self.filters or (">",)
-        if len(filters) > _FILTERS_FEW and (await self.info()).state.last_seq < sequence:
+        is_many = len(self.filters) > _FILTERS_FEW
+        if is_many and (await self.info()).state.last_seq < sequence:
             return None
-        found: list[Message] = []
-        for start in range(0, len(filters), _QUESTIONS_MAX):
-            some = filters[start : start + _QUESTIONS_MAX]
-            questions = [
-                get_message(self._api, self._stream, sequence, next_by_subject=subject)
-                for subject in some
-            ]
-            answers = await asyncio.gather(*questions, return_exceptions=True)
-            for answer in answers:  # All of them have ended.
-                if isinstance(answer, BaseException):
-                    raise answer
-                if answer is not None:
-                    found.append(answer)
+        found = await self._ask_each(
+            lambda subject: get_message(self._api, self._stream, sequence, next_by_subject=subject)
+        )
         return min(found, key=lambda message: message.sequence, default=None)
+
+    async def _ask_each(
+        self, question: Callable[[str], Coroutine[None, None, Message | None]]
+    ) -> list[Message]:
+        """Ask a question about each filter, some of them at once; return the messages found."""
+        answers = await at_once(question, self.filters or (">",))
+        return [each for each in answers if each is not None]
 
     async def end_of(self, info: StreamInfo) -> Message | None:
         """Return the record that ends the stream; None while it is open.
@@ -228,11 +224,10 @@ class LeaderReads:
 
     async def last_held(self) -> int | None:
         """Return the last sequence of the subjects that it holds."""
-        held = [
-            await get_message(self._api, self._stream, last_by_subject=subject)
-            for subject in self.filters or (">",)
-        ]
-        return max((each.sequence for each in held if each is not None), default=None)
+        held = await self._ask_each(
+            lambda subject: get_message(self._api, self._stream, last_by_subject=subject)
+        )
+        return max((each.sequence for each in held), default=None)
 
 
 def _sequence_of(message: Message | None) -> int | None:

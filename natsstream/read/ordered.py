@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Self
 
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.errors import UsageError
+from natsstream.iteration import Calls
 from natsstream.read.event_stream import EventStream
 from natsstream.read.follower import Follower
 from natsstream.read.read_events import OrderedReport, ReadEvent
@@ -141,7 +143,7 @@ class OrderedConsumer:
         """Return the next message if it arrived together with the last one, else None."""
         return self._rest.pop() if self._rest else None
 
-    async def initial(self) -> AsyncGenerator[Message]:
+    def initial(self) -> AsyncGenerator[Message]:
         """Yield the messages that existed when the block was entered, then end.
 
         It ends at once when there are none. Later messages are for the next loop. With
@@ -152,13 +154,22 @@ class OrderedConsumer:
             ConnectionLostError: The server did not come back within `reconnect_timeout`, or 30 s.
             NatsStreamError: As for `__anext__`.
         """
-        while (batch := await self._next_batch(until_caught_up=True)) is not None:
-            # Taken one by one, so that a loop that is left keeps the others.
-            self._rest = batch[::-1]
-            while self._rest:
-                yield self._rest.pop()
+        has_begun = False
 
-    async def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Message]]:
+        async def take() -> Message | None:
+            nonlocal has_begun
+            if not (has_begun and self._rest):
+                batch = await self._next_batch(until_caught_up=True)
+                has_begun = batch is not None
+                if batch is None:
+                    return None
+                # Taken one by one, so that a loop that is left keeps the others.
+                self._rest = batch[::-1]
+            return self._rest.pop()
+
+        return Calls(take)
+
+    def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Message]]:
         """Yield lists of messages, as they arrive together.
 
         Args:
@@ -170,18 +181,16 @@ class OrderedConsumer:
 
         Cost: a tenth less CPU than one message at a time. A list holds a megabyte or so.
         """
-        while (batch := await self._next_batch(until_caught_up=until_caught_up)) is not None:
-            yield batch
+        return Calls(partial(self._next_batch, until_caught_up=until_caught_up))
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
+    def events(self) -> AsyncGenerator[ReadEvent]:
         """Yield `Recreated`, `HeartbeatsMissed`, `GapFound` and `EndFound`; ends on close.
 
         Events happen while somebody reads. The newest 256 are kept; `report.events_dropped` counts
         the others. Two loops share the events.
         """
         self._check_loop()
-        async for event in self._events.events():
-            yield event
+        return self._events.events()
 
     async def _next_batch(self, *, until_caught_up: bool = False) -> list[Message] | None:
         """Return the next messages; None when it is closed, or has caught up."""

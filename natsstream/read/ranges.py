@@ -19,6 +19,7 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.errors import MissingExtraError, NatsStreamError, UsageError
+from natsstream.iteration import Flattened, Steps
 from natsstream.notebook import shown, table
 from natsstream.read.ordered import OrderedConsumer
 from natsstream.read.progress import ReadReport
@@ -56,8 +57,11 @@ class StreamRange:
             return self._tail_report
         return self._reader.report if self._reader else ReadReport()
 
-    async def __aiter__(self) -> AsyncGenerator[Message]:
+    def __aiter__(self) -> AsyncGenerator[Message]:
         """Yield each message in order.
+
+        Cancelling a wait for the next one, as `asyncio.wait_for` does, loses none: the next call
+        returns it.
 
         Raises:
             SequenceRangeError: The stream does not hold the range.
@@ -67,12 +71,9 @@ class StreamRange:
             ConfigError: A read `until_closed` of a stream that no producer can end.
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
         """
-        async with aclosing(self.runs()) as runs:
-            async for run in runs:
-                for message in run:
-                    yield message
+        return Flattened(self._runs(), iter)
 
-    async def runs(self) -> AsyncGenerator[list[Message]]:
+    def runs(self) -> AsyncGenerator[list[Message]]:
         """Yield lists of messages in order, as they arrive together.
 
         Raises:
@@ -80,6 +81,9 @@ class StreamRange:
 
         Cost: a tenth less CPU than one message at a time. A list holds a megabyte or so.
         """
+        return Steps(self._runs())
+
+    async def _runs(self) -> AsyncGenerator[list[Message]]:
         reader = RangeReader[list[Message]](self._api, self._spec, clip=clip_messages)
         self._reader, self._tail_report = reader, None
         async with aclosing(reader.runs()) as runs:
@@ -110,7 +114,7 @@ class StreamRange:
             async for messages in tail.batches():
                 yield messages
 
-    async def batches(
+    def batches(
         self, columns: Sequence[str] | None = None, *, time_unit: Literal["ns", "us"] = "ns"
     ) -> AsyncGenerator[pa.RecordBatch]:
         """Yield Arrow record batches in order, of about 1 MiB each.
@@ -128,7 +132,9 @@ class StreamRange:
 
         Cost: under one microsecond of CPU a message of 256 bytes; memory of a few blocks.
         """
-        convert = _Converter(self._spec.stream, columns, time_unit)
+        return Steps(self._batches(_Converter(self._spec.stream, columns, time_unit)))
+
+    async def _batches(self, convert: _Converter) -> AsyncGenerator[pa.RecordBatch]:
         reader = RangeReader(self._api, self._spec, clip=_clip_batch, convert=convert)
         self._reader, self._tail_report = reader, None
         waiting: list[pa.RecordBatch] = []

@@ -284,10 +284,15 @@ class ReadSession(Generic[Item]):
         return delete_subject(self._api, self._stream, self._name)
 
     def _send_delete(self) -> None:
-        """Delete the consumer without waiting; without a connection it is sent after the next."""
+        """Delete the consumer without waiting; without a connection it is sent after the next.
+
+        It names a reply, although nobody listens to it: so it counts as a request where a
+        connection ends and says which messages were not sent.
+        """
         client = self._api.client
         with suppress(NatsStreamError):
-            client.write(client.publish_command(self._delete_subject, "", b"", b""))
+            reply = client.new_inbox()
+            client.write(client.publish_command(self._delete_subject, reply, b"", b""))
 
     # Sinks of the fast lane: they must not wait and must not raise.
 

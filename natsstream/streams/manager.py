@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, Unpack
@@ -154,8 +154,9 @@ class StreamManager:
     ) -> Stream:
         """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote.
 
-        Sequences, times, headers and the consumers in the backup are restored as they were. An
-        existing stream is never changed.
+        Sequences, times, headers and the consumers in the backup are restored as they were. The
+        stream has forgotten the message ids of its duplicate window. An existing stream is never
+        changed.
 
         Args:
             path: The folder; it is checked before anything is sent.
@@ -185,7 +186,7 @@ class StreamManager:
         )
         return Stream(self._api, info)
 
-    async def names(self, *, subject: str | None = None) -> AsyncIterator[str]:
+    def names(self, *, subject: str | None = None) -> AsyncGenerator[str]:
         """Yield the names of all streams, or of those that capture a subject or filter.
 
         Raises:
@@ -193,8 +194,7 @@ class StreamManager:
 
         Cost: one round trip for each 1,024 names.
         """
-        async for name in stream_names(self._api, subject):
-            yield name
+        return stream_names(self._api, subject)
 
     def list(
         self, *, subject: str | None = None, on_missing: Literal["raise", "report"] = "raise"

@@ -8,8 +8,7 @@ Source: ADR-51.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +19,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import get_message, purge
 from natsstream.arguments import check_text
 from natsstream.errors import ConfigError, ScheduleError, SubjectError
+from natsstream.iteration import Flattened
 from natsstream.publish.outgoing import (
     Expect,
     Payload,
@@ -87,7 +87,7 @@ class StreamSchedules:
         held = await self._last(subject)
         return None if held is None else _scheduled(held)
 
-    async def list(self, filters: Sequence[str] = ()) -> AsyncIterator[ScheduledMessage]:
+    def list(self, filters: Sequence[str] = ()) -> AsyncGenerator[ScheduledMessage]:
         """Yield the stream's schedules, in the order in which they were stored.
 
         Args:
@@ -106,14 +106,12 @@ class StreamSchedules:
         spec = OrderedSpec(
             stream=self._cached.name, filters=filters, deliver_policy="last_per_subject"
         )
-        async with (
-            OrderedConsumer(self._api, spec) as tail,
-            aclosing(tail.initial()) as messages,
-        ):
-            async for message in messages:
-                held = _scheduled(message)
-                if held is not None:
-                    yield held
+        return Flattened(self._newest(spec), _all_scheduled)
+
+    async def _newest(self, spec: OrderedSpec) -> AsyncGenerator[Sequence[Message]]:
+        async with OrderedConsumer(self._api, spec) as tail:
+            async for messages in tail.batches(until_caught_up=True):
+                yield messages
 
     async def cancel(self, subject: str) -> bool:
         """Cancel the schedule on a subject; it fires no more.
@@ -200,6 +198,10 @@ class StreamSchedules:
 
     def __repr__(self) -> str:
         return f"<StreamSchedules of {self._cached.name}>"
+
+
+def _all_scheduled(messages: Iterable[Message]) -> Iterator[ScheduledMessage]:
+    return (found for each in messages if (found := _scheduled(each)) is not None)
 
 
 def _scheduled(message: Message) -> ScheduledMessage | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -112,7 +112,7 @@ class Stream:
         """
         return await largest_subjects(self._api, self.name, filter, top)
 
-    def subject_counts(self, filter: str = ">") -> AsyncIterator[SubjectCount]:  # noqa: A002 - The field's own word.
+    def subject_counts(self, filter: str = ">") -> AsyncGenerator[SubjectCount]:  # noqa: A002 - The field's own word.
         """Yield the stream's subjects by name, for streams with very many.
 
         A subject that appears or vanishes meanwhile may come twice or not at all.

@@ -6,12 +6,15 @@ Law: a stream with more subjects than one answer holds is never cut short in sil
 from __future__ import annotations
 
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Iterable
+from itertools import starmap
 from typing import NamedTuple
 
 from natsstream.api.requests import Api
+from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import subject_pages
 from natsstream.arguments import check_int
+from natsstream.iteration import Flattened
 
 
 class SubjectCount(NamedTuple):
@@ -35,16 +38,17 @@ async def largest_subjects(
     check_int(top, "top", minimum=1)
     largest: list[SubjectCount] = []
     async for page in subject_pages(api, stream, subject):
-        counts = (SubjectCount(*each) for each in (page.state.subjects or {}).items())
-        largest = heapq.nsmallest(top, [*largest, *counts], key=_by_size)
+        largest = heapq.nsmallest(top, [*largest, *_counts(page)], key=_by_size)
     return largest
 
 
-async def each_subject(api: Api, stream: str, subject: str) -> AsyncIterator[SubjectCount]:
+def each_subject(api: Api, stream: str, subject: str) -> AsyncGenerator[SubjectCount]:
     """Yield the subjects by name; see `Stream.subject_counts`."""
-    async for page in subject_pages(api, stream, subject):
-        for name, messages in (page.state.subjects or {}).items():
-            yield SubjectCount(name, messages)
+    return Flattened(subject_pages(api, stream, subject), _counts)
+
+
+def _counts(page: StreamInfo) -> Iterable[SubjectCount]:
+    return starmap(SubjectCount, (page.state.subjects or {}).items())
 
 
 def _by_size(count: SubjectCount) -> tuple[int, str]:

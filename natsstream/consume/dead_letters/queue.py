@@ -35,6 +35,7 @@ from natsstream.consume.dead_letters.subjects import (
     replay_id,
 )
 from natsstream.errors import ConfigError, MessageNotFoundError
+from natsstream.iteration import Flattened
 from natsstream.publish.outgoing import Prepared, add_header
 from natsstream.publish.pub_ack import PubAck
 from natsstream.publish.publish import publish
@@ -66,7 +67,7 @@ class DeadLetterQueue:
         """
         return await stream_info(self._api, self.name)
 
-    async def list(self, *, stream: str = "*", consumer: str = "*") -> AsyncGenerator[DeadLetter]:
+    def list(self, *, stream: str = "*", consumer: str = "*") -> AsyncGenerator[DeadLetter]:
         """Yield the letters that are there now.
 
         Letters that workers stored come first, then those made of advisories; each oldest first. A
@@ -83,21 +84,24 @@ class DeadLetterQueue:
         trip for each letter that only the server told of, to find the message in its stream, and
         for each stream where it found messages gone; some 200 bytes of memory for each advisory.
         """
-        wanted = _Wanted(stream, consumer)
-        log = await self._advisories(wanted=stream)
-        async with aclosing(self._list(log, wanted)) as letters:
-            async for letter in letters:
-                yield letter
+        return Flattened(self._list(_Wanted(stream, consumer)), iter)
 
-    async def _list(self, log: AdvisoryLog, wanted: _Wanted) -> AsyncGenerator[DeadLetter]:
-        async with aclosing(self._read([letters_filter(self.name)])) as messages:
-            async for message in messages:
-                letter = await self._written(message, log)
-                if letter is not None and wanted(letter.stream, letter.consumer):
-                    yield letter
+    async def _list(
+        self, wanted: _Wanted, log: AdvisoryLog | None = None
+    ) -> AsyncGenerator[Sequence[DeadLetter]]:
+        if log is None:
+            log = await self._advisories(wanted=wanted.stream)
+        async with aclosing(self._read([letters_filter(self.name)]).runs()) as runs:
+            async for run in runs:
+                written = [await self._written(message, log) for message in run]
+                yield [
+                    letter
+                    for letter in written
+                    if letter is not None and wanted(letter.stream, letter.consumer)
+                ]
         for captured, numbers in log.entries():
             if wanted(captured.stream, captured.consumer):
-                yield await self._told(captured, numbers)
+                yield [await self._told(captured, numbers)]
 
     async def count(self, *, stream: str = "*", consumer: str = "*") -> int:
         """Return how many letters there are; arguments as in `list`.
@@ -107,7 +111,7 @@ class DeadLetterQueue:
         wanted = _Wanted(stream, consumer)
         log = await self._advisories(wanted=stream)
         found = 0
-        async with aclosing(self._read([letters_filter(self.name)])) as messages:
+        async with aclosing(aiter(self._read([letters_filter(self.name)]))) as messages:
             async for message in messages:
                 letter = await self._written(message, log)
                 found += letter is not None and wanted(letter.stream, letter.consumer)
@@ -269,7 +273,7 @@ class DeadLetterQueue:
         dropped = 0
         wanted = _Wanted(stream, consumer)
         log = await self._advisories(wanted=stream)
-        async with aclosing(self._list(log, wanted)) as letters:
+        async with aclosing(Flattened(self._list(wanted, log), iter)) as letters:
             async for letter in letters:
                 await self._remove(letter)
                 dropped += 1
@@ -281,16 +285,14 @@ class DeadLetterQueue:
 
     # The contents of the stream.
 
-    async def _read(self, filters: Sequence[str]) -> AsyncGenerator[Message]:
-        """Read what is there now; letters that are dropped meanwhile are no loss."""
+    def _read(self, filters: Sequence[str]) -> StreamRange:
+        """Return what is there now; letters that are dropped meanwhile are no loss."""
         spec = RangeSpec(stream=self.name, filters=filters, on_loss="report")
-        async with aclosing(aiter(StreamRange(self._api, spec))) as messages:
-            async for message in messages:
-                yield message
+        return StreamRange(self._api, spec)
 
     async def _advisories(self, filters: Sequence[str] = (), *, wanted: str = "*") -> AdvisoryLog:
         log = AdvisoryLog()
-        async with aclosing(self._read(filters or advisory_subjects("*"))) as messages:
+        async with aclosing(aiter(self._read(filters or advisory_subjects("*")))) as messages:
             async for message in messages:
                 captured = read_captured(message.subject, message.data, message.time_ns)
                 if captured is not None:
@@ -382,11 +384,11 @@ class _Wanted:
 
     def __init__(self, stream: str, consumer: str) -> None:
         # None is refused: a variable that is not set must not drop the letters of all streams.
-        self._stream = check_text(stream, "stream", hint='give a name; "*" is all streams')
+        self.stream = check_text(stream, "stream", hint='give a name; "*" is all streams')
         self._consumer = check_text(consumer, "consumer", hint='give a name; "*" is all consumers')
 
     def __call__(self, stream: str, consumer: str) -> bool:
-        return self._stream in ("*", stream) and self._consumer in ("*", consumer)
+        return self.stream in ("*", stream) and self._consumer in ("*", consumer)
 
 
 def _no_letter(queue: str, number: int) -> MessageNotFoundError:

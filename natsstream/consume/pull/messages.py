@@ -88,7 +88,7 @@ class ConsumerMessages:
         """Return the next message if it arrived together with the last one, else None."""
         return self._rest.pop() if self._rest else None
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
+    def events(self) -> AsyncGenerator[ReadEvent]:
         """Yield events: the classes in `natsstream.consume.delivery.events`.
 
         Events occur while a task reads messages. The newest 256 are kept; `events_dropped` counts
@@ -96,8 +96,7 @@ class ConsumerMessages:
         """
         session = self._opened()
         session.check_loop()
-        async for event in session.events.events():
-            yield event
+        return session.events.events()
 
     def resize(self, max_messages: int) -> None:
         """Change `max_messages` from now on."""

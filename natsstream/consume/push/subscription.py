@@ -276,15 +276,14 @@ class PushMessages:
         except (TimeoutError, StopAsyncIteration):
             return None
 
-    async def events(self) -> AsyncGenerator[ReadEvent]:
+    def events(self) -> AsyncGenerator[ReadEvent]:
         """Yield events: `HeartbeatsMissed`, `Reconnected`, `DeliveriesMissed`,
         `DeliverSubjectChanged`, `ConsumerDeleted`; ends when the block is left.
 
         The newest 256 are kept. Two loops share the events.
         """
         self._client.check_loop()
-        async for event in self._events.events():
-            yield event
+        return self._events.events()
 
     # Waiting.
 

@@ -13,8 +13,8 @@ from typing import Generic, Self
 
 from natsstream.arguments import check_int, check_seconds, counted
 from natsstream.errors import CodecError, RequestTimeoutError, UsageError
+from natsstream.iteration import Calls
 from natsstream.kv.bucket import Bucket
-from natsstream.kv.cache.changes import ChangeReader
 from natsstream.kv.cache.sync import CacheOptions, CacheSync
 from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry, decoded, readable
@@ -237,7 +237,18 @@ class CachedKeyValue(Generic[T]):
         """
         self._check_loop()
         self._check()
-        return self._changes(self._sync.changes.add())
+        reader = self._sync.changes.add()
+
+        async def take() -> Entry[T] | None:
+            while (entry := reader.take()) is None:
+                if self._is_closed and self._sync.error is None:
+                    return None
+                self._check()
+                reader.wake.clear()
+                await reader.wake.wait()
+            return decoded(entry, self._form)
+
+        return Calls(take)
 
     # Writing, through to the server.
 
@@ -314,16 +325,6 @@ class CachedKeyValue(Generic[T]):
         except TimeoutError:
             return self.revision >= revision
         return True
-
-    async def _changes(self, reader: ChangeReader) -> AsyncGenerator[Entry[T]]:
-        while True:
-            while (entry := reader.take()) is not None:
-                yield decoded(entry, self._form)
-            if self._is_closed and self._sync.error is None:
-                return
-            self._check()
-            reader.wake.clear()
-            await reader.wake.wait()
 
     def _find(self, key: object) -> Entry | None:
         self._check()

@@ -14,6 +14,7 @@ from typing import Generic
 
 from natsstream.arguments import check_callable, check_seconds, described
 from natsstream.errors import ConfigError, ConnectionLostError, LockLostError, UsageError
+from natsstream.iteration import Steps
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.codecs import T
 from natsstream.kv.entry import Entry
@@ -140,7 +141,7 @@ class Election(Generic[T]):
         found = await self._bucket.get(self.name, consistent=True)
         return None if found is None else _leader(found)
 
-    async def changes(self) -> AsyncGenerator[Leader]:
+    def changes(self) -> AsyncGenerator[Leader]:
         """Yield the leader, then each change, until the loop is left.
 
         A change to no leader has `candidate=None`; renewals are no changes. Of quick changes only
@@ -152,6 +153,9 @@ class Election(Generic[T]):
 
         Cost: one consumer on the server.
         """
+        return Steps(self._changes())
+
+    async def _changes(self) -> AsyncGenerator[Leader]:
         told: str | None = None
         async with Watch(self._bucket, RAW, (self.name,)) as watch:
             while True:

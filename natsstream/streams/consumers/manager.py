@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Literal, Unpack, cast
@@ -157,7 +157,7 @@ class ConsumerManager:
         async with self._hint(name):
             return Consumer(self._api, await consumer_info(self._api, self.stream, name))
 
-    async def names(self) -> AsyncIterator[str]:
+    def names(self) -> AsyncGenerator[str]:
         """Yield the names of all consumers.
 
         Raises:
@@ -165,8 +165,7 @@ class ConsumerManager:
 
         Cost: one round trip for each 1,024 names.
         """
-        async for name in consumer_names(self._api, self.stream):
-            yield name
+        return consumer_names(self._api, self.stream)
 
     def list(self, *, on_missing: Literal["raise", "report"] = "raise") -> Listing[ConsumerInfo]:
         """Return the infos of all consumers; read them with `async for`.

@@ -8,13 +8,14 @@ Source: ADR-49; orbit.go counters.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 from natsstream._wire.headers import HeaderName, HeaderValues
+from natsstream.api.at_once import IN_FLIGHT_MAX, at_once
 from natsstream.api.config_fields import StreamFields
 from natsstream.api.features import COUNTERS
 from natsstream.api.names import check_filter
@@ -35,13 +36,13 @@ from natsstream.errors import (
     SubjectError,
     WrongStreamError,
 )
+from natsstream.iteration import Flattened
 from natsstream.publish.admission import find_stream
 from natsstream.publish.outgoing import check_publish_subject, copied_headers, prepare
 from natsstream.publish.publish import publish
 from natsstream.read.direct.subjects_held import subjects_held
 from natsstream.streams.counters.counter import Counter, delta_text, read_counter
 
-_AT_ONCE = 64
 _STREAMS = "streams of counters"
 _SUBJECTS_MAX = 1_024
 # Servers refuse these headers beside an increment; the increment itself is `delta`.
@@ -203,7 +204,7 @@ class Counters:
             return {}
         return {name: dict(each) for name, each in counter.sources.items()}
 
-    async def list(self, filter: str = ">") -> AsyncIterator[Counter]:  # noqa: A002 - The field's own word.
+    def list(self, filter: str = ">") -> AsyncGenerator[Counter]:  # noqa: A002 - The field's own word.
         """Yield the counters whose subject matches.
 
         Args:
@@ -218,12 +219,14 @@ class Counters:
         Cost: one request for each counter, 64 at once, and one for each 100,000 names; for
         `js.counters` also the infos of all streams of the account.
         """
-        check_filter(check_text(filter, "filter", error=SubjectError))
+        wanted = check_filter(check_text(filter, "filter", error=SubjectError))
+        return Flattened(self._lists(wanted), iter)
+
+    async def _lists(self, wanted: str) -> AsyncGenerator[Sequence[Counter]]:
         async for stream in self._streams():
-            names, _ = await subjects_held(self._api, stream, [filter])
-            for start in range(0, len(names), _AT_ONCE):
-                for counter in await self._read_all(stream, names[start : start + _AT_ONCE]):
-                    yield counter
+            names, _ = await subjects_held(self._api, stream, [wanted])
+            for start in range(0, len(names), IN_FLIGHT_MAX):
+                yield await self._read_all(stream, names[start : start + IN_FLIGHT_MAX])
 
     async def _read(self, stream: str, subject: str) -> Counter | None:
         message = await get_message(self._api, stream, last_by_subject=subject)
@@ -231,17 +234,8 @@ class Counters:
 
     async def _read_all(self, stream: str, names: Sequence[str]) -> Sequence[Counter]:
         """Read some counters at once, without purged ones."""
-        reads = (self._read(stream, name) for name in names)
-        # No TaskGroup: after an error in one, Python 3.11 lets the caller's `asyncio.timeout` end
-        # by a CancelledError that nobody has asked for.
-        found = await asyncio.gather(*reads, return_exceptions=True)
-        counters: list[Counter] = []
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-            if each is not None:
-                counters.append(each)
-        return counters
+        found = await at_once(partial(self._read, stream), names)
+        return [each for each in found if each is not None]
 
     async def _home(self, subject: str) -> str:
         """Return the stream of a subject, looked up once; it must count."""
@@ -269,7 +263,7 @@ class Counters:
             self._is_checked = True
         return stream
 
-    async def _streams(self) -> AsyncIterator[str]:
+    async def _streams(self) -> AsyncGenerator[str]:
         if self._stream is not None:
             yield await self._own()
             return

@@ -5,12 +5,13 @@ Law: a view that the servers name and cannot describe is never skipped silently.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TypeVar
 
 from natsstream.api.listing import Listing
 from natsstream.api.paging import Gaps, OnMissing
 from natsstream.api.stream_info import StreamInfo
+from natsstream.iteration import Calls
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.views.kind import Kind
 
@@ -34,15 +35,21 @@ def view_listing(
         subject: A subject of each stream of the kind; None if they share none.
     """
 
-    async def statuses(gaps: Gaps) -> AsyncIterator[StatusT]:
+    def statuses(gaps: Gaps) -> AsyncGenerator[StatusT]:
         # Only missing streams of this kind matter here.
         streams = js.streams.list(subject=subject, on_missing="report")
-        async for info in streams:
+        infos = aiter(streams)
+
+        async def take() -> StatusT | None:
+            async for info in infos:
+                _note(gaps, kind, streams)
+                if kind.is_one(info.config):
+                    return status(info)
             _note(gaps, kind, streams)
-            if kind.is_one(info.config):
-                yield status(info)
-        _note(gaps, kind, streams)
-        gaps.check()
+            gaps.check()
+            return None
+
+        return Calls(take)
 
     return Listing(f"{kind.noun}s", on_missing, statuses)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Generic, TypeVar, cast
 
@@ -17,6 +17,7 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_rules import STREAM_RULES
 from natsstream.errors import BucketNotFoundError, StreamExistsError
+from natsstream.iteration import Calls
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.nearest import hint_at_nearest
 from natsstream.streams.stream import Stream
@@ -86,10 +87,16 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
     def _hint(self, name: str) -> AbstractAsyncContextManager[None]:
         return hint_at_nearest(name, self._js.streams.names, self._kind.prefix)
 
-    async def _names(self, subject: str | None = None) -> AsyncIterator[str]:
-        async for name in self._js.streams.names(subject=subject):
-            if self._kind.is_named(name):
-                yield self._kind.name_of(name)
+    def _names(self, subject: str | None = None) -> AsyncGenerator[str]:
+        kind, streams = self._kind, self._js.streams.names(subject=subject)
+
+        async def take() -> str | None:
+            async for name in streams:
+                if kind.is_named(name):
+                    return kind.name_of(name)
+            return None
+
+        return Calls(take)
 
     async def _stream(self, name: str) -> Stream:
         """Return the stream of an existing view."""

@@ -305,3 +305,21 @@ async def test_messages_that_wait_for_a_server_are_counted_when_the_connection_c
     told = [each.getMessage() for each in caplog.records if "not sent" in each.getMessage()]
     assert len(told) == 1
     assert told[0].endswith("messages of js.core.publish that were not sent: 3")
+
+
+async def test_readers_that_end_without_a_server_count_as_no_message(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connect(fresh_server.url) as js:
+        stream = await js.streams.create("S", subjects=["s"])
+        bucket = await js.kv.create("b")
+        await js.publish("s", b"x")
+        reading = aiter(stream.read(until_closed=False))
+        async with stream.ordered() as tail, stream.latest() as latest, bucket.watch():
+            assert await anext(tail)
+            assert await anext(latest)
+            assert await anext(reading)
+            await asyncio.to_thread(fresh_server.kill)
+        await reading.aclose()
+
+    assert [each.getMessage() for each in caplog.records if "not sent" in each.getMessage()] == []

@@ -310,6 +310,25 @@ async def test_record_batches_come_as_messages_arrive(js: JetStream, stream_name
 
 async def test_leaving_the_loop_frees_the_consumer(js: JetStream, stream_name: str) -> None:
     stream = await open_stream(js, stream_name)
+    await stream.publish(f"{stream_name}.d", b"1")
+
+    async def loop() -> None:
+        async for message in stream.read(until_closed=True):
+            assert message.data == b"1"
+
+    looping = asyncio.ensure_future(loop())
+    await eventually_async(lambda: has_consumers(js, stream_name, 1))
+    looping.cancel()
+    await asyncio.wait([looping])
+    del looping
+
+    await eventually_async(lambda: has_consumers(js, stream_name, 0))
+
+
+async def test_a_cancelled_wait_goes_on_and_the_end_of_its_iterator_frees_the_consumer(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await open_stream(js, stream_name)
     messages = aiter(stream.read(until_closed=True))
     await stream.publish(f"{stream_name}.d", b"1")
     assert (await anext(messages)).data == b"1"
@@ -318,4 +337,11 @@ async def test_leaving_the_loop_frees_the_consumer(js: JetStream, stream_name: s
     waiting.cancel()
     await asyncio.wait([waiting])
 
+    await stream.publish(f"{stream_name}.d", b"2")
+    assert (await anext(messages)).data == b"2"
+    again = asyncio.ensure_future(anext(messages))
+    await asyncio.sleep(0)
+    await messages.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await again
     await eventually_async(lambda: has_consumers(js, stream_name, 0))

@@ -1,0 +1,148 @@
+"""Async iterators that outlive a cancelled reader.
+
+Law: cancelling a call that waits for the next item loses none, and ends nothing: the next call goes
+on. An async generator would be at its end then, as if there were nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+from natsstream.errors import UsageError
+from natsstream.own_loop import OwnLoop
+
+T = TypeVar("T")
+P = TypeVar("P")
+
+_END: Final = object()
+
+
+class Resumable(AsyncGenerator[T]):
+    """An iterator in the place of an async generator: it can be left, taken up again and closed."""
+
+    @abstractmethod
+    async def __anext__(self) -> T:
+        """Return the next item, and wait for it; may be cancelled and called again."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """End the iteration and free everything; closing twice is fine."""
+
+    async def asend(self, _value: None, /) -> T:
+        """Return the next item; nothing can be sent."""
+        return await self.__anext__()
+
+    async def athrow(self, typ: Any, val: Any = None, _traceback: object = None, /) -> T:
+        """End the iteration and raise an error."""
+        await self.aclose()
+        raise typ if val is None else val
+
+
+class Calls(Resumable[T]):
+    """The results of an async function, call after call, until it returns None.
+
+    Args:
+        take: Cancelling a call of it loses nothing.
+    """
+
+    def __init__(self, take: Callable[[], Awaitable[T | None]]) -> None:
+        self._take: Callable[[], Awaitable[T | None]] | None = take
+
+    async def __anext__(self) -> T:
+        item = None if self._take is None else await self._take()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    async def aclose(self) -> None:
+        self._take = None
+
+
+class Steps(Resumable[T]):
+    """The items of a generator; each step is a task of its own, which outlives a cancelled wait.
+
+    For generators whose steps are large or rare: a task costs some microseconds.
+    """
+
+    def __init__(self, items: AsyncGenerator[T]) -> None:
+        self._items = items
+        self._step: asyncio.Task[T | object] | None = None
+        self._own_loop: OwnLoop | None = None
+        self._is_waited = False
+
+    async def __anext__(self) -> T:
+        if self._own_loop is None:
+            self._own_loop = OwnLoop()
+        loop = self._own_loop.check()
+        if self._is_waited:
+            raise UsageError(
+                "another task waits for the next item of this loop", hint="one task iterates"
+            )
+        if self._step is None:
+            self._step = loop.create_task(_next(self._items))
+            # The error of a step that nobody comes back for is not asyncio's to log.
+            self._step.add_done_callback(_take_error)
+        step, self._is_waited = self._step, True
+        try:
+            await asyncio.wait([step])
+        finally:
+            self._is_waited = False
+        is_closed, self._step = self._step is not step, None
+        item: Any = _END if is_closed else step.result()
+        if item is _END:
+            raise StopAsyncIteration
+        return item
+
+    async def aclose(self) -> None:
+        step, self._step = self._step, None
+        if step is not None:
+            step.cancel()
+            await asyncio.wait([step])
+        await self._items.aclose()
+
+    def __del__(self) -> None:
+        # Its loop was left by an error or a cancellation, and the step still waits.
+        if self._step is not None:
+            with suppress(RuntimeError):  # The event loop is closed.
+                self._step.get_loop().call_soon_threadsafe(self._step.cancel)
+
+
+class Flattened(Resumable[T], Generic[P, T]):
+    """The items in what a generator yields.
+
+    Args:
+        parts: Yields what has several items, such as lists; each step is a task of its own.
+        items_of: Returns the items of one, which are then read without waiting.
+    """
+
+    def __init__(self, parts: AsyncGenerator[P], items_of: Callable[[P], Iterable[T]]) -> None:
+        self._parts = Steps(parts)
+        self._items_of = items_of
+        self._ready: Iterator[T] = iter(())
+
+    async def __anext__(self) -> T:
+        while True:
+            try:
+                for item in self._ready:
+                    return item
+            except Exception:
+                await self.aclose()
+                raise
+            self._ready = iter(self._items_of(await self._parts.__anext__()))
+
+    async def aclose(self) -> None:
+        self._ready = iter(())
+        await self._parts.aclose()
+
+
+async def _next(items: AsyncGenerator[T]) -> T | object:
+    return await anext(items, _END)
+
+
+def _take_error(step: asyncio.Task[Any]) -> None:
+    if not step.cancelled():
+        step.exception()

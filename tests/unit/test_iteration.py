@@ -1,0 +1,198 @@
+"""Iterators that go on after a cancelled call."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator, AsyncIterator
+
+import pytest
+
+from natsstream.errors import EventLoopError, UsageError
+from natsstream.iteration import Calls, Flattened, Steps
+
+pytestmark = pytest.mark.asyncio
+
+
+class Source:
+    """A generator of numbers that waits before each, until it is told to go on."""
+
+    def __init__(self, count: int) -> None:
+        self.turn = asyncio.Event()
+        self.is_closed = False
+        self._count = count
+
+    async def numbers(self) -> AsyncGenerator[int]:
+        try:
+            for number in range(self._count):
+                await self.turn.wait()
+                self.turn.clear()
+                yield number
+        finally:
+            self.is_closed = True
+
+
+async def cancelled(items: AsyncIterator[int]) -> None:
+    """Wait for the next item, and give up."""
+    waiting = asyncio.ensure_future(anext(items))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_a_step_outlives_those_who_waited_for_it() -> None:
+    source = Source(3)
+    items = Steps(source.numbers())
+
+    found: list[int] = []
+    for _ in range(3):
+        await cancelled(items)
+        await cancelled(items)
+        source.turn.set()
+        found.append(await anext(items))
+
+    assert found == [0, 1, 2]
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+
+
+async def test_what_came_while_nobody_waited_is_the_next_item() -> None:
+    source = Source(2)
+    items = Steps(source.numbers())
+
+    await cancelled(items)
+    source.turn.set()
+    for _ in range(3):  # The step ends in turns of its own.
+        await asyncio.sleep(0)
+    assert await anext(items) == 0
+
+
+async def test_an_error_comes_once_and_ends_the_items() -> None:
+    async def failing() -> AsyncGenerator[int]:
+        yield 1
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    items = Steps(failing())
+    assert await anext(items) == 1
+    await cancelled(items)
+    with pytest.raises(ZeroDivisionError):
+        await anext(items)
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+
+
+async def test_two_tasks_do_not_wait_for_one_item() -> None:
+    source = Source(1)
+    items = Steps(source.numbers())
+    first = asyncio.ensure_future(anext(items))
+    await asyncio.sleep(0)
+
+    with pytest.raises(UsageError, match="another task"):
+        await anext(items)
+    source.turn.set()
+    assert await first == 0
+
+
+async def test_closing_ends_the_generator_and_whoever_waits() -> None:
+    source = Source(1)
+    items = Steps(source.numbers())
+    waiting = asyncio.ensure_future(anext(items))
+    for _ in range(2):  # The wait begins, then the step.
+        await asyncio.sleep(0)
+
+    await items.aclose()
+    assert source.is_closed
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+    await items.aclose()
+
+
+async def test_an_iterator_that_nobody_has_any_more_ends_its_step() -> None:
+    source = Source(1)
+    items = Steps(source.numbers())
+    await cancelled(items)
+
+    del items
+    gc.collect()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert source.is_closed
+
+
+async def test_another_event_loop_is_told() -> None:
+    async def numbers() -> AsyncGenerator[int]:
+        yield 1
+        yield 2
+
+    items = Steps(numbers())
+    assert await anext(items) == 1
+    with pytest.raises(EventLoopError, match="another event loop"):
+        await asyncio.to_thread(asyncio.run, items.asend(None))
+    assert await anext(items) == 2
+
+
+async def test_items_of_a_list_come_without_a_step() -> None:
+    async def lists() -> AsyncGenerator[list[int]]:
+        for start in (0, 3):
+            await asyncio.sleep(0)
+            yield [start, start + 1]
+            yield []
+
+    items = Flattened(lists(), iter)
+    found: list[int] = []
+    await cancelled(items)
+    async for item in items:
+        found.append(item)
+        if item == 0:
+            break
+    found += [item async for item in items]
+    assert found == [0, 1, 3, 4]
+
+
+async def test_an_item_that_cannot_be_read_ends_the_items() -> None:
+    is_closed = False
+
+    async def lists() -> AsyncGenerator[list[int]]:
+        nonlocal is_closed
+        try:
+            yield [2, 0, 1]
+            yield [1]
+        finally:
+            is_closed = True
+
+    items = Flattened(lists(), lambda numbers: (4 // each for each in numbers))
+    assert await anext(items) == 2
+    with pytest.raises(ZeroDivisionError):
+        await anext(items)
+    assert is_closed
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+
+
+async def test_calls_go_on_until_there_is_none() -> None:
+    waiting = [3, 2, 1]
+
+    async def take() -> int | None:
+        await asyncio.sleep(0)
+        return waiting.pop() if waiting else None
+
+    items = Calls(take)
+    await cancelled(items)
+    assert [item async for item in items] == [1, 2, 3]
+    waiting.append(4)
+    await items.aclose()
+    assert [item async for item in items] == []
+
+
+async def test_an_error_can_be_thrown_in_as_into_a_generator() -> None:
+    source = Source(1)
+    items = Steps(source.numbers())
+    await cancelled(items)
+
+    with pytest.raises(ZeroDivisionError):
+        await items.athrow(ZeroDivisionError("x"))
+    assert source.is_closed
