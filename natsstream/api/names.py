@@ -7,6 +7,7 @@ before anything is sent.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias, cast
 
@@ -122,16 +123,16 @@ def check_filters(filters: object, name: str = "filters") -> tuple[str, ...]:
         SubjectError: A filter is not legal.
     """
     texts = tuple(check_filter(each) for each in check_texts(filters, name, error=SubjectError))
-    if len(drop_covered(texts)) == len(texts):
+    kept = {*drop_covered(texts)}
+    if len(kept) == len(texts):
         return texts
-    for index, one in enumerate(texts):
-        for other in texts[:index]:
-            if covers(one, other) or covers(other, one):
-                raise ConfigError(
-                    f"{name}: {other!r} and {one!r} overlap",
-                    hint="leave out the filter that the other one covers",
-                )
-    return texts
+    one = next((each for each, count in Counter(texts).items() if count > 1), "")
+    other = one or next(each for each in texts if each not in kept)
+    one = one or next(each for each in texts if each != other and covers(each, other))
+    raise ConfigError(
+        f"{name}: {one!r} and {other!r} overlap",
+        hint="leave out the filter that the other one covers",
+    )
 
 
 def drop_covered(filters: Iterable[str]) -> tuple[str, ...]:

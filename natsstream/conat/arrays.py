@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from natsstream.api.message import Message
 from natsstream.conat.blobs import Blobs
@@ -17,6 +18,7 @@ from natsstream.conat.reconcile import Doubt, Edit, Reconciler
 from natsstream.conat.record import Record
 from natsstream.errors import NatsStreamError, RequestTimeoutError
 from natsstream.units import NS_PER_SECOND
+from natsstream.waiters import Waiters
 
 CALL_WAIT_S = 30.0
 """Seconds that a call waits for what the server has confirmed, as Conat's requests do."""
@@ -66,8 +68,8 @@ class Arrays:
         self._on_edit = on_edit
         self._is_loaded = False
         self._expiry: asyncio.TimerHandle | None = None
-        # Calls that wait for a sequence, each with the stream's life in which it is stored.
-        self._waiters: dict[asyncio.Future[None], tuple[int, int]] = {}
+        # Calls that wait for a sequence in a life of the stream.
+        self._waiters: Waiters[tuple[int, int]] = Waiters()
         # When the newest messages were stored, by sequence: acks do not tell.
         self._times_ns: dict[int, int] = {}
 
@@ -79,7 +81,7 @@ class Arrays:
         """End all waits; ending twice is fine."""
         self.is_closed = True
         self._cancel_expiry()
-        release(self._waiters)
+        self._waiters.release_all()
 
     def check(self) -> None:
         """Raise the error that has ended them."""
@@ -167,21 +169,13 @@ class Arrays:
         return self._times_ns.get(seq) if held is None else held.time_ns
 
     async def _wait_for(self, seq: int, life: int, seconds: float) -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = seq, life
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await waiter
-        except TimeoutError:
-            pass
-        finally:
-            del self._waiters[waiter]
+                await self._waiters.wait((life, seq))
 
     def _arrive(self) -> None:
-        if self._waiters:
-            applied, now = self.reconciler.applied, self.reconciler.life
-            waiting = self._waiters.items()
-            release([each for each, (seq, life) in waiting if seq <= applied or life != now])
+        # Those of an earlier life stand before it: they wait for nothing any more.
+        self._waiters.release_below((self.reconciler.life, self.reconciler.applied + 1))
 
     # Time.
 
@@ -204,10 +198,3 @@ class Arrays:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-
-
-def release(waiters: Iterable[asyncio.Future[None]]) -> None:
-    """Let calls go on that wait."""
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)

@@ -6,8 +6,9 @@ that write two fields of one object do not touch each other's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Self, cast
 
 from natsstream.arguments import check_utf8, counted
@@ -64,6 +65,9 @@ class DKO:
         self._events = LayerEvents()
         self._is_closed = False
         self._release = release
+        # The list of fields that was asked for last, and its fields: changes of an object come
+        # together, one of each field.
+        self._last_fields: tuple[object, frozenset[str]] = UNDEFINED, frozenset()
         dkv.on("change", self._on_change)
         dkv.on("reject", self._on_reject)
         dkv.on("stable", self._on_stable)
@@ -164,7 +168,8 @@ class DKO:
     def keys(self) -> list[str]:
         """Return the keys of all objects."""
         self._check()
-        return [key for key in self._dkv if not self._is_path(key) and self.has(key)]
+        fields_of = cache(self._field_set)  # The fields of many objects may stand mixed.
+        return [key for key in self._dkv if not _is_path(key, fields_of) and self.has(key)]
 
     @property
     def length(self) -> int:
@@ -190,7 +195,9 @@ class DKO:
     def unsaved_changes(self) -> list[tuple[str, str]]:
         """Return key and field of the values that are not saved."""
         self._check()
-        parts = [_parts(path) for path in self._dkv.unsaved_changes() if self._is_path(path)]
+        fields_of = cache(self._field_set)
+        unsaved = self._dkv.unsaved_changes()
+        parts = [_parts(path) for path in unsaved if _is_path(path, fields_of)]
         return [each for each in parts if each is not None]
 
     # Events.
@@ -267,24 +274,18 @@ class DKO:
 
     def _fields(self, key: str) -> list[str] | None:
         """Return the fields of an object; None if there is no object."""
+        return _listed(self._dkv.get(key))
+
+    def _field_set(self, key: str) -> frozenset[str]:
+        """Return the fields of an object, to look for one of them; empty for no object."""
         found: object = self._dkv.get(key)
-        if not isinstance(found, list):
-            return None
-        # The cast says what `isinstance` cannot: JSON and MessagePack have lists of values.
-        fields = cast("list[object]", found)
-        return [each for each in fields if isinstance(each, str)]
-
-    def _is_path(self, key: str) -> bool:
-        """Return True if a key of the map below is that of a field.
-
-        A key of an object may look like one: it is one if the object has the field.
-        """
-        parts = _parts(key)
-        return parts is not None and parts[1] in (self._fields(parts[0]) or ())
+        if found is not self._last_fields[0]:
+            self._last_fields = found, frozenset(_listed(found) or ())
+        return self._last_fields[1]
 
     def _change(self, path: str, value: object) -> ObjectChange:
         parts = _parts(path)
-        if parts is None or not (self._is_path(path) or value is UNDEFINED):
+        if parts is None or not (_is_path(path, self._field_set) or value is UNDEFINED):
             return ObjectChange(path)
         return ObjectChange(*parts, value)
 
@@ -324,6 +325,24 @@ def _parts(path: str) -> tuple[str, str] | None:
             return key, field
         case _:
             return None
+
+
+def _is_path(key: str, fields_of: Callable[[str], Container[str]]) -> bool:
+    """Return True if a key of the map below is that of a field.
+
+    A key of an object may look like one: it is one if the object has the field.
+    """
+    parts = _parts(key)
+    return parts is not None and parts[1] in fields_of(parts[0])
+
+
+def _listed(found: object) -> list[str] | None:
+    """Return the fields in the value of an object's key; None if it lists none."""
+    if not isinstance(found, list):
+        return None
+    # The cast says what `isinstance` cannot: JSON and MessagePack have lists of values.
+    fields = cast("list[object]", found)
+    return [each for each in fields if isinstance(each, str)]
 
 
 def _is_same(one: object, other: object) -> bool:

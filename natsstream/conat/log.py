@@ -274,6 +274,8 @@ class MessageLog:
         return (block, at) if at < len(block.seqs) and block.seqs[at] == seq else None
 
     def _locate(self, position: int) -> tuple[_Block, int]:
+        if position == 0:  # Each removal of the oldest message would add up all blocks.
+            return self._blocks[0], 0
         starts = self._positions()
         number = bisect_right(starts, position) - 1
         return self._blocks[number], position - starts[number]

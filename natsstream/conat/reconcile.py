@@ -12,6 +12,7 @@ server next.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -171,8 +172,9 @@ class Reconciler:
         self._unseen = UnseenValues()
         self._expiries: list[tuple[int, int]] = []
         self._last_ns, self._is_filling = 0, False
-        # When messages expired here that the server may still hold for a moment.
-        self._expired: dict[int, int] = {}
+        # When messages expired here that the server may still hold for a moment. A plain dict
+        # searches its first item behind the places of all that were removed.
+        self._expired: OrderedDict[int, int] = OrderedDict()
 
     @property
     def missing(self) -> tuple[int, int] | None:
@@ -404,7 +406,7 @@ class Reconciler:
     def tick(self, now_ns: int) -> Iterator[Edit]:
         """Remove what has expired by a moment of the server's clock, in Unix nanoseconds."""
         while self._expired and next(iter(self._expired.values())) <= now_ns - _EXPIRED_KEPT_NS:
-            del self._expired[next(iter(self._expired))]
+            self._expired.popitem(last=False)
         while self._expiries and self._expiries[0][0] <= now_ns:
             yield from self._expire(heappop(self._expiries)[1], now_ns)
         age_ns = self._limits.max_age_ns

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Protocol
 
 from natsstream.api.message import Message
 from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
-from natsstream.conat.arrays import CALL_WAIT_S, Arrays, release
+from natsstream.conat.arrays import CALL_WAIT_S, Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
 from natsstream.conat.configuration import Configuration
@@ -268,7 +268,7 @@ class StreamSync:
                 rounds = 0 if rules.applied > before else rounds + 1
                 if rounds > _ROUNDS_MAX:
                     await asyncio.sleep(_ROUND_WAIT_S)
-            release(self._settling)
+            _release(self._settling)
             self._settling.clear()
 
     async def _step(self) -> None:
@@ -411,4 +411,11 @@ class StreamSync:
         self.arrays.end()
         for task in self._tasks:
             task.cancel()
-        release(self._settling)
+        _release(self._settling)
+
+
+def _release(waiters: Iterable[asyncio.Future[None]]) -> None:
+    """Let calls go on that wait."""
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)

@@ -36,6 +36,7 @@ class Usage:
         self._is_kept = False
         # Time and size of the messages of about the last second, by sequence.
         self._fresh: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._fresh_size = 0
 
     def follow(self, config: Configuration) -> None:
         """Keep the numbers from now on if a limit needs them, else forget them.
@@ -47,7 +48,7 @@ class Usage:
         if is_needed == self._is_kept:
             return
         self._is_kept = is_needed
-        self.size = 0
+        self.size = self._fresh_size = 0
         self._fresh.clear()
         self._log.observer = self._count if is_needed else None
         if is_needed:
@@ -57,7 +58,7 @@ class Usage:
     def recent(self, now_ns: int) -> tuple[int, int]:
         """Return number and logical size of the messages of the last second."""
         self._forget_before(now_ns - NS_PER_SECOND)
-        return len(self._fresh), sum(size for _, size in self._fresh.values())
+        return len(self._fresh), self._fresh_size
 
     def sizes(self) -> Iterator[int]:
         """Yield the logical sizes, the oldest message's first."""
@@ -67,14 +68,17 @@ class Usage:
         size = self._size_of(record)
         self.size += sign * size
         if sign < 0:
-            self._fresh.pop(record.seq, None)
+            if self._fresh.pop(record.seq, None) is not None:
+                self._fresh_size -= size
         else:
             self._fresh[record.seq] = record.time_ns, size
+            self._fresh_size += size
             self._forget_before(record.time_ns - NS_PER_SECOND)
 
     def _forget_before(self, time_ns: int) -> None:
         while self._fresh and next(iter(self._fresh.values()))[0] < time_ns:
-            self._fresh.popitem(last=False)
+            _, (_, size) = self._fresh.popitem(last=False)
+            self._fresh_size -= size
 
     def _size_of(self, record: Record) -> int:
         headers = self._codec.headers(record)

@@ -57,7 +57,7 @@ class MissingSequences:
         self._lost = sorted({*self._lost, *lost})
         self._records = sorted({*self._records, *records})
         if deleted is not None:
-            self._known = sorted({*deleted, *self._lost})
+            self._known = sorted({*deleted, *self._lost} if self._lost else deleted)
 
     def explain(self, start: int, stop: int) -> bool:
         """Return True if the server has said why each sequence from start to stop is missing."""

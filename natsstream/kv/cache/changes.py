@@ -7,6 +7,7 @@ bounded by the mirror's keys: a key that was created and deleted meanwhile is le
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from weakref import WeakSet
 
 from natsstream.kv.entry import Entry
@@ -22,7 +23,8 @@ class ChangeReader:
     def __init__(self) -> None:
         self.wake: asyncio.Event = asyncio.Event()
         # With each key's newest entry: whether the key had a value at the reader's last change.
-        self._waiting: dict[str, tuple[Entry, bool]] = {}
+        # In the order of the changes: its front can be taken in the same time however many wait.
+        self._waiting: OrderedDict[str, tuple[Entry, bool]] = OrderedDict()
 
     def tell(self, entry: Entry, *, had_value: bool) -> None:
         """Add a change of a key, which had a value before it or had none."""
@@ -37,7 +39,8 @@ class ChangeReader:
         """Return the oldest change; None if there is none."""
         if not self._waiting:
             return None
-        return self._waiting.pop(next(iter(self._waiting)))[0]
+        _, (entry, _) = self._waiting.popitem(last=False)
+        return entry
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -23,6 +23,7 @@ from natsstream.kv.locks.leases import now_ns
 from natsstream.kv.watch import Watch
 from natsstream.read.read_events import Recreated
 from natsstream.units import NS_PER_SECOND
+from natsstream.waiters import Waiters
 
 _log = logging.getLogger("natsstream.kv")
 
@@ -54,34 +55,6 @@ class CacheOptions:
         check_seconds(self.look_every_s, "look_every")
 
 
-class RevisionWaiters:
-    """Tasks that wait until the mirror has a revision, or has ended."""
-
-    def __init__(self) -> None:
-        self._waiting: dict[asyncio.Future[None], int] = {}
-
-    async def wait(self, revision: int) -> None:
-        """Return when the revision has arrived, or the mirror has ended."""
-        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[woken] = revision
-        try:
-            await woken
-        finally:
-            del self._waiting[woken]
-
-    def reach(self, revision: int) -> None:
-        """Wake the tasks that wait for this revision or an older one."""
-        for woken, wanted in self._waiting.items():
-            if wanted <= revision and not woken.done():
-                woken.set_result(None)
-
-    def end(self) -> None:
-        """Wake all tasks."""
-        for woken in self._waiting:
-            if not woken.done():
-                woken.set_result(None)
-
-
 class CacheSync:
     """Keeps one mirror.
 
@@ -103,7 +76,7 @@ class CacheSync:
         self.contents: CacheContents = CacheContents(options.max_bytes)
         self.freshness: Freshness = Freshness(now_ns())
         self.changes: Changes = Changes()
-        self.arrivals: RevisionWaiters = RevisionWaiters()
+        self.arrivals: Waiters[int] = Waiters()
         self.error: Exception | None = None
         self.is_filled: bool = False
         self._bucket = bucket
@@ -188,7 +161,7 @@ class CacheSync:
             self.changes.tell(entry, had_value=True)
 
     def _note_progress(self) -> None:
-        self.arrivals.reach(self.contents.revision)
+        self.arrivals.release_below(self.contents.revision + 1)
         self._reach(self._watch.revision)
 
     def _reach(self, revision: int) -> None:
@@ -215,6 +188,7 @@ class CacheSync:
                     before = self._last_look
                     keys_held = await self._look_at_server()
                     await self._find_progress(before)
+                self.forget_expired()
                 if self.freshness.must_list or keys_held < len(self.contents):
                     await self.drop_missing()
             self.forget_expired()
@@ -250,5 +224,5 @@ class CacheSync:
             self._wake_all()
 
     def _wake_all(self) -> None:
-        self.arrivals.end()
+        self.arrivals.release_all()
         self.changes.wake()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.api import names
 from natsstream.api.names import (
     STREAM_NAME_BYTES_MAX,
     SUBJECT_BYTES_MAX,
@@ -111,8 +112,27 @@ def test_filters_of_which_one_covers_the_other_are_refused(wide: str, narrow: st
     """As the server does (10138)."""
     assert covers(wide, narrow)
     for filters in ([wide, narrow], [narrow, "z", wide]):
-        with pytest.raises(ConfigError, match="overlap"):
+        with pytest.raises(ConfigError, match="overlap") as told:
             check_filters(filters)
+        assert repr(wide) in told.value.message
+        assert repr(narrow) in told.value.message
+
+
+@pytest.mark.parametrize("more", [["d.7"], ["d.*", "e"]])
+def test_overlapping_filters_are_found_without_comparing_all(
+    monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    compared = 0
+
+    def counting(wide: str, narrow: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return covers(wide, narrow)
+
+    monkeypatch.setattr(names, "covers", counting)
+    with pytest.raises(ConfigError, match="overlap"):
+        check_filters([*(f"d.{number}" for number in range(4_000)), *more])
+    assert compared <= 4_000
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from natsstream.conat import log as log_module
 from natsstream.conat.log import MessageLog
 from natsstream.conat.record import Record
 
@@ -69,6 +73,30 @@ class LogBesideAList(RuleBasedStateMachine):
         assert [self.log.record(at) for at in range(len(self.held))] == self.held
         assert self.log.sequences() == [each.seq for each in self.held]
         assert self.log.first_seq == (self.held[0].seq if self.held else None)
+
+
+def test_the_oldest_message_is_found_without_adding_up_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A full stream removes its oldest message for each new one."""
+    log, added_up = MessageLog(block=4), list[int]()
+    for seq in range(1, 41):
+        log.insert(record(seq))
+    accumulate = log_module.accumulate
+
+    def counted(lengths: Iterable[int]) -> Iterator[int]:
+        found = list(accumulate(lengths))
+        added_up.extend(found)
+        return iter(found)
+
+    monkeypatch.setattr(log_module, "accumulate", counted)
+    for seq in range(1, 41):
+        assert (log.seq(0), log.record(0)) == (seq, record(seq))
+        log.remove(seq)
+
+    assert added_up == []
+    with pytest.raises(IndexError):
+        log.record(0)
 
 
 TestLogBesideAList = LogBesideAList.TestCase

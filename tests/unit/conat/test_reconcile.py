@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -699,6 +700,25 @@ def test_an_expired_message_that_the_server_still_holds_does_not_come_back_for_a
     list(client.tick(11 * MS + 30_000 * MS))
     list(client.info(client.ask_info(), server.info(lists_deleted=False), 0))
     assert client.doubt is Doubt.DELETED
+
+
+class SearchedDict(OrderedDict[int, int]):
+    """Counts the searches for the first item: a plain dict looks at all removed ones before it."""
+
+    searches = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.searches += 1
+        return super().__iter__()
+
+
+def test_expired_messages_are_forgotten_without_a_search_for_the_oldest() -> None:
+    client = opened(*[""] * 20, limits=Limits(max_age_ns=10 * MS))
+    expired = client._expired = SearchedDict()  # pyright: ignore[reportPrivateUsage]
+    assert len(list(client.tick(30 * MS))) == len(expired) == 20
+
+    list(client.tick(30 * MS + 30_000 * MS))
+    assert (len(expired), expired.searches) == (0, 0)
 
 
 def test_an_answer_counts_once() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natsstream.conat import usage as usage_module
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Reconciler
@@ -68,6 +70,34 @@ def test_the_last_second_has_the_messages_that_are_still_held() -> None:
     rules.log.remove(2)
     assert usage.recent(4 * _SECOND_NS) == (1, 3)
     assert usage.recent(4 * _SECOND_NS + 1) == (0, 0)
+
+
+class CountedSize(int):
+    """A size that counts the sums it is added to."""
+
+    additions = 0
+
+    def __radd__(self, other: int) -> int:
+        CountedSize.additions += 1
+        return int(self) + other
+
+
+def test_the_last_second_is_not_added_up_again_for_each_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def size_of(*_: object) -> CountedSize:
+        return CountedSize(2)
+
+    monkeypatch.setattr(usage_module, "logical_size", size_of)
+    rules = Reconciler()
+    usage = Usage(rules, Codec(_NAMES))
+    usage.follow(_LIMITED)
+    for seq in range(1, 101):
+        rules.log.insert(_record(seq, 2, seq))
+    before = CountedSize.additions
+
+    assert usage.recent(100) == (100, 200)
+    assert CountedSize.additions == before
 
 
 def test_a_message_of_another_program_counts_its_bytes() -> None:
