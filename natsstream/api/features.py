@@ -310,5 +310,5 @@ def unknown_field(error: ServerError, what: str) -> UnsupportedServerError:
         f"{what}: {problem}; nothing was done",
         name,
         detail=error.description,
-        hint="leave it out, check its type, or upgrade the servers",
+        hint="check its spelling and type, leave it out, or upgrade the servers",
     )

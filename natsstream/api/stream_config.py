@@ -74,7 +74,8 @@ class StreamConfig(Setting):
         deny_purge: No purge; cannot be undone.
         allow_rollup_hdrs: A message may replace all messages before it.
         allow_msg_ttl: Per-message time to live (2.11).
-        subject_delete_marker_ttl: Seconds that markers of expired subjects stay (2.11).
+        subject_delete_marker_ttl: Seconds that markers of expired subjects stay (2.11). Where
+            max_msgs_per_subject is not 1, the server raises a message's shorter ttl to it.
         allow_atomic: Atomic batches (2.12).
         allow_msg_counter: Counters only (2.12).
         allow_msg_schedules: Scheduled messages (2.12).

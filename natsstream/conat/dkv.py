@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_utf8, counted
+from natsstream.arguments import check_utf8, counted, described
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
@@ -20,7 +20,7 @@ from natsstream.conat.unsaved_keys import Merge, Outcome, Unsaved, UnsavedKeys
 from natsstream.conat.values import encode_value
 from natsstream.conat.views import Change
 from natsstream.conat.writer import PublishItem, PublishOptions, PublishResult
-from natsstream.errors import NatsStreamError, UnsavedChangesError, UsageError
+from natsstream.errors import ConfigError, NatsStreamError, UnsavedChangesError, UsageError
 from natsstream.foreign_names import DKV_MEMBERS
 
 # In the error for lost changes.
@@ -182,6 +182,10 @@ class DKV:
 
     def set_many(self, values: Mapping[str, Any]) -> None:
         """Set many values; errors as in `set`, before which earlier ones are set."""
+        if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"values is {described(values)}", hint="give the values by their keys in a dict"
+            )
         for key, value in values.items():
             self.set(key, value)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -307,7 +308,7 @@ class DStream:
         if isinstance(index, slice):
             places = range(*index.indices(len(self)))
             return [self._core[at] if at < saved else unsaved[at - saved] for at in places]
-        at = self._position(index)
+        at = self._position(operator.index(index))
         if at is None:
             raise IndexError(f"message {index} of {len(self)}")
         return self._core[at] if at < saved else unsaved[at - saved]

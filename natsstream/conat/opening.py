@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 
 from natsstream.api.message import Message
 from natsstream.api.stream_config import StreamConfig
-from natsstream.arguments import check_seconds
+from natsstream.arguments import check_seconds, described
 from natsstream.conat.configuration import Configuration, check_stream, limits_of
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import Encoding
 from natsstream.conat.writer import TOMBSTONE_TTL_MS
 from natsstream.errors import (
+    ConfigError,
     InvalidConfigError,
     StreamExistsError,
     StreamNotFoundError,
@@ -57,7 +58,7 @@ class CoreStreamOptions:
         look_every: Seconds between two comparisons with the stream's info.
 
     Raises:
-        ConfigError: `look_every` is no number of seconds above 0.
+        ConfigError: `look_every` is no number of seconds above 0, or `encoding` no `Encoding`.
     """
 
     names: StreamNames
@@ -71,6 +72,12 @@ class CoreStreamOptions:
 
     def __post_init__(self) -> None:
         check_look_every(self.look_every)
+        # Another number would be stored, and nobody could read these values.
+        if not isinstance(self.encoding, Encoding):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"encoding is {described(self.encoding)}",
+                hint="give ns.Encoding.MSGPACK, the default, or ns.Encoding.JSON",
+            )
 
 
 class StreamOpener:

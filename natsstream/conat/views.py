@@ -5,6 +5,7 @@ Law: these objects stay the same for the life of a core stream, and always show 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -276,6 +277,7 @@ class Change:
 def _item(index: int | slice, length: int, get: Callable[[int], Any]) -> Any:
     if isinstance(index, slice):
         return [get(at) for at in range(*index.indices(length))]
+    index = operator.index(index)  # The TypeError of a list.
     at = index + length if index < 0 else index
     if not 0 <= at < length:
         raise IndexError(f"message {index} of {length}")

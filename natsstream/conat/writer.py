@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from natsstream.arguments import check_int, check_text
+from natsstream.arguments import check_int, check_text, described
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.codes import conat_code
 from natsstream.conat.configuration import Configuration
@@ -128,6 +129,23 @@ class PublishResult:
         return None if self.error is None else conat_code(self.error)
 
 
+def _checked_items(items: Iterable[object]) -> list[PublishItem]:
+    """Return the items, before any of them is sent.
+
+    Raises:
+        ConfigError: One is something else.
+    """
+    checked: list[PublishItem] = []
+    for index, item in enumerate(items):
+        if not isinstance(item, PublishItem):
+            raise ConfigError(
+                f"item {index} is {described(item)}",
+                hint="give PublishItem(mesg), or PublishItem(mesg, PublishOptions(key=...))",
+            )
+        checked.append(item)
+    return checked
+
+
 class WrittenStream(Protocol):
     """The stream that is written, with its messages loaded or not.
 
@@ -168,9 +186,9 @@ class Writer:
         encoding: Encoding,
         limiter: Limiter | None = None,
     ) -> None:
-        self.msg_ids: dict[str, None] = {}
+        self.msg_ids: OrderedDict[str, None] = OrderedDict()
         # Ids of messages that were sent, and have no answer yet.
-        self._sent_ids: dict[str, None] = {}
+        self._sent_ids: OrderedDict[str, None] = OrderedDict()
         self._js = js
         self._names = names
         self._sync = sync
@@ -229,6 +247,7 @@ class Writer:
         send: Callable[[PublishMessage], Awaitable[asyncio.Future[PubAck]]],
         flush: Callable[[], Awaitable[None]] | None = None,
     ) -> list[PublishResult]:
+        items = _checked_items(items)
         results: list[PublishResult | asyncio.Future[PubAck]] = []
         sent: list[tuple[PublishMessage, Blob | None]] = []
         in_flight: list[InFlight] = []
@@ -291,6 +310,8 @@ class Writer:
         Raises:
             RejectedError: It does.
         """
+        if options.key is not None:
+            check_text(options.key, "key")
         size = logical_size(options.headers, len(data), options.key)
         is_retry = isinstance(options.msg_id, str) and options.msg_id in self._sent_ids
         if self._limiter is not None:
@@ -417,11 +438,11 @@ class Writer:
         if msg_id is not None and (error is None or is_refused):
             self._sent_ids.pop(msg_id, None)
 
-    def _note(self, ids: dict[str, None], msg_id: str | None) -> None:
+    def _note(self, ids: OrderedDict[str, None], msg_id: str | None) -> None:
         if msg_id is not None:
             ids[msg_id] = None
             if len(ids) > _IDS_KEPT:
-                del ids[next(iter(ids))]
+                ids.popitem(last=False)
 
 
 def check_ttl(ttl: int | None, config: Configuration) -> None:

@@ -283,6 +283,8 @@ def checked_key_codec(codec: object) -> KeyCodec:
     Raises:
         ConfigError: It is none.
     """
+    if isinstance(codec, Base64Values | ChainedValues):
+        raise ConfigError(f"{codec!r} encodes values", hint=f"with_codec(values={codec!r})")
     if isinstance(codec, KeyCodec) and _is_object(codec):
         return codec
     raise _no_codec(codec, "key", "Base64Keys()")
@@ -294,6 +296,8 @@ def checked_value_codec(codec: object) -> ValueCodec:
     Raises:
         ConfigError: It is none.
     """
+    if isinstance(codec, Base64Keys | PathKeys | ChainedKeys):
+        raise ConfigError(f"{codec!r} encodes keys", hint=f"with_codec(keys={codec!r})")
     if _is_object(codec) and isinstance(codec, ValueCodec):
         return cast("ValueCodec[bytes]", codec)
     raise _no_codec(codec, "value", "Base64Values()")

@@ -210,11 +210,15 @@ class IdempotentProducer:
             NatsStreamError: As for `append`.
         """
         made = [self._maker.make_item(each) for each in messages]
-        largest = 1 if self._options.mode == "exclusive" else BATCH_MESSAGES_MAX
+        is_exclusive = self._options.mode == "exclusive"
+        largest = 1 if is_exclusive else BATCH_MESSAGES_MAX
         if not 0 < len(made) <= largest:
+            hint = f"give at most {largest}, or append() each, which are not stored together"
+            if is_exclusive:
+                hint = "mode='shared' stores messages together"
             raise ConfigError(
                 f"append_many of {len(made)} messages, 1 to {largest} can be stored together",
-                hint="mode='shared' stores messages together" if made else "give one at least",
+                hint=hint if made else "give one at least",
             )
         self._take(tuple(made), checkpoint)
 

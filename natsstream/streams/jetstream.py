@@ -104,7 +104,8 @@ class JetStreamContext:
             msg_id: Message id for the stream's duplicate window, in place of one in the headers.
             expect: Conditions on the stream; the server refuses the message if one fails.
             ttl: Whole seconds after which the stream deletes the message, or "never"; the stream
-                needs `allow_msg_ttl`, the server 2.11.
+                needs `allow_msg_ttl`, the server 2.11. The server may raise it to the stream's
+                `subject_delete_marker_ttl`.
             rollup: The earlier messages that this one replaces: "subject" for those of its
                 subject, "all" for those of the stream; the stream needs `allow_rollup_hdrs`.
             schedule: When the server publishes the message, and to which subject; this message is

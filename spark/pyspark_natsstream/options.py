@@ -43,6 +43,8 @@ ELSEWHERE: Mapping[str, str] = {
     "maxtriggerdelay": _NO_MINIMUM,
     "minoffsetspertrigger": _NO_MINIMUM,
     "password": _SECRETS,
+    "provider": "create temporary view v using nats options (servers '...', stream '...'); Spark "
+    "gives no options to a Python source that is a table of a catalog",
     "path": "load() takes no path; the stream is named by the option stream",
     "startingoffsetsbytimestamp": _START_TIME,
     "startingtimestamp": _START_TIME,

@@ -380,8 +380,17 @@ def _beyond(option: str, position: Position, state: StreamState) -> SequenceRang
         f"{option} is {position}, but stream {state.stream} {held}",
         first_seq=state.first_seq,
         last_seq=state.last_seq,
-        hint="give a sequence that the stream holds, or latest",
+        hint=_within(option, state),
     )
+
+
+def _within(option: str, state: StreamState) -> str:
+    """Return what to give in place of a position that the stream does not hold."""
+    if state.earliest_seq > state.last_seq:
+        return f"leave {option} out until the stream has messages"
+    if option == "endingOffsets":
+        return f"leave it out for all, or give last_seq:{state.last_seq} or less"
+    return f"give first_seq:{state.earliest_seq} to first_seq:{state.last_seq + 1}, or newest:N"
 
 
 def _recreated(start: Offset, state: StreamState) -> Resumed:

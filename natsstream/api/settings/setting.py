@@ -117,6 +117,14 @@ class Setting(NotebookTable):
             raise ConfigError(
                 f"{what} is {described(value)}", hint=f"give {cls._example(value)}, or a mapping"
             )
+        names = json_names(cls)
+        for name, kind in field_kinds(cls).items():
+            if name in value and name not in names:
+                raise ConfigError(
+                    f"{what}: a mapping has the server's field names, and {name!r} is "
+                    f"{kind.json_names[0]!r} there",
+                    hint=f"give {cls.__name__}({name}=...), or {{{kind.json_names[0]!r}: ...}}",
+                )
         setting = cls.from_json(Fields(cast("object", value), what, error=ConfigError))
         if value:  # An empty mapping removes the part.
             setting.check()

@@ -21,19 +21,19 @@ class Backoff:
 
     Attributes:
         delays_s: Seconds after the first, second, ... delivery; the last one repeats.
+
+    Raises:
+        ConfigError: It is no list of durations, or an empty one.
     """
 
-    delays_s: tuple[float, ...]
+    delays_s: Sequence[float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delays_s", _seconds(self.delays_s))
 
     def delay_s(self, delivered: int) -> float:
         """Return the seconds to wait after a message failed in its n-th delivery, from 1."""
-        if not self.delays_s:
-            return 0.0
         return self.delays_s[min(max(delivered, 1), len(self.delays_s)) - 1]
-
-
-DEFAULT_BACKOFF = Backoff((1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0))
-"""Where neither the caller nor the consumer has one: twice as long each time, at most a minute."""
 
 
 def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backoff | None:
@@ -42,8 +42,10 @@ def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backof
     Raises:
         ConfigError: It is no list of durations, or an empty one.
     """
-    if delays is None or isinstance(delays, Backoff):
-        return delays
+    return delays if delays is None or isinstance(delays, Backoff) else Backoff(_seconds(delays))
+
+
+def _seconds(delays: Sequence[float | timedelta]) -> tuple[float, ...]:
     if not isinstance(delays, Iterable) or isinstance(delays, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
         raise ConfigError(
             f"backoff is {described(delays)}", hint="give seconds in a list: backoff=[1, 5, 30]"
@@ -55,7 +57,11 @@ def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backof
         )
     if len(seconds) > _DELAYS_MAX:
         raise ConfigError(f"backoff has {len(seconds)} delays, at most {_DELAYS_MAX} are taken")
-    return Backoff(seconds)
+    return seconds
+
+
+DEFAULT_BACKOFF = Backoff((1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0))
+"""Where neither the caller nor the consumer has one: twice as long each time, at most a minute."""
 
 
 def backoff_from_ns(delays_ns: Sequence[int]) -> Backoff:

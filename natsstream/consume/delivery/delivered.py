@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from natsstream._wire.acks import ack_deliveries, ack_numbers
 from natsstream._wire.encode import ack_commands, is_word, verdict_command
 from natsstream._wire.parser import Frame
 from natsstream.api.message import Message
+from natsstream.arguments import check_bool
 from natsstream.consume.delivery.ack_kinds import (
     ACK,
     IN_PROGRESS,
@@ -25,7 +26,7 @@ from natsstream.consume.delivery.ack_kinds import (
     outcome_of,
     term_body,
 )
-from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns
+from natsstream.consume.delivery.backoff import Backoff, backoff_from_ns, make_backoff
 from natsstream.consume.delivery.confirming import Confirming
 from natsstream.consume.delivery.limit_watch import LimitWatch
 from natsstream.consume.delivery.meta import DeliveryMeta, read_meta
@@ -257,7 +258,11 @@ class DeliveredMessage(Message):
         return await self._ack_sender.ack_next(self, timeout)
 
     def processing(
-        self, *, keepalive: bool = True, backoff: Backoff | None = None, confirm: bool = False
+        self,
+        *,
+        keepalive: bool = True,
+        backoff: Sequence[float | timedelta] | Backoff | None = None,
+        confirm: bool = False,
     ) -> Processing:
         """Return a block that acks the message when it ends, or naks it on an exception.
 
@@ -268,11 +273,19 @@ class DeliveredMessage(Message):
         Args:
             keepalive: Send `in_progress` twice in each `ack_wait`; all messages of a consumer share
                 one timer.
-            backoff: Delays after failures; None is the consumer's, or 1, 2, 4, ... 60 seconds.
+            backoff: Seconds until it is delivered again, after its first, second, ... delivery;
+                None is the consumer's, or 1, 2, 4, ... 60.
             confirm: Wait until the server confirms the ack; see `ack`.
+
+        Raises:
+            ConfigError: The backoff is no list of durations.
         """
         return Processing(
-            self, self._ack_sender, keepalive=keepalive, backoff=backoff, confirm=confirm
+            self,
+            self._ack_sender,
+            keepalive=check_bool(keepalive, "keepalive"),
+            backoff=make_backoff(backoff),
+            confirm=check_bool(confirm, "confirm"),
         )
 
     # For pulls.

@@ -17,6 +17,8 @@ from natsstream.kv.codecs import (
     ChainedValues,
     KeyCodec,
     PathKeys,
+    checked_key_codec,
+    checked_value_codec,
 )
 
 _CODECS: tuple[KeyCodec, ...] = (
@@ -154,6 +156,18 @@ def test_what_is_no_codec_is_refused(codec: object) -> None:
         ChainedKeys(codec)  # pyright: ignore[reportArgumentType] - The point of the test.
     with pytest.raises(ConfigError):
         ChainedValues(codec)  # pyright: ignore[reportArgumentType] - As above.
+
+
+def test_a_codec_in_the_other_place_is_told_its_own() -> None:
+    keys, values = ChainedKeys(Base64Keys()), ChainedValues(Base64Values())
+    for codec in (Base64Keys(), PathKeys(), keys):
+        with pytest.raises(ConfigError, match="encodes keys") as told:
+            checked_value_codec(codec)
+        assert told.value.hint == f"with_codec(keys={codec!r})"
+    for codec in (Base64Values(), values):
+        with pytest.raises(ConfigError, match="encodes values") as told:
+            checked_key_codec(codec)
+        assert told.value.hint == f"with_codec(values={codec!r})"
 
 
 def test_a_chain_of_nothing_is_refused() -> None:

@@ -273,6 +273,7 @@ def test_there_is_no_option_for_a_secret(name: str) -> None:
     [
         ("kafka.bootstrap.servers", "in natsstream: servers. "),
         ("subscribe", "in natsstream: stream. "),
+        ("provider", "in natsstream: create temporary view v using nats"),
         ("assign", "in natsstream: stream, and subjects"),
         ("maxOffsetsPerTrigger", "in natsstream: maxMessagesPerTrigger. "),
         ("minOffsetsPerTrigger", "in natsstream: no minimum; "),

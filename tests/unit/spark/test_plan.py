@@ -151,6 +151,24 @@ def test_start_beyond_the_end_is_refused_with_what_the_stream_holds() -> None:
     assert (refused.value.first_seq, refused.value.last_seq) == (11, 30)
 
 
+@pytest.mark.parametrize("start", ["first_seq:11", "first_seq:31", "newest:3"])
+def test_what_the_hint_offers_is_taken(start: str) -> None:
+    with pytest.raises(SequenceRangeError) as refused:
+        start_of(options("first_seq:32"), stream(11, 30), Looked())
+    assert refused.value.hint == "give first_seq:11 to first_seq:31, or newest:N"
+
+    assert start_of(options(start), stream(11, 30), Looked(28)).next_seq in {11, 28, 31}
+
+
+def test_beyond_the_end_of_an_end_and_of_an_empty_stream() -> None:
+    with pytest.raises(SequenceRangeError) as refused:
+        stop_of(options(stop="last_seq:31"), stream(11, 30), Looked())
+    assert refused.value.hint == "leave it out for all, or give last_seq:30 or less"
+    with pytest.raises(SequenceRangeError) as refused:
+        start_of(options("first_seq:9"), stream(1, 0), Looked())
+    assert refused.value.hint == "leave startingOffsets out until the stream has messages"
+
+
 @pytest.mark.parametrize(
     ("position", "next_seq"), [("latest", 31), ("last_seq:30", 31), ("last_seq:20", 21)]
 )

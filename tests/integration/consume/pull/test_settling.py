@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from natsstream import connect
 from natsstream.consume.delivery.ack_kinds import Reject, Retry
-from natsstream.consume.delivery.backoff import Backoff
 from natsstream.errors import (
     ConfigError,
     ConnectionClosedError,
@@ -205,7 +204,7 @@ async def test_block_settles_by_its_exception(
     assert message is not None
     raised: BaseException | None = None
     try:
-        async with message.processing(backoff=Backoff((0.1,))):
+        async with message.processing(backoff=[0.1]):
             raise error
     except BaseException as told:  # noqa: BLE001 - looked at below.
         raised = told
@@ -216,6 +215,18 @@ async def test_block_settles_by_its_exception(
     again = await worker.next(timeout=30)
     assert again is not None
     assert again.delivered == delivered
+
+
+async def test_a_backoff_that_is_none_is_refused_before_the_block(
+    js: JetStream, stream_name: str
+) -> None:
+    worker = await worker_of(js, stream_name, 1)
+    message = await worker.next()
+    assert message is not None
+    wrong: Any = 5
+    with pytest.raises(ConfigError, match="backoff is 5"):
+        message.processing(backoff=wrong)
+    assert not message.is_settled
 
 
 async def test_block_leaves_a_settled_message_alone(js: JetStream, stream_name: str) -> None:
