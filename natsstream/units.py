@@ -45,7 +45,8 @@ def duration_ns(value: float | timedelta) -> int:
         value: Seconds, or a timedelta.
 
     Raises:
-        ConfigError: It is negative or not finite, or no number, as True and False are none.
+        ConfigError: It is negative, longer than a server's 292 years, or no number, as True and
+            False are none.
     """
     if isinstance(value, timedelta):
         microseconds = value // timedelta(microseconds=1)
@@ -64,6 +65,12 @@ def duration_ns(value: float | timedelta) -> int:
     if nanoseconds < 0:
         shown = described(value, with_type=False)
         raise ConfigError(f"duration {shown} is negative", hint="give seconds >= 0")
+    if nanoseconds > DURATION_NS_MAX:
+        shown = described(value, with_type=False)
+        raise ConfigError(
+            f"duration {shown} is longer than 292 years",
+            hint="give seconds, or a timedelta; nanoseconds are too many",
+        )
     return nanoseconds
 
 

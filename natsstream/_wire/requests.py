@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,10 @@ class Requests:
         self._own_loop = own_loop
         self.inbox: str = f"{inbox_prefix}.{secrets.token_hex(11)}"
         self._waiting: dict[bytes, _Waiting] = {}
+        # Replies by subject as of the last look, oldest first. A look for each of thousands of
+        # denials took seconds; kept up with each request they would cost half of `expect`.
+        self._alike: dict[str, deque[bytes]] = {}
+        self._looked_at = 0
         self._count = 0
         self._refusal: NatsStreamError | None = None
 
@@ -92,12 +97,35 @@ class Requests:
 
     def deny(self, event: PermissionDenied) -> None:
         """Fail the oldest request that a permission violation can be about."""
+        # The server names the reply if that is what it does not allow.
+        waiting = self._open(event.subject.encode("utf-8", "surrogateescape"))
+        waiting = waiting or self._oldest(event.subject)
+        if waiting is not None:
+            waiting.future.set_exception(denied_error(event))
+
+    def _open(self, reply: bytes) -> _Waiting | None:
+        """Return the request that waits for a reply; None if it has ended."""
+        waiting = self._waiting.get(reply)
+        return None if waiting is None or waiting.future.done() else waiting
+
+    def _oldest(self, named: str) -> _Waiting | None:
+        """Return the oldest request that a server can mean by a subject; None for none."""
+        request = _request(named)
+        while True:
+            alike = self._alike.get(request, deque[bytes]())
+            while alike and self._open(alike[0]) is None:
+                alike.popleft()
+            for waiting in filter(None, map(self._open, alike)):
+                if is_same_request(waiting.subject, named):
+                    return waiting
+            if self._looked_at == self._count:
+                return None
+            self._look()
+
+    def _look(self) -> None:
+        self._alike, self._looked_at = {}, self._count
         for reply, waiting in self._waiting.items():
-            is_meant = is_same_request(waiting.subject, event.subject)
-            is_meant = is_meant or event.subject == reply.decode()
-            if is_meant and not waiting.future.done():
-                waiting.future.set_exception(denied_error(event))
-                return
+            self._alike.setdefault(_request(waiting.subject), deque()).append(reply)
 
     def refuse(self, error: NatsStreamError) -> None:
         """Fail all requests until `allow`: their answers cannot come."""
@@ -113,6 +141,11 @@ class Requests:
         for waiting in self._waiting.values():
             if not waiting.future.done():
                 waiting.future.set_exception(make_error())
+
+
+def _request(subject: str) -> str:
+    """Return the part of a subject by which it is looked up; the same for the same request."""
+    return subject.rpartition(".API.")[2]
 
 
 def check_responders(frame: Frame, subject: str) -> None:

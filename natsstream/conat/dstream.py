@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_int, counted
+from natsstream.arguments import check_bool, check_int, counted
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.core_stream import CoreStream, CoreStreamInventory, StreamStats
 from natsstream.conat.headers import header_values
@@ -70,7 +70,7 @@ class DStream:
             self._attempt,
             lambda: len(self._unsaved) > 0,
             self._lost,
-            is_automatic=not no_autosave,
+            is_automatic=not check_bool(no_autosave, "no_autosave"),
         )
         self._is_uncertain = False
         self._is_closed = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from natsstream.api.names import covers
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     BucketNotFoundError,
@@ -26,7 +27,7 @@ from natsstream.errors import (
     WrongLastSequenceError,
     WrongRevisionError,
 )
-from natsstream.kv.conventions import BUCKET
+from natsstream.kv.conventions import BUCKET, SUBJECT_PREFIX
 from natsstream.kv.entry import OPERATION_HEADER
 from natsstream.publish.outgoing import Expect
 from natsstream.publish.schedule import Ttl, ttl_text
@@ -121,7 +122,7 @@ async def store(js: JetStreamContext, stream: Stream, record: Record) -> int:
     except WrongLastSequenceError as error:
         raise _wrong_revision(bucket, record, error) from error
     except NoRespondersError as error:
-        raise await _why_no_responders(stream, bucket, error) from error
+        raise await _why_no_responders(stream, bucket, record.subject, error) from error
     except (RequestTimeoutError, ConnectionLostError) as error:
         if isinstance(error, ConnectionLostError) and error.is_unsent:
             raise
@@ -205,11 +206,14 @@ def _what_to_change(bucket: str, record: Record, error: NatsStreamError) -> str:
 
 
 async def _why_no_responders(
-    stream: Stream, bucket: str, error: NoRespondersError
+    stream: Stream, bucket: str, subject: str, error: NoRespondersError
 ) -> NoRespondersError | BucketNotFoundError:
-    """Return why a key's subject has no responders: the bucket is gone, or has no leader."""
+    """Return why a key's subject has no responders: the bucket is gone, or has no leader.
+
+    Or its stream, which any client may change, does not capture the subject any more.
+    """
     try:
-        await stream.info()
+        config = (await stream.info()).config
     except StreamNotFoundError as gone:
         return BUCKET.not_found(bucket, gone)
     except NatsStreamError:
@@ -220,5 +224,12 @@ async def _why_no_responders(
         error.hint = (
             f"bucket {bucket} is a mirror: its origin, bucket {BUCKET.name_of(mirror.name)}, is "
             "away or does not exist"
+        )
+    every_key = f"{SUBJECT_PREFIX}{bucket}.>"
+    # Through a domain or an import a key has another subject than in its stream.
+    is_direct = mirror is None and covers(every_key, subject)
+    if is_direct and not any(covers(each, subject) for each in config.subjects or ()):
+        error.hint = (
+            f"other clients changed the subjects of stream {stream.name}: add {every_key!r}"
         )
     return error

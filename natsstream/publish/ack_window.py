@@ -1,12 +1,13 @@
 """The messages of a publisher that wait for their acks.
 
-Law: every message that enters leaves once, with an ack or an error, and wakes those that wait for
-room.
+Law: every message that enters leaves once, with an ack or an error, and lets in those that wait for
+room. First come, first served: nothing goes past one that waits, or was let in and has not entered.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Generator
 from typing import Any
 
@@ -88,7 +89,15 @@ class AckWindow:
         self.size: int = 0
         self._count_max = count_max
         self._size_max = size_max
-        self._room = asyncio.Event()
+        # Those that wait for room, with their sizes. A dict would find its first only behind all
+        # that were deleted.
+        self._waiting: OrderedDict[asyncio.Future[None], int] = OrderedDict()
+        # Room that is kept for those that were let in.
+        self._held_count = 0
+        self._held_size = 0
+        # The number of both: a later one goes behind them.
+        self._ahead = 0
+        self._left = asyncio.Event()
         self._failed: list[AckFuture] = []
 
     @property
@@ -97,21 +106,44 @@ class AckWindow:
         return len(self._failed)
 
     def has_room(self, size: int) -> bool:
-        """Return True if one more message may enter; an empty window takes any size."""
-        if self.count >= self._count_max:
+        """Return True if one more message may enter at once; an empty window takes any size."""
+        # Asked for each message, so not through `_fits`: nothing is held where none is ahead.
+        if self._ahead or self.count >= self._count_max:
             return False
         return self.size + size <= self._size_max or not self.count
 
-    async def wait_for_room(self) -> None:
-        """Wait until a message has left; each has a deadline."""
-        self._room.clear()
-        await self._room.wait()
+    def _fits(self, size: int) -> bool:
+        count = self.count + self._held_count
+        if count >= self._count_max:
+            return False
+        return self.size + self._held_size + size <= self._size_max or not count
+
+    async def wait_for_room(self, size: int) -> None:
+        """Wait until a message may enter, behind all that came before; each has a deadline.
+
+        The room is kept until this returns. The caller enters, or raises, before it waits again.
+        """
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting[turn] = size
+        self._ahead += 1
+        try:
+            await turn
+        finally:
+            self._ahead -= 1
+            if self._waiting.pop(turn, None) is None:
+                self._held_count -= 1
+                self._held_size -= size
+            if self._waiting and not self._held_count:
+                # A caller that is cancelled or raises passes its room on; any other has entered.
+                loop.call_soon(self.wake)
 
     async def wait_for(self, entries: list[AckFuture]) -> None:
         """Wait until all of these have left."""
         for entry in entries:
             while not entry.is_over:
-                await self.wait_for_room()
+                self._left.clear()
+                await self._left.wait()
 
     def enter(self, entry: AckFuture) -> None:
         """Add a message."""
@@ -138,8 +170,23 @@ class AckWindow:
             self._failed.append(entry)
 
     def wake(self) -> None:
-        """Wake all that wait for room."""
-        self._room.set()
+        """Let in as many of those that wait as there is room for."""
+        self._left.set()
+        while self._waiting and self._fits(next(iter(self._waiting.values()))):
+            self._let_in()
+
+    def wake_all(self) -> None:
+        """Let in all that wait, where no message is taken any more: each has its error."""
+        self._left.set()
+        while self._waiting:
+            self._let_in()
+
+    def _let_in(self) -> None:
+        turn, size = self._waiting.popitem(last=False)
+        self._held_count += 1
+        self._held_size += size
+        if not turn.done():  # Else it is cancelled, and passes its room on.
+            turn.set_result(None)
 
     def raise_failure(self) -> None:
         """Raise the first failure whose future was not read; forget the others.

@@ -8,8 +8,10 @@ the ack shows it, and the message is stored in the other stream.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
 
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.names import covers
@@ -25,6 +27,8 @@ from natsstream.errors import (
 )
 
 _SUBJECTS_MAX = 1_024
+# Answers that are kept: a thousand subjects of each of some configurations, a few MiB at most.
+_CONFIGS_MAX = 16
 
 
 def keeps_ids(config: StreamConfig) -> bool:
@@ -110,11 +114,41 @@ class Destination:
 
 
 def captures(config: StreamConfig, subject: str) -> bool:
-    """Return True if a stream's configuration captures a subject; a mirror captures none."""
+    """Return True if a stream's configuration captures a subject; a mirror captures none.
+
+    Cost: about a microsecond for a subject that was asked for before, else one for each of the
+    stream's subjects.
+    """
     subjects = config.subjects
     if subjects is None:
         return config.mirror is None and not config.sources and subject == config.name
-    return subject in subjects or any(covers(each, subject) for each in subjects)
+    known = _known(_Same(subjects))
+    found = known.get(subject)
+    if found is None:
+        if len(known) >= _SUBJECTS_MAX:
+            known.clear()
+        found = subject in subjects or any(covers(each, subject) for each in subjects)
+        known[subject] = found
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """The subjects of one configuration, told apart without a look at each of them."""
+
+    subjects: Sequence[str]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.subjects is other.subjects
+
+    def __hash__(self) -> int:
+        return id(self.subjects)
+
+
+@lru_cache(_CONFIGS_MAX)
+def _known(_: _Same) -> dict[str, bool]:
+    """Return the answers for a configuration so far."""
+    return {}
 
 
 def check_teller(subject: str, teller: str, sequence: int, wanted: str) -> None:

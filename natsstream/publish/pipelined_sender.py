@@ -9,6 +9,7 @@ and would store the copy beside the first.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 
 from natsstream._wire.encode import publish_command
 from natsstream._wire.parser import Frame
@@ -88,6 +89,10 @@ class PipelinedSender:
         self._wanted = "" if destination is None else destination.name
         self._sent = 0
         self._pending: dict[bytes, AckFuture] = {}
+        # Their replies by subject as of the last look, oldest first: a look for each of thousands
+        # of denials took seconds.
+        self._alike: dict[str, deque[bytes]] = {}
+        self._looked_at = 0
         # Commands by reply: not written yet.
         self._waiting: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
@@ -284,12 +289,27 @@ class PipelinedSender:
 
     def on_denied(self, event: PermissionDenied) -> None:
         """Fail the oldest message of a subject that the user may not publish to."""
-        for reply, entry in self._pending.items():
-            if event.subject in (entry.subject, reply.decode()):
-                del self._pending[reply]
-                self._window.fail(entry, denied_error(event))
-                self._window.wake()
-                return
+        # The server names the reply if that is what it does not allow.
+        reply: bytes | None = event.subject.encode("utf-8", "surrogateescape")
+        if reply not in self._pending:
+            reply = self._oldest(event.subject)
+        if reply is not None:
+            self._window.fail(self._pending.pop(reply), denied_error(event))
+            self._window.wake()
+
+    def _oldest(self, subject: str) -> bytes | None:
+        """Return the reply of the oldest message of a subject; None for none."""
+        while True:
+            alike = self._alike.get(subject)
+            while alike:
+                reply = alike.popleft()
+                if reply in self._pending:
+                    return reply
+            if self._looked_at == self._sent:
+                return None
+            self._alike, self._looked_at = {}, self._sent
+            for reply, entry in self._pending.items():
+                self._alike.setdefault(entry.subject, deque()).append(reply)
 
     def entries(self) -> list[AckFuture]:
         """Return all messages that have not ended."""
@@ -365,7 +385,7 @@ class PipelinedSender:
         self._uncaptured.clear()
         for entry in entries:
             self._window.fail(entry, error)
-        self._window.wake()
+        self._window.wake_all()
 
     def _drop(self, entry: AckFuture, now: float) -> None:
         """Fail a message that has waited for too long."""

@@ -271,10 +271,10 @@ class Publisher:
         if size > self._api.client.max_payload_bytes:
             raise too_large(f"message to {subject}", size, self._api.client.max_payload_bytes)
         size += len(start)
-        while not self._window.has_room(size):
+        if not self._window.has_room(size):
             if self._sender is not None:
                 self._sender.write()
-            await self._window.wait_for_room()
+            await self._window.wait_for_room(size)
         if self._sender is None:
             raise self._refusal or self._not_open()
         raise_failure()

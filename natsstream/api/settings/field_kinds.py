@@ -27,7 +27,6 @@ from natsstream.arguments import (
 from natsstream.errors import ConfigError
 from natsstream.fields import Fields
 from natsstream.units import (
-    DURATION_NS_MAX,
     NS_PER_SECOND,
     check_nanoseconds,
     duration_ns,
@@ -104,12 +103,6 @@ def check_duration(value: object, what: str) -> float | timedelta:
         nanoseconds = duration_ns(value)
     except ConfigError as error:
         raise ConfigError(f"{what}: {error.message}", hint=error.hint) from error
-    if nanoseconds > DURATION_NS_MAX:
-        shown = described(value, with_type=False)
-        raise ConfigError(
-            f"{what}: duration {shown} is longer than 292 years",
-            hint="give seconds, or a timedelta; nanoseconds are too many",
-        )
     if value and not nanoseconds:
         raise ConfigError(
             f"{what} is {described(value, with_type=False)}, less than a nanosecond",

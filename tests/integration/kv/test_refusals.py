@@ -12,6 +12,7 @@ from natsstream.errors import (
     KeyNameError,
     MessageRuleError,
     MessageTooLargeError,
+    NoRespondersError,
     StreamFullError,
 )
 
@@ -19,6 +20,21 @@ if TYPE_CHECKING:
     from natsstream import JetStream
 
 pytestmark = pytest.mark.asyncio
+
+
+async def test_bucket_whose_subjects_others_have_changed_says_so(
+    js: JetStream, stream_name: str
+) -> None:
+    kv = await js.kv.create(stream_name, storage="memory")
+    await js.streams.update(f"KV_{stream_name}", subjects=[f"{stream_name}.x"])
+    with pytest.raises(NoRespondersError) as told:
+        await kv.put("a", b"1")
+    assert told.value.hint == (
+        f"other clients changed the subjects of stream KV_{stream_name}: add '$KV.{stream_name}.>'"
+    )
+
+    await js.streams.update(f"KV_{stream_name}", subjects=[f"$KV.{stream_name}.>"])
+    await kv.put("a", b"1")
 
 
 @pytest.mark.proves("1d", "per-key TTL create / purge TTL")

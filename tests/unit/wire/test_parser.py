@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natsstream._wire import deliveries
-from natsstream._wire.parser import LINE_BYTES_MAX, Frame, FrameParser
+from natsstream._wire.framing import FrameBlock, cut_block
+from natsstream._wire.parser import LINE_BYTES_MAX, Block, Frame, FrameParser
 from natsstream.errors import ProtocolError
 from tests.support.bulk import BulkSink, row
-from tests.support.frames import NASTY, Piece, message, messages, msg, others
+from tests.support.frames import NASTY, Piece, ack, hmsg, message, messages, msg, others
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -357,3 +359,130 @@ def test_garbage_ends_or_is_refused(pieces: list[bytes]) -> None:
     except ProtocolError:
         return
     assert len(listener.rest) < listener.needed
+
+
+STATUS = b"NATS/1.0 409 Batch Completed\r\n\r\n"
+
+
+class ColumnSink:
+    """A block sink that looks at all that is left, as readers of columns do.
+
+    Attributes:
+        told: Sequences of messages and the header blocks of statuses, in order.
+        blocks: How many blocks were cut.
+        looked: How many bytes the cuts were shown.
+    """
+
+    bytes_min = 0
+    wants_full = True
+
+    def __init__(self, parser: FrameParser, sid: bytes) -> None:
+        self.told: list[int | bytes] = []
+        self.blocks = self.looked = 0
+        self._sid = sid
+        parser.blocks[sid], parser.sinks[sid] = self, self.put_frames
+
+    def take(self, data: bytes, start: int) -> FrameBlock | None:
+        self.looked += len(data) - start
+        return cut_block(data, start, self._sid)
+
+    def put(self, block: Block) -> None:
+        assert isinstance(block, FrameBlock)
+        self.blocks += 1
+        self.told += block.sequence.tolist()
+
+    def put_frames(self, frames: list[Frame]) -> None:
+        """Take the statuses; a delivery among them would fail a reader of columns."""
+        assert all(frame[2] == STATUS for frame in frames)
+        self.told += [frame[2] for frame in frames]
+
+
+def delivery(sid: bytes, sequence: int) -> bytes:
+    """Return a message of a consumer that only one subscription reads."""
+    reply = ack(sequence, sequence, prefix=b"$JS.ACK.ORDERS.c%b.1" % sid)
+    return msg(b"orders.new", sid, b"x" * 100, reply=reply)
+
+
+@pytest.mark.parametrize("run", [1, 10, 100])
+@pytest.mark.parametrize("others", [(b"12",), (b"12", b"3"), (FOREIGN,)])
+def test_readers_of_columns_that_take_turns_look_at_each_byte_a_few_times(
+    run: int, others: tuple[bytes, ...]
+) -> None:
+    """Counts bytes: two looks at everything in vain, one before that, and one at what is theirs."""
+    parser = FrameParser()
+    sids = [OWN[0], *others]
+    sinks = [ColumnSink(parser, sid) for sid in sids if sid != FOREIGN]
+    turns = [(sid, at) for at in range(0, 600, run) for sid in sids]
+    wire = b"".join(delivery(sid, at + each) for sid, at in turns for each in range(1, run + 1))
+
+    assert parser.parse(wire).consumed == len(wire)
+
+    assert all(sink.told == list(range(1, 601)) for sink in sinks)
+    assert sum(sink.looked for sink in sinks) <= 4 * len(wire)
+    assert sum(sink.blocks for sink in sinks) <= 10 * len(sinks)
+
+
+def test_status_in_a_block_leaves_the_rest_to_be_cut_where_it_stands() -> None:
+    parser = FrameParser()
+    sink = ColumnSink(parser, OWN[0])
+    numbers = [delivery(OWN[0], at) for at in range(1, 101)]
+    wire = b"".join([numbers[0], hmsg(b"i", OWN[0], STATUS, b""), *numbers[1:]])
+
+    parser.parse(wire)
+
+    assert sink.told == [1, STATUS, *range(2, 101)]
+    assert (sink.blocks, sink.looked // len(wire)) == (2, 2)  # The status is shown too.
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*OWN, FOREIGN]), st.booleans()), max_size=60),
+    st.randoms(use_true_random=False),
+    st.integers(0, 3),
+)
+def test_readers_of_columns_are_told_everything_in_order(
+    turns: list[tuple[bytes, bool]], chance: random.Random, count: int
+) -> None:
+    parser = FrameParser()
+    sinks = {sid: ColumnSink(parser, sid) for sid in OWN}
+    expected: dict[bytes, list[int | bytes]] = {sid: [] for sid in (*OWN, FOREIGN)}
+    sent: dict[bytes, int] = defaultdict(int)
+    frames: list[bytes] = []
+    for sid, is_status in turns:
+        sent[sid] += not is_status
+        expected[sid].append(STATUS if is_status else sent[sid])
+        frames.append(hmsg(b"i", sid, STATUS, b"") if is_status else delivery(sid, sent[sid]))
+    wire = b"".join(frames)
+    cuts = [*sorted(chance.randint(0, len(wire)) for _ in range(count)), len(wire)]
+
+    shown, passed = 0, b""
+    for end in cuts:
+        parsed = parser.parse(wire[shown:end])
+        shown += parsed.consumed
+        passed += parsed.passed
+
+    assert shown == len(wire)
+    assert {sid: sink.told for sid, sink in sinks.items()} == {sid: expected[sid] for sid in OWN}
+    assert passed == b"".join(
+        frame for frame, turn in zip(frames, turns, strict=True) if turn[0] == FOREIGN
+    )
+
+
+def test_reader_of_columns_that_was_closed_by_another_is_told_no_more() -> None:
+    """The first of two that has everything closes the other."""
+    parser = FrameParser()
+    sinks = {sid: ColumnSink(parser, sid) for sid in OWN}
+    wire = b"".join(delivery(sid, at) for at in range(1, 101) for sid in OWN)
+
+    def put(sid: bytes, other: bytes, block: Block) -> None:
+        ColumnSink.put(sinks[sid], block)
+        if len(sinks[sid].told) == 100:
+            del parser.blocks[other], parser.sinks[other]
+
+    sinks[OWN[0]].put = partial(put, *OWN)
+    sinks[OWN[1]].put = partial(put, *reversed(OWN))
+    parsed = parser.parse(wire)
+
+    told = sorted(len(sink.told) for sink in sinks.values())
+    assert told[0] < 10
+    assert told[1] == 100
+    assert parsed.passed == b""

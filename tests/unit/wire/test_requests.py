@@ -7,6 +7,7 @@ import gc
 
 import pytest
 
+from natsstream._wire import requests as requests_file
 from natsstream._wire.requests import Requests, check_responders
 from natsstream.errors import ConnectionLostError, NoRespondersError, PermissionDeniedError
 from natsstream.events import PermissionDenied
@@ -45,6 +46,57 @@ async def test_each_denial_fails_the_oldest_request_on_its_subject() -> None:
 
     assert isinstance(two.exception(), PermissionDeniedError)
     assert not other.done()
+
+
+async def test_denial_of_a_domain_is_about_its_own_requests() -> None:
+    requests = Requests("_INBOX", OwnLoop())
+    _, elsewhere = requests.expect("$JS.leaf.API.STREAM.INFO.API")
+    _, hub = requests.expect("$JS.hub.API.STREAM.INFO.API")
+
+    requests.deny(denial("$JS.hub.API.STREAM.INFO.API"))
+    assert isinstance(hub.exception(), PermissionDeniedError)
+    assert not elsewhere.done()
+    requests.deny(denial("$JS.API.STREAM.INFO.API"))  # As the domain's server names it.
+
+    assert isinstance(elsewhere.exception(), PermissionDeniedError)
+
+
+async def test_denials_look_at_those_that_they_are_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts looks: one a denial, whatever else waits and however many were denied before."""
+    looks = 0
+
+    def is_same_request(sent: str, named: str) -> bool:
+        nonlocal looks
+        looks += 1
+        return sent == named
+
+    monkeypatch.setattr(requests_file, "is_same_request", is_same_request)
+    requests = Requests("_INBOX", OwnLoop())
+    replies = [requests.expect("b" if at % 2 else "a") for at in range(200)]
+
+    for _ in range(100):
+        requests.deny(denial("b"))
+
+    assert looks == 100
+    assert [future.done() for _, future in replies] == [False, True] * 100
+    for reply, _ in replies:
+        requests.forget(reply)
+    requests.deny(denial("a"))
+    assert looks == 100
+
+
+async def test_denial_is_about_a_request_that_still_waits() -> None:
+    requests = Requests("_INBOX", OwnLoop())
+    denied, _ = requests.expect("a")
+    answered, _ = requests.expect("a")
+    requests.deny(denial("a"))
+
+    requests.forget(answered)
+    _, later = requests.expect("a")
+    requests.forget(denied)
+    requests.deny(denial("a"))
+
+    assert isinstance(later.exception(), PermissionDeniedError)
 
 
 async def test_break_fails_those_under_way_and_not_those_that_follow() -> None:
