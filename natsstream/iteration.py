@@ -10,6 +10,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 from natsstream.errors import UsageError
@@ -47,19 +48,45 @@ class Calls(Resumable[T]):
 
     Args:
         take: Cancelling a call of it loses nothing.
+        source: What it reads from, which is closed with it; None for nothing.
     """
 
-    def __init__(self, take: Callable[[], Awaitable[T | None]]) -> None:
-        self._take: Callable[[], Awaitable[T | None]] | None = take
+    def __init__(
+        self,
+        take: Callable[[], Awaitable[T | None]],
+        source: AsyncGenerator[Any] | None = None,
+    ) -> None:
+        self._take = take
+        self._source = source
+        self._reader: asyncio.Task[Any] | None = None
+        self._is_closed = False
 
     async def __anext__(self) -> T:
-        item = None if self._take is None else await self._take()
+        item = None if self._is_closed else await self._result()
         if item is None:
             raise StopAsyncIteration
         return item
 
+    async def _result(self) -> T | None:
+        self._reader = asyncio.current_task()
+        try:
+            return await self._take()
+        except asyncio.CancelledError:
+            # Closing cancels whoever waits; a cancellation of its own goes on.
+            if self._is_closed and self._reader is not None and not self._reader.uncancel():
+                return None
+            raise
+        finally:
+            self._reader = None
+
     async def aclose(self) -> None:
-        self._take = None
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._reader is not None:
+            self._reader.cancel()
+        if self._source is not None:
+            await self._source.aclose()
 
 
 class Steps(Resumable[T]):
@@ -68,13 +95,35 @@ class Steps(Resumable[T]):
     For generators whose steps are large or rare: a task costs some microseconds.
     """
 
+    # An error's traceback keeps the frames that it has passed. They must keep neither the iterator,
+    # which ends its step when nobody has it any more, nor the step, which keeps the error.
+
     def __init__(self, items: AsyncGenerator[T]) -> None:
         self._items = items
         self._step: asyncio.Task[T | object] | None = None
         self._own_loop: OwnLoop | None = None
         self._is_waited = False
+        self._is_closed = False
 
     async def __anext__(self) -> T:
+        step = self._begin()
+        try:
+            await asyncio.wait([step])
+        except BaseException:
+            self._is_waited = False
+            del self, step
+            raise
+        self._is_waited, self._step = False, None
+        try:
+            item: Any = _END if self._is_closed else step.result()
+        except BaseException:
+            del self, step
+            raise
+        if item is _END:
+            raise StopAsyncIteration
+        return item
+
+    def _begin(self) -> asyncio.Task[T | object]:
         if self._own_loop is None:
             self._own_loop = OwnLoop()
         loop = self._own_loop.check()
@@ -86,22 +135,16 @@ class Steps(Resumable[T]):
             self._step = loop.create_task(_next(self._items))
             # The error of a step that nobody comes back for is not asyncio's to log.
             self._step.add_done_callback(_take_error)
-        step, self._is_waited = self._step, True
-        try:
-            await asyncio.wait([step])
-        finally:
-            self._is_waited = False
-        is_closed, self._step = self._step is not step, None
-        item: Any = _END if is_closed else step.result()
-        if item is _END:
-            raise StopAsyncIteration
-        return item
+        self._is_waited = True
+        return self._step
 
     async def aclose(self) -> None:
-        step, self._step = self._step, None
-        if step is not None:
-            step.cancel()
-            await asyncio.wait([step])
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._step is not None:
+            self._step.cancel()
+            await asyncio.wait([self._step])
         await self._items.aclose()
 
     def __del__(self) -> None:
@@ -129,10 +172,16 @@ class Flattened(Resumable[T], Generic[P, T]):
             try:
                 for item in self._ready:
                     return item
-            except Exception:
+            except Exception:  # An item that cannot be read ends them.
                 await self.aclose()
                 raise
-            self._ready = iter(self._items_of(await self._parts.__anext__()))
+            try:
+                part = await self._parts.__anext__()
+            except BaseException:
+                del self  # See `Steps`.
+                raise
+            # Lazily, so that a part that cannot be read ends the items as one of them does.
+            self._ready = chain.from_iterable(map(self._items_of, (part,)))
 
     async def aclose(self) -> None:
         self._ready = iter(())

@@ -65,13 +65,14 @@ def duration_ns(value: float | timedelta) -> int:
     if nanoseconds < 0:
         shown = described(value, with_type=False)
         raise ConfigError(f"duration {shown} is negative", hint="give seconds >= 0")
-    if nanoseconds > DURATION_NS_MAX:
+    # As a float the longest duration is the next number, and servers hold it for "never".
+    if nanoseconds > DURATION_NS_MAX + 1:
         shown = described(value, with_type=False)
         raise ConfigError(
             f"duration {shown} is longer than 292 years",
             hint="give seconds, or a timedelta; nanoseconds are too many",
         )
-    return nanoseconds
+    return min(nanoseconds, DURATION_NS_MAX)
 
 
 def parse_duration(text: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import NamedTuple
 
 from natsstream._wire import subjects
@@ -78,8 +78,8 @@ def consumer_infos(api: Api, gaps: Gaps, stream: str) -> AsyncGenerator[Consumer
     return Flattened(gaps.gathered(answers), _infos)
 
 
-def _infos(answer: Fields) -> list[ConsumerInfo]:
-    return [ConsumerInfo.from_json(each) for each in answer.parts("consumers")]
+def _infos(answer: Fields) -> Iterator[ConsumerInfo]:
+    return map(ConsumerInfo.from_json, answer.parts("consumers"))
 
 
 def _named(answer: Fields) -> list[str]:

@@ -6,7 +6,7 @@ has several possible causes, the actual one is looked up.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import cast
@@ -392,8 +392,8 @@ def _subject_body(subject: str | None) -> dict[str, object]:
     return {} if subject is None else {"subject": checked_subject(subject)}
 
 
-def _infos(answer: Fields) -> list[StreamInfo]:
-    return [StreamInfo.from_json(each) for each in answer.parts("streams")]
+def _infos(answer: Fields) -> Iterator[StreamInfo]:
+    return map(StreamInfo.from_json, answer.parts("streams"))
 
 
 def _named(answer: Fields) -> list[str]:

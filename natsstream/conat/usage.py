@@ -68,8 +68,8 @@ class Usage:
         size = self._size_of(record)
         self.size += sign * size
         if sign < 0:
-            if self._fresh.pop(record.seq, None) is not None:
-                self._fresh_size -= size
+            _, fresh_size = self._fresh.pop(record.seq, (0, 0))
+            self._fresh_size -= fresh_size
         else:
             self._fresh[record.seq] = record.time_ns, size
             self._fresh_size += size

@@ -199,7 +199,7 @@ class Watch(Generic[T]):
                         return entry
             return None
 
-        return Calls(take)
+        return Calls(take, messages)
 
     def batches(self, *, until_caught_up: bool = False) -> AsyncGenerator[list[Entry[T]]]:
         """Yield lists of entries as they arrive together; no list is empty.
@@ -222,7 +222,7 @@ class Watch(Generic[T]):
                         return entries
             return None
 
-        return Calls(take)
+        return Calls(take, batches)
 
     def events(self) -> AsyncGenerator[ReadEvent]:
         """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.

@@ -413,7 +413,7 @@ class ObjectStore:
             info = await anext(infos, None)
             return None if info is None else info.name
 
-        return Calls(take)
+        return Calls(take, infos)
 
     def watch(
         self,

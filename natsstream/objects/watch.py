@@ -13,7 +13,7 @@ from typing import Literal, Self
 
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
-from natsstream.errors import ObjectMetaError
+from natsstream.errors import NatsStreamError, ObjectMetaError
 from natsstream.iteration import Calls, Flattened
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
@@ -199,7 +199,7 @@ class ObjectWatch:
                         return info
             return None
 
-        return Calls(take)
+        return Calls(take, messages)
 
     def events(self) -> AsyncGenerator[ReadEvent]:
         """Return the watch's events, `Recreated` and `HeartbeatsMissed`; they end on close.
@@ -261,7 +261,7 @@ class ObjectListing:
                             stored, info = reader.read(message)
                             if info is not None and not await self._is_moved(stored, info.name):
                                 infos.append(info)
-                    except ObjectMetaError:
+                    except NatsStreamError:  # Before it, what could be read.
                         yield infos
                         raise
                     yield infos

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -196,3 +198,102 @@ async def test_an_error_can_be_thrown_in_as_into_a_generator() -> None:
     with pytest.raises(ZeroDivisionError):
         await items.athrow(ZeroDivisionError("x"))
     assert source.is_closed
+
+
+async def test_an_error_that_is_kept_keeps_neither_the_iterator_nor_its_step() -> None:
+    source = Source(1)
+
+    async def loop() -> None:
+        async for _ in Flattened(lists(), iter):
+            pass
+
+    async def lists() -> AsyncGenerator[list[int]]:
+        async for number in source.numbers():
+            yield [number]
+
+    gc.disable()  # A cycle would be found by chance.
+    try:
+        looping = asyncio.ensure_future(loop())
+        for _ in range(4):
+            await asyncio.sleep(0)
+        looping.cancel()
+        with pytest.raises(asyncio.CancelledError) as kept:
+            await looping
+        for _ in range(6):
+            await asyncio.sleep(0)
+        assert source.is_closed
+        assert kept.value
+    finally:
+        gc.enable()
+
+
+async def test_the_error_of_a_step_is_in_no_cycle() -> None:
+    class Held:
+        """Something that can be watched."""
+
+    async def failing() -> AsyncGenerator[int]:
+        held = Held()
+        gone.append(weakref.ref(held))
+        yield 1
+        raise ZeroDivisionError
+
+    gone: list[weakref.ref[Held]] = []
+    gc.disable()
+    try:
+        items = Steps(failing())
+        assert await anext(items) == 1
+        with suppress(ZeroDivisionError):
+            await anext(items)
+        await asyncio.sleep(0)
+        assert gone[0]() is None
+    finally:
+        gc.enable()
+
+
+async def test_closing_ends_a_call_that_waits_and_closes_what_it_reads_from() -> None:
+    source = Source(1)
+    steps = Steps(source.numbers())
+    items = Calls(lambda: anext(steps, None), steps)
+    waiting = asyncio.ensure_future(anext(items))
+    for _ in range(2):
+        await asyncio.sleep(0)
+
+    await items.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+    assert source.is_closed
+    assert not waiting.cancelled()
+
+
+async def test_a_call_that_is_cancelled_while_it_is_closed_stays_cancelled() -> None:
+    async def take() -> int | None:
+        await asyncio.Event().wait()
+        return None
+
+    items = Calls(take)
+    waiting = asyncio.ensure_future(anext(items))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await items.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_two_may_close_at_the_same_time() -> None:
+    source = Source(1)
+    items = Steps(source.numbers())
+    await cancelled(items)
+    await asyncio.gather(items.aclose(), items.aclose())
+    assert source.is_closed
+
+
+async def test_a_part_that_cannot_be_read_ends_the_items() -> None:
+    async def parts() -> AsyncGenerator[int]:
+        for number in (1, 0, 2):
+            yield number
+
+    items = Flattened(parts(), lambda number: [4 // number])
+    assert await anext(items) == 4
+    with pytest.raises(ZeroDivisionError):
+        await anext(items)
+    assert [item async for item in items] == []

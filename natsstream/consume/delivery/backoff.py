@@ -42,7 +42,14 @@ def make_backoff(delays: Sequence[float | timedelta] | Backoff | None) -> Backof
     Raises:
         ConfigError: It is no list of durations, or an empty one.
     """
-    return delays if delays is None or isinstance(delays, Backoff) else Backoff(_seconds(delays))
+    if delays is None or isinstance(delays, Backoff):
+        return delays
+    made = Backoff(_seconds(delays))
+    if len(made.delays_s) > _DELAYS_MAX:
+        raise ConfigError(
+            f"backoff has {len(made.delays_s)} delays, at most {_DELAYS_MAX} are taken"
+        )
+    return made
 
 
 def _seconds(delays: Sequence[float | timedelta]) -> tuple[float, ...]:
@@ -55,8 +62,6 @@ def _seconds(delays: Sequence[float | timedelta]) -> tuple[float, ...]:
         raise ConfigError(
             "backoff is empty", hint="leave it out for the consumer's own, or give [0]"
         )
-    if len(seconds) > _DELAYS_MAX:
-        raise ConfigError(f"backoff has {len(seconds)} delays, at most {_DELAYS_MAX} are taken")
     return seconds
 
 

@@ -49,7 +49,7 @@ def view_listing(
             gaps.check()
             return None
 
-        return Calls(take)
+        return Calls(take, infos)
 
     return Listing(f"{kind.noun}s", on_missing, statuses)
 

@@ -96,7 +96,7 @@ class ViewManager(ABC, Generic[ConfigT, ViewT]):
                     return kind.name_of(name)
             return None
 
-        return Calls(take)
+        return Calls(take, streams)
 
     async def _stream(self, name: str) -> Stream:
         """Return the stream of an existing view."""

@@ -285,3 +285,38 @@ async def test_source_reads_a_work_queue_by_a_consumer_and_empties_it(
 
     await eventually_async(is_moved)
     assert [each.data[:2].strip() async for each in copy.read()] == [b"%d" % n for n in range(20)]
+
+
+async def test_the_longest_durations_of_a_server_can_be_used(
+    js: JetStream, stream_name: str
+) -> None:
+    """Go programs write "never" as the largest number; as seconds it is no whole nanosecond."""
+    never = 2**63 - 1
+
+    async def ask(subject: str, body: dict[str, object]) -> None:
+        answer = await js.core.request(f"$JS.API.{subject}", json.dumps(body).encode())
+        assert "error" not in json.loads(answer.data)
+
+    config: dict[str, object] = {"name": stream_name, "subjects": [stream_name]}
+    config |= {"storage": "memory", "max_age": never, "duplicate_window": never}
+    await ask(f"STREAM.CREATE.{stream_name}", config)
+    consumer: dict[str, object] = {"durable_name": "c", "ack_policy": "explicit"}
+    consumer |= {"max_deliver": 3, "backoff": [never, never]}
+    await ask(
+        f"CONSUMER.DURABLE.CREATE.{stream_name}.c",
+        {"stream_name": stream_name, "config": consumer},
+    )
+
+    stream = await js.streams.get(stream_name)
+    async with js.publisher(retry_for=5) as publisher:
+        await publisher.send(stream_name, b"1")
+    reader = await stream.consumers.get("c")
+    message = await reader.next()
+    assert message is not None
+    with pytest.raises(ZeroDivisionError):
+        async with message.processing():
+            raise ZeroDivisionError
+    for held in (await reader.info(), stream.cached, stream.cached.config):
+        assert "<table>" in held._repr_html_()
+    await js.streams.update(stream.cached.config)
+    assert (await stream.info()).config.to_json()["max_age"] == never

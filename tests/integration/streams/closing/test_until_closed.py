@@ -319,8 +319,7 @@ async def test_leaving_the_loop_frees_the_consumer(js: JetStream, stream_name: s
     looping = asyncio.ensure_future(loop())
     await eventually_async(lambda: has_consumers(js, stream_name, 1))
     looping.cancel()
-    await asyncio.wait([looping])
-    del looping
+    await asyncio.wait([looping])  # It is kept, and so is the traceback of its error.
 
     await eventually_async(lambda: has_consumers(js, stream_name, 0))
 

@@ -96,11 +96,19 @@ def test_backoff_comes_from_the_caller_the_consumer_or_nobody() -> None:
     assert backoff_from_ns(()) is DEFAULT_BACKOFF
 
 
-@pytest.mark.parametrize("delays", [5, "5", [-1], ["x"], [1.0] * 1_001, []])
+@pytest.mark.parametrize("delays", [5, "5", [-1], ["x"], []])
 def test_backoff_that_is_none_is_refused(delays: Any) -> None:
     for make in (make_backoff, Backoff):
         with pytest.raises(ConfigError):
             make(delays)
+
+
+def test_backoff_of_a_consumer_may_be_as_long_as_a_server_takes() -> None:
+    with pytest.raises(ConfigError, match="1001 delays"):
+        make_backoff([1.0] * 1_001)
+    held = backoff_from_ns([10**9] * 1_500 + [2**63 - 1])
+    assert held.delay_s(1_500) == 1
+    assert nak_body(held.delay_s(1_501)) == b'-NAK {"delay": %d}' % (2**63 - 1)
 
 
 def test_backoff_is_made_of_a_list_too() -> None:
