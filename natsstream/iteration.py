@@ -48,7 +48,7 @@ class Calls(Resumable[T]):
 
     Args:
         take: Cancelling a call of it loses nothing.
-        source: What it reads from, which is closed with it; None for nothing.
+        source: An iterator that it reads from; closing closes that too.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Calls(Resumable[T]):
         try:
             return await self._take()
         except asyncio.CancelledError:
-            # Closing cancels whoever waits; a cancellation of its own goes on.
+            # By `aclose`, and by nobody else.
             if self._is_closed and self._reader is not None and not self._reader.uncancel():
                 return None
             raise
@@ -95,8 +95,8 @@ class Steps(Resumable[T]):
     For generators whose steps are large or rare: a task costs some microseconds.
     """
 
-    # An error's traceback keeps the frames that it has passed. They must keep neither the iterator,
-    # which ends its step when nobody has it any more, nor the step, which keeps the error.
+    # The traceback of an error keeps the frames that it has passed. So the frames forget the
+    # iterator, whose step ends when nobody has it any more, and the step, which keeps the error.
 
     def __init__(self, items: AsyncGenerator[T]) -> None:
         self._items = items

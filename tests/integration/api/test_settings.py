@@ -317,6 +317,6 @@ async def test_the_longest_durations_of_a_server_can_be_used(
         async with message.processing():
             raise ZeroDivisionError
     for held in (await reader.info(), stream.cached, stream.cached.config):
-        assert "<table>" in held._repr_html_()
+        assert "<table>" in held._repr_html_()  # pyright: ignore[reportPrivateUsage] - Jupyter calls it.
     await js.streams.update(stream.cached.config)
     assert (await stream.info()).config.to_json()["max_age"] == never
