@@ -175,6 +175,8 @@ def tls_failure(
     reason = _reason(error) if isinstance(error, OSError) else str(error)
     # With TLS 1.3 a client learns of it after the handshake, often by nothing but a reset.
     wants_client = isinstance(info, dict) and cast("dict[str, object]", info).get("tls_verify")
+    # With tls_first there is no INFO yet, and the alert says it.
+    wants_client = wants_client or "certificate required" in reason
     if wants_client and isinstance(error, OSError):
         hint = "the server requires a client certificate: give cert and key"
         if options.cert is not None:

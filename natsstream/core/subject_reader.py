@@ -63,6 +63,7 @@ class SubjectReader(Generic[Item]):
         self._failure: NatsStreamError | None = None
         self._is_open = False
         self._has_ended = False
+        self._is_end_told = False
         self._wake = asyncio.Event()
         self._unwatch: Callable[[], None] = lambda: None
 
@@ -131,13 +132,21 @@ class SubjectReader(Generic[Item]):
             await self._wake.wait()
 
     async def next_within(self, timeout: float) -> Item | None:
-        """Return the next item; None when none came within `timeout` seconds, and at the end."""
+        """Return the next item; None when none came within `timeout` seconds, once at the end."""
         check_seconds(timeout, "timeout", may_be_zero=True)
         try:
             async with asyncio.timeout(timeout):
                 return await self.next()
-        except (TimeoutError, StopAsyncIteration):
+        except TimeoutError:
             return None
+        except StopAsyncIteration:
+            self._tell_end()
+            return None
+
+    def _tell_end(self) -> None:
+        if self._is_end_told:  # A loop of such calls would never wait, and so stop the event loop.
+            raise ended_error(self._what)
+        self._is_end_told = True
 
     def _item(self, entry: Frame | int) -> Item | None:
         if not isinstance(entry, int):
@@ -171,3 +180,11 @@ class SubjectReader(Generic[Item]):
         self._subscriptions.clear()
         self._has_ended = True
         self._wake.set()
+
+
+def ended_error(what: str) -> UsageError:
+    """Return the error of a call for the next item behind the one that has told the end."""
+    return UsageError(
+        f"{what} has ended, as the call before has told by None",
+        hint="leave the loop of next() when it is drained or closed; async for does",
+    )

@@ -79,10 +79,10 @@ class CoreSubscription:
     async def next(self, timeout: float) -> CoreMessage | None:
         """Return the next message, None when none came within `timeout` seconds.
 
-        None comes at once when the subscription has ended and everything is read.
+        None comes at once, and once, when the subscription has ended and everything is read.
 
         Raises:
-            UsageError: The subscription is not open.
+            UsageError: The subscription is not open, or a call before has told its end.
             SlowReaderError: Messages were dropped before this one.
             ConnectionClosedError: The connection was closed.
             ConfigError: `timeout` is no number of seconds.

@@ -304,9 +304,18 @@ class Bucket:
     def keys(self, filters: Sequence[str], *, raises: bool) -> AsyncGenerator[str]:
         """Yield the keys that have a value; see `KeyValue.keys`."""
         batches = self._newest(filters, headers_only=True)
-        return Flattened(batches, partial(self._keys_of, raises=raises))
+        keys_of = partial(self._keys_of, raises=raises)
+        return Flattened(batches, lambda batch: (key for key, _ in keys_of(batch)))
 
-    def _keys_of(self, messages: Sequence[Message], *, raises: bool) -> Iterator[str]:
+    async def newest_revisions(self, filters: Sequence[str]) -> dict[str, int]:
+        """Return the newest revision of each key that has a value and can be decoded."""
+        found: dict[str, int] = {}
+        async with aclosing(self._newest(filters, headers_only=True)) as batches:
+            async for batch in batches:
+                found.update(self._keys_of(batch, raises=False))
+        return found
+
+    def _keys_of(self, messages: Sequence[Message], *, raises: bool) -> Iterator[tuple[str, int]]:
         for message in messages:
             try:
                 key = self.subjects.key_of(message.subject)
@@ -314,7 +323,7 @@ class Bucket:
                 if raises:
                     raise
             else:
-                yield key
+                yield key, message.sequence
 
     def is_among(self, key: str, filters: Sequence[str]) -> bool:
         """Return True if one of the filters matches a key; no filters match all keys."""

@@ -154,9 +154,10 @@ class StreamManager:
     ) -> Stream:
         """Create a stream from a folder that `Stream.backup` or `nats stream backup` wrote.
 
-        Sequences, times, headers and the consumers in the backup are restored as they were. The
-        stream has forgotten the message ids of its duplicate window. An existing stream is never
-        changed.
+        Sequences, times, headers and the consumers in the backup are restored as they were, but for
+        acks behind a hole in those of a replicated stream. It returns when the consumers can be
+        used. The stream has forgotten the message ids of its duplicate window. An existing stream
+        is never changed.
 
         Args:
             path: The folder; it is checked before anything is sent.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,13 @@ async def read(js: ns.JetStream, _: Path) -> None:
             await drain(messages.initial())
         async with stream.latest(filters=filters) as latest:
             await drain(latest.initial())
+
+
+async def read_times(js: ns.JetStream, path: Path) -> None:
+    await read(js, path)
+    stream, past = await js.streams.get("ORDERS"), datetime(2020, 1, 1, tzinfo=UTC)
+    await drain(aiter(stream.read(start_time=past)))
+    await drain(aiter(stream.read(end_time=past)))
 
 
 async def get(js: ns.JetStream, _: Path) -> None:
@@ -233,6 +241,7 @@ TASKS: dict[str, Task] = {
     "`js.publisher(retry_for=...)`": publish_through_crashes,
     '`js.producer("ORDERS", ...)`': produce,
     "`stream.read()`, `ordered()`, `latest()`": read,
+    "`read(start_time=)`, `read(end_time=)`": read_times,
     "`stream.get()`": get,
     "`stream.direct.get()`": get_directly,
     "`consumers.get()`, `next`, `fetch`, `consume`, `run`": consume,

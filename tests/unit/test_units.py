@@ -269,3 +269,11 @@ def test_durations_are_written_as_go_writes_them(nanoseconds: int, text: str) ->
 @given(st.integers(0, DURATION_NS_MAX))
 def test_written_durations_are_read_back(nanoseconds: int) -> None:
     assert parse_duration(format_duration(nanoseconds)) == nanoseconds
+
+
+def test_the_longest_duration_of_a_server_comes_back_from_its_float() -> None:
+    """As a float it is the next number, which servers cannot hold."""
+    assert duration_ns((2**63 - 1) / NS_PER_SECOND) == 2**63 - 1
+    for longer in ((2**63 + 2**11) / NS_PER_SECOND, 1e30, timedelta.max):
+        with pytest.raises(ConfigError, match="longer than 292 years"):
+            duration_ns(longer)

@@ -38,7 +38,13 @@ RULES = (
     ),
     rule(
         errors.ResourceExhaustedError,
-        "ACCOUNT_RESOURCES_EXCEEDED MAXIMUM_CONSUMERS_LIMIT MAXIMUM_STREAMS_LIMIT STREAM_LIMITS",
+        "MAXIMUM_CONSUMERS_LIMIT",
+        "raise the stream's max_consumers, 1,000 by default from nats-server 2.15 on, or the "
+        "account's limit; or delete consumers that nobody uses",
+    ),
+    rule(
+        errors.ResourceExhaustedError,
+        "ACCOUNT_RESOURCES_EXCEEDED MAXIMUM_STREAMS_LIMIT STREAM_LIMITS",
         "a limit of the account is reached: compare js.account() with its limits; streams reserve "
         "their max_bytes",
     ),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Self
 
+from natsstream.arguments import check_int
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
-from natsstream.consume.pull.requests import ConsumeOptions
+from natsstream.consume.pull.requests import BATCH_MAX, ConsumeOptions
 from natsstream.consume.pull.session import ConsumeSession
 from natsstream.errors import UsageError
 from natsstream.read.read_events import ReadEvent
@@ -99,7 +100,12 @@ class ConsumerMessages:
         return session.events.events()
 
     def resize(self, max_messages: int) -> None:
-        """Change `max_messages` from now on."""
+        """Change `max_messages` from now on.
+
+        Raises:
+            ConfigError: It is no number of messages from 1 on.
+        """
+        check_int(max_messages, "max_messages", minimum=1, maximum=BATCH_MAX)
         self._opened().resize(max_messages)
 
     # State.

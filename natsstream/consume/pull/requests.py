@@ -36,7 +36,7 @@ _BODIES_MAX = 64
 # The server counts nanoseconds and bytes in 64 bits with a sign.
 _BYTES_MAX = (1 << 63) - 1
 _SECONDS_MAX = 1e9
-_BATCH_MAX = 1_000_000
+BATCH_MAX = 1_000_000
 _EXPIRES_MIN_S = 0.1
 _EXPIRES_SHORTEST_S = 0.001
 _HEARTBEAT_MIN_S = 0.05
@@ -176,7 +176,7 @@ class FetchOptions:
     no_wait: bool = False
     heartbeat_s: float = HEARTBEAT_S
     expires_max_s: float = 0.0
-    batch_max: int = _BATCH_MAX
+    batch_max: int = BATCH_MAX
     group: GroupOptions = GroupOptions()
 
     def times(self, left_s: float) -> PullTimes:
@@ -205,7 +205,7 @@ def fetch_options(
     Raises:
         ConfigError: A value is not legal.
     """
-    check_int(count, "n", minimum=1, maximum=_BATCH_MAX)
+    check_int(count, "n", minimum=1, maximum=BATCH_MAX)
     timeout_s = seconds(timeout, "timeout")
     no_wait = check_bool(no_wait, "no_wait") or timeout_s == 0
     if max_bytes is not None:
@@ -227,7 +227,7 @@ def fetch_options(
         no_wait=no_wait,
         heartbeat_s=heartbeat_s,
         expires_max_s=source.max_expires_ns / NS_PER_SECOND,
-        batch_max=source.max_batch if source.max_batch > 0 else _BATCH_MAX,
+        batch_max=source.max_batch if source.max_batch > 0 else BATCH_MAX,
         group=group,
     )
 
@@ -276,7 +276,7 @@ def consume_options(
     Raises:
         ConfigError: A value is not legal.
     """
-    check_int(max_messages, "max_messages", minimum=1, maximum=_BATCH_MAX)
+    check_int(max_messages, "max_messages", minimum=1, maximum=BATCH_MAX)
     if max_bytes is not None:
         check_int(max_bytes, "max_bytes", minimum=1, maximum=_BYTES_MAX)
     if stop_after is not None:

@@ -23,6 +23,7 @@ from natsstream.consume.delivery.source import PushSource, PushState
 from natsstream.consume.push.buffer import PushBuffer
 from natsstream.consume.push.heartbeats import HeartbeatMonitor
 from natsstream.consume.push.sink import PushSink
+from natsstream.core.subject_reader import ended_error
 from natsstream.errors import ConflictError, NatsStreamError, NotFoundError, UsageError
 from natsstream.events import PermissionDenied
 from natsstream.foreign_names import answers_names
@@ -73,6 +74,7 @@ class PushMessages:
         self._subscription: Subscription | None = None
         self._failure: NatsStreamError | None = None
         self._has_ended = False
+        self._is_end_told = False
         self._is_open = False
         self._may_ack = True
         self._is_told = False
@@ -261,9 +263,10 @@ class PushMessages:
     async def next(self, *, timeout: float) -> DeliveredMessage | None:
         """Return the next message, None when none came within `timeout` seconds.
 
-        None comes at once when it was closed or drained and everything is taken.
+        None comes at once, and once, when it was closed or drained and everything is taken.
 
         Raises:
+            UsageError: A call before has told its end.
             NatsStreamError: As for `__anext__`.
         """
         check_seconds(timeout, "timeout", may_be_zero=True)
@@ -273,7 +276,12 @@ class PushMessages:
         try:
             async with asyncio.timeout(timeout):
                 return await anext(self)
-        except (TimeoutError, StopAsyncIteration):
+        except TimeoutError:
+            return None
+        except StopAsyncIteration:
+            if self._is_end_told:
+                raise ended_error(self._source.consumer.what) from None
+            self._is_end_told = True
             return None
 
     def events(self) -> AsyncGenerator[ReadEvent]:

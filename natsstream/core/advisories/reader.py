@@ -75,11 +75,11 @@ class Advisories:
     async def next(self, timeout: float) -> Advisory | None:
         """Return the next event, None when none came within `timeout` seconds.
 
-        None comes at once when the reader has ended and everything is read.
+        None comes at once, and once, when the reader has ended and everything is read.
 
         Raises:
             ConfigError: The timeout is no number of seconds.
-            UsageError: The reader is not open.
+            UsageError: The reader is not open, or a call before has told its end.
             SlowReaderError: Events were dropped before this one.
             ConnectionClosedError: The connection was closed.
         """

@@ -68,6 +68,20 @@ class CacheContents:
                 self._mortal[entry.key] = None
         return not is_foreign
 
+    def take_back(self, entries: Iterable[Entry], now_ns: int) -> list[Entry]:
+        """Take older entries that the server has again; return those that were taken.
+
+        Raises:
+            CacheFullError: The mirror would exceed its limit.
+        """
+        living = [each for each in entries if not self._has_expired(each, now_ns)]
+        taken = [each for each in living if self.take(each)]
+        if taken:
+            by_revision = sorted(self._entries.values(), key=lambda each: each.revision)
+            self._entries.clear()
+            self._entries.update((each.key, each) for each in by_revision)
+        return taken
+
     def drop(self, key: str) -> Entry:
         """Forget a key and return its entry."""
         return self._drop(self._entries, key)

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
+from natsstream.api.at_once import at_once
 from natsstream.arguments import check_int, check_seconds
 from natsstream.errors import ConnectionLostError, NatsStreamError
 from natsstream.kv.bucket import Bucket
@@ -117,11 +119,16 @@ class CacheSync:
         self._tell_gone(self.contents.forget_expired(now_ns()))
 
     async def drop_missing(self) -> int:
-        """Drop the keys that the server no longer has; return how many."""
-        breaks = self._watch.report.resumes
+        """Drop the keys that the server no longer has; return how many.
+
+        A server that was killed may also have values again whose markers were removed.
+        """
+        breaks, passed = self._watch.report.resumes, self._watch.revision
         horizon = (await self._bucket.status()).revision
-        keys = self._bucket.keys(self._filters, raises=False)
-        there = [key async for key in keys]
+        there = await self._bucket.newest_revisions(self._filters)
+        # What is newer comes by the watch.
+        back = [key for key, at in there.items() if at <= passed and not self.contents.holds(key)]
+        await self._take_back(back)
         missing = self.contents.missing(there, horizon)
         for entry in missing:
             self.contents.drop(entry.key)
@@ -129,6 +136,15 @@ class CacheSync:
         self.freshness.note_listed(breaks)
         self._note_progress()
         return len(missing)
+
+    async def _take_back(self, keys: Sequence[str]) -> None:
+        passed = self._watch.revision
+        # The leader of a mirror may lag behind, and is not asked.
+        is_origin = self._bucket.config.mirror is None
+        entries = await at_once(partial(self._bucket.get, consistent=is_origin), keys)
+        older = [each for each in entries if each is not None and each.revision <= passed]
+        for entry in self.contents.take_back(older, now_ns()):
+            self.changes.tell(entry, had_value=False)
 
     async def _follow(self, filled: asyncio.Event) -> None:
         """Take entries from the watch, until it is closed."""

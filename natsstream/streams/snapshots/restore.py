@@ -8,11 +8,13 @@ compared with the backup.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 from natsstream._wire.error_codes import ErrorCode, find_error_code
+from natsstream._wire.errors_map import server_error
 from natsstream.api.features import RENAMED_RESTORE, unknown_field
 from natsstream.api.metadata import without_levels
 from natsstream.api.names import check_stream_name
@@ -27,10 +29,13 @@ from natsstream.fields import Fields
 from natsstream.streams.snapshots.backup import folder_of
 from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_archive, read_folder
 from natsstream.streams.snapshots.progress import RestoreProgress
+from natsstream.streams.snapshots.restored_consumers import wait_for_consumers
 
 CHUNK_BYTES = 64 << 10
 # After the last part the server builds the stream, which may take long.
 FINISH_TIMEOUT_S = 3_600.0
+
+_WRAPPED_CODE = re.compile(r"\((\d{5})\)")
 
 OnRestore = Callable[[RestoreProgress], object]
 
@@ -69,6 +74,7 @@ async def restore_backup(
     answer = await sender.finish(finish_s)
     info = StreamInfo.from_json(answer)
     check_whole(info, backup, changes, what)
+    await wait_for_consumers(api, info)
     sender.report(is_done=True)
     return info
 
@@ -157,8 +163,14 @@ class _Sender:
 
 
 def _failed(what: str, error: ServerError) -> BackupError:
-    return BackupError(
-        f"{what} failed: {error.description}",
-        hint="the archive may be damaged; one of a server before 2.15 cannot be restored under "
-        "another name",
+    hint = (
+        "the archive may be damaged; one of a server before 2.15 cannot be restored under another "
+        "name"
     )
+    # The server wraps the error that it would give to a creation; its code stands in the text.
+    wrapped = _WRAPPED_CODE.search(error.description)
+    if wrapped is not None:
+        cause = server_error({"err_code": int(wrapped[1])}, what=what)
+        change = cause.hint or "change what the server names"
+        hint = f"{change}; fields of the stream follow the path: restore(path, replicas=1)"
+    return BackupError(f"{what} failed: {error.description}", hint=hint)

@@ -238,10 +238,10 @@ async def test_file_that_is_no_certificate_or_key_is_told_before_anything_is_sen
 
 
 @contextmanager
-def handshake_first(own: Certificate, folder: Path) -> Generator[str]:
+def handshake_first(own: Certificate, folder: Path, more: str = "") -> Generator[str]:
     """A server that says nothing before TLS, so that `NatsServer` would wait for it for ever."""
     config = folder / "server.conf"
-    config.write_text(tls_config(own, "handshake_first: true"))
+    config.write_text(tls_config(own, f"handshake_first: true, {more}"))
     flags = ["-c", config, "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder]
     files = ["--ports_file_dir", folder, "--log", folder / "log"]
     process = subprocess.Popen([find_nats_server(), *flags, *files])
@@ -266,6 +266,20 @@ async def test_tls_first_reaches_a_server_that_says_nothing_before(
             await tls_version(url, ca=authority.ca, connect_timeout=0.3)
 
     assert "tls_first=True" in caught.value.hint
+
+
+async def test_a_client_certificate_is_asked_for_before_the_server_has_greeted(
+    authority: Authority, tmp_path: Path
+) -> None:
+    more = f'ca_file: "{authority.ca}", verify: true'
+    with handshake_first(authority.sign("first"), tmp_path, more) as url:
+        with pytest.raises(TlsError) as caught:
+            await tls_version(url, ca=authority.ca, tls_first=True)
+        assert "give cert and key" in caught.value.hint
+
+        own = authority.sign("client")
+        given = {"cert": own.cert, "key": own.key}
+        assert await tls_version(url, ca=authority.ca, tls_first=True, **given) == "TLSv1.3"
 
 
 async def test_tls_first_to_a_server_that_greets_is_told(

@@ -303,3 +303,33 @@ async def test_a_mirror_of_a_replicated_bucket_follows_across_a_change_of_leader
             return time.monotonic() - mirror.staleness > wanted_after
 
         await eventually_async(is_fresh, within_s=40)
+
+
+async def test_a_value_that_the_server_has_again_is_answered(
+    js: JetStream, stream_name: str
+) -> None:
+    """As after the crash of a server with one replica: the marker is gone, the value is there."""
+    kv = await js.kv.create(
+        stream_name, history=5, ttl=3_600, storage="memory", extra={"deny_delete": False}
+    )
+    await kv.put("old", b"1")
+    await kv.put("a", b"1")
+    async with kv.cached() as mirror:
+        changes = mirror.changes()
+        marker = await mirror.delete("a")
+        assert (await anext(changes)).is_deleted
+        newest = await mirror.put("b", b"2")
+        assert (await anext(changes)).key == "b"
+        await kv.stream.delete_message(marker)
+        assert (await kv.get("a", consistent=True)) is not None
+        await kv.stream.publish(f"$KV.{stream_name}.c", b"3")  # It comes by the watch.
+
+        assert await mirror.resync() == 0
+        again = mirror.get("a")
+        assert again is not None
+        assert (again.value, again.revision) == (b"1", 2)
+        told = [(await anext(changes)).key for _ in range(2)]
+        assert sorted(told) == ["a", "c"]
+        assert mirror.keys() == ["old", "a", "b", "c"]
+        assert mirror.revision == newest + 1
+        assert await mirror.resync() == 0

@@ -170,6 +170,25 @@ async def test_drain_keeps_what_has_arrived_and_then_ends(core: Core, stream_nam
     assert await messages.next(0.01) is None
 
 
+async def test_a_loop_of_next_ends_by_an_error_and_does_not_stop_the_event_loop(
+    core: Core, stream_name: str
+) -> None:
+    """Behind the end a call has nothing to wait for: such a loop would never give a turn."""
+    messages = await core.subscribe(stream_name).open()
+
+    async def read() -> None:
+        while True:
+            await messages.next(1)
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0)
+    await messages.drain()
+    with pytest.raises(UsageError, match="has ended") as told:
+        await reading
+    assert "leave the loop" in told.value.hint
+    assert [message async for message in messages] == []
+
+
 @pytest.mark.finding(27)
 async def test_drain_of_the_connection_keeps_what_is_under_way_and_waits_for_no_reader(
     server: NatsServer, core: Core, stream_name: str

@@ -102,6 +102,17 @@ async def test_bytes_that_wait_are_bounded(js: JetStream, stream_name: str) -> N
         assert await out(worker) <= 6
 
 
+@pytest.mark.parametrize("window", [0, -5, "x", None, True])
+async def test_a_flow_keeps_its_window_where_another_is_none(
+    js: JetStream, stream_name: str, window: Any
+) -> None:
+    worker = await worker_of(js, stream_name, 20)
+    async with worker.consume(max_messages=4, stop_after=20) as messages:
+        with pytest.raises(ConfigError, match="max_messages is"):
+            messages.resize(window)
+        assert len([message async for message in messages]) == 20
+
+
 @pytest.mark.smoke
 @pytest.mark.proves("1c", "stop / drain / closed signal, stop-after-N")
 async def test_flow_ends_after_exactly_so_many(js: JetStream, stream_name: str) -> None:

@@ -197,6 +197,23 @@ async def test_closing_ends_a_loop_that_waits(stream: Stream) -> None:
     assert await asyncio.wait_for(reader, 30) == []
 
 
+async def test_a_loop_of_next_ends_by_an_error_and_does_not_stop_the_event_loop(
+    stream: Stream,
+) -> None:
+    consumer = await make_push(stream)
+    async with consumer.subscribe() as messages:
+
+        async def read() -> None:
+            while True:
+                await messages.next(timeout=1)
+
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        await messages.drain()
+        with pytest.raises(UsageError, match="has ended"):
+            await reading
+
+
 async def test_reader_that_is_cancelled_loses_nothing(js: JetStream, stream: Stream) -> None:
     consumer = await make_push(stream)
     found: list[DeliveredMessage] = []

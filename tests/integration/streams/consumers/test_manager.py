@@ -15,6 +15,7 @@ from natsstream.errors import (
     ConsumerNameError,
     ConsumerNotFoundError,
     InvalidConfigError,
+    ResourceExhaustedError,
     StreamNotFoundError,
 )
 from tests.support.eventually import eventually_async
@@ -343,3 +344,16 @@ async def test_filter_too_long_for_the_subject_of_the_request_goes_into_its_body
 
 def _metadata(consumer: Any) -> dict[str, str]:
     return dict(consumer.cached.config.metadata or {})
+
+
+async def test_the_limit_of_a_stream_is_named_before_that_of_the_account(
+    js: JetStream, stream_name: str
+) -> None:
+    stream = await js.streams.ensure(stream_name, subjects=[stream_name], max_consumers=1)
+    await stream.consumers.ensure("a")
+    with pytest.raises(ResourceExhaustedError) as told:
+        await stream.consumers.ensure("b")
+    assert told.value.hint.startswith("raise the stream's max_consumers, 1,000 by default")
+
+    await js.streams.update(stream_name, max_consumers=-1)
+    await stream.consumers.ensure("b")

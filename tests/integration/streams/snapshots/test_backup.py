@@ -18,6 +18,7 @@ from natsstream.errors import (
     StreamNotFoundError,
     SubjectOverlapError,
 )
+from natsstream.streams.snapshots import restored_consumers
 from natsstream.testing import NatsServer
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
@@ -27,7 +28,7 @@ from tests.support.streams import change, consumer_count, fill
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from natsstream import BackupProgress, JetStream, RestoreProgress, Stream
+    from natsstream import BackupProgress, JetStream, Message, RestoreProgress, Stream
     from natsstream.testing import NatsCluster
 
 pytestmark = pytest.mark.asyncio
@@ -476,6 +477,68 @@ async def test_replicated_stream_is_saved_and_restored(
         assert await content(restored) == before
         assert (await restored.info()).config.replicas == 3
         await restored.delete()
+
+
+async def test_consumers_of_a_replicated_stream_can_be_used_when_the_restore_returns(
+    nats_cluster: NatsCluster, stream_name: str, tmp_path: Path
+) -> None:
+    """A cluster answers before they exist, and says for seconds that nothing waits for them."""
+    async with connect_to(nats_cluster) as js:
+        stream = await fill(js, stream_name, 10, replicas=3)
+        for number in range(3):
+            await stream.consumers.ensure(f"c{number}")
+        await backed_up(stream, tmp_path / "backup")
+        for _ in range(3):
+            await (await js.streams.get(stream_name)).delete()
+            restored = await js.streams.restore(tmp_path / "backup")
+
+            assert await restored.consumers.lags() == {"c0": 10, "c1": 10, "c2": 10}
+            handled: list[int] = []
+
+            async def handle(message: Message, handled: list[int] = handled) -> None:
+                handled.append(message.sequence)
+
+            await (await restored.consumers.get("c2")).run(handle, until_empty=True)
+            assert sorted(handled) == list(range(1, 11))
+
+
+async def test_consumers_that_do_not_come_are_logged(
+    js: JetStream,
+    stream_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = await fill(js, stream_name, 10)
+    await stream.consumers.ensure("c")
+    await backed_up(stream, tmp_path / "backup")
+    await stream.delete()
+    monkeypatch.setattr(restored_consumers, "_WAIT_S", 0.2)
+
+    async def more(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(restored_consumers, "_has_more", more)
+    monkeypatch.setattr(restored_consumers, "_without_pending", list)
+    await js.streams.restore(tmp_path / "backup")
+    assert "its consumers may not be ready: they are not there yet" in caplog.text
+
+
+async def test_backup_of_a_cluster_is_restored_on_one_server_as_the_hint_says(
+    nats_cluster: NatsCluster, js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    async with connect_to(nats_cluster) as far:
+        stream = await fill(far, stream_name, 10, replicas=3)
+        await backed_up(stream, tmp_path / "backup")
+        await stream.delete()
+    with pytest.raises(BackupError) as told:
+        await js.streams.restore(tmp_path / "backup")
+    assert told.value.hint == (
+        "set replicas to 1, or connect to a cluster; fields of the stream follow the path: "
+        "restore(path, replicas=1)"
+    )
+    restored = await js.streams.restore(tmp_path / "backup", replicas=1)
+    assert (await restored.info()).state.messages == 10
 
 
 async def test_backup_across_a_change_of_the_leader_is_whole_or_leaves_nothing(
