@@ -126,7 +126,7 @@ class CacheSync:
         breaks, passed = self._watch.report.resumes, self._watch.revision
         horizon = (await self._bucket.status()).revision
         there = await self._bucket.newest_revisions(self._filters)
-        # What is newer comes by the watch.
+        # The watch brings what is newer.
         back = [key for key, at in there.items() if at <= passed and not self.contents.holds(key)]
         await self._take_back(back)
         missing = self.contents.missing(there, horizon)
