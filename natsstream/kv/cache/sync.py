@@ -87,6 +87,8 @@ class CacheSync:
         # One value that cannot be decoded is no reason to lose all others.
         self._watch: Watch = Watch(bucket, RAW, filters, on_unreadable="hand_out")
         self._tasks: list[asyncio.Task[None]] = []
+        # The keys that the watch has brought while others are asked for, for each who asks.
+        self._arrived: list[set[str]] = []
         self._must_look = asyncio.Event()
         self._last_look = LookAtServer(0, now_ns())
 
@@ -138,12 +140,18 @@ class CacheSync:
         return len(missing)
 
     async def _take_back(self, keys: Sequence[str]) -> None:
-        passed = self._watch.revision
+        passed, arrived = self._watch.revision, set[str]()
         # The leader of a mirror may lag behind, and is not asked.
         is_origin = self._bucket.config.mirror is None
-        entries = await at_once(partial(self._bucket.get, consistent=is_origin), keys)
+        self._arrived.append(arrived)
+        try:
+            entries = await at_once(partial(self._bucket.get, consistent=is_origin), keys)
+        finally:
+            self._arrived = [each for each in self._arrived if each is not arrived]
         older = [each for each in entries if each is not None and each.revision <= passed]
-        for entry in self.contents.take_back(older, now_ns()):
+        # A deletion that has come meanwhile is newer than the answer.
+        valid = [each for each in older if each.key not in arrived]
+        for entry in self.contents.take_back(valid, now_ns()):
             self.changes.tell(entry, had_value=False)
 
     async def _follow(self, filled: asyncio.Event) -> None:
@@ -162,6 +170,8 @@ class CacheSync:
             await asyncio.sleep(_RETRY_S)  # Iterating again retries.
 
     def _take(self, batch: Sequence[Entry]) -> None:
+        for arrived in self._arrived:
+            arrived.update(each.key for each in batch)
         for entry in batch:
             had_value = self.contents.holds(entry.key)
             if self.contents.take(entry):

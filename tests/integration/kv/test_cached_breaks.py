@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
 import natsstream as ns
 from natsstream.errors import CodecError, NatsStreamError, RequestTimeoutError, UsageError
+from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.cached import CachedKeyValue
 from natsstream.kv.cache.sync import CacheOptions
 from natsstream.testing import FaultProxy
@@ -333,3 +334,22 @@ async def test_a_value_that_the_server_has_again_is_answered(
         assert mirror.keys() == ["old", "a", "b", "c"]
         assert mirror.revision == newest + 1
         assert await mirror.resync() == 0
+
+
+async def test_a_deletion_that_comes_while_a_value_is_asked_for_counts(
+    js: JetStream, stream_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kv = await js.kv.create(stream_name, history=5, storage="memory", extra={"deny_delete": False})
+    await kv.put("a", b"1")
+    async with kv.cached() as mirror:
+        await kv.stream.delete_message(await mirror.delete("a"))
+        ask = Bucket.get
+
+        async def late(self: Bucket, key: str, **options: Any) -> object:
+            found = await ask(self, key, **options)
+            await mirror.wait_for(await kv.delete(key))
+            return found
+
+        monkeypatch.setattr(Bucket, "get", late)
+        assert await mirror.resync() == 0
+        assert mirror.get("a") is None
