@@ -1835,7 +1835,7 @@ class IdempotentProducer:
         *,
         subject: str | None = None,
         headers: HeaderValues | None = None,
-        checkpoint: object = ...,
+        checkpoint: object = None,
     ) -> None:
         """Take a message, to be stored soon; returns at once."""
 
@@ -1843,7 +1843,7 @@ class IdempotentProducer:
         self,
         messages: Iterable[object | tuple[str, object] | PublishMessage],
         *,
-        checkpoint: object = ...,
+        checkpoint: object = None,
     ) -> None:
         """Take messages that are stored together, or not at all."""
 
@@ -1856,7 +1856,7 @@ class IdempotentProducer:
         *,
         subject: str | None = None,
         headers: HeaderValues | None = None,
-        checkpoint: object = ...,
+        checkpoint: object = None,
     ) -> AppendResult:
         """Append a message, and wait until it is stored."""
 
@@ -1872,7 +1872,7 @@ class IdempotentProducer:
     def restart(self) -> None:
         """Flush and begin the next epoch; also after an error."""
 
-    def close(self, final: object = ...) -> CloseResult:
+    def close(self, final: object = None) -> CloseResult:
         """Flush and end the stream: nobody appends to it any more."""
 
     def open(self) -> Self:

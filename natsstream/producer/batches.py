@@ -26,7 +26,7 @@ from natsstream.errors import (
     StreamClosedError,
 )
 from natsstream.producer.options import ProducerOptions
-from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group, Queue
+from natsstream.producer.queue import Batch, Group, Queue
 from natsstream.producer.records import Instance, StateRecord
 from natsstream.streams.closing.end import EndOfStream
 
@@ -312,7 +312,7 @@ class Batches:
         seq, is_end = -1, False
         if batch is not None:
             seq, count, is_end = batch.seq, count + batch.count, batch.is_end
-            if batch.checkpoint is not NO_CHECKPOINT:
+            if batch.checkpoint is not None:
                 checkpoint = batch.checkpoint
         follows = (before or StateRecord(Instance(epoch, self._owner))).followed_by(
             Instance(epoch, self._owner, seq)

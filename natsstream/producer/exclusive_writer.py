@@ -23,7 +23,7 @@ from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
 from natsstream.producer.partial_batches import delete_partial_batch
-from natsstream.producer.queue import NO_CHECKPOINT, Batch, Group
+from natsstream.producer.queue import Batch, Group
 from natsstream.producer.records import Instance, StateRecord
 from natsstream.producer.shared_writer import check_captured, last_before, read_state
 from natsstream.publish.batches.run import StoredRun
@@ -186,7 +186,7 @@ class ExclusiveWriter:
             for subject, data, given, needs, _ in group.messages:
                 rest = given[10:] if given else b"\r\n"
                 block = b"%b%d%b%d\r\n%b" % (start, last_seq, middle, number, rest)
-                if group.checkpoint is not NO_CHECKPOINT:
+                if group.checkpoint is not None:
                     position = to_json(group.checkpoint, ascii_only=True)
                     block = add_header(block, HeaderName.PRODUCER_CHECKPOINT, position)
                 made.append(Prepared(subject, data, block, needs, expects_last_id=False))

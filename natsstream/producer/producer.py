@@ -20,7 +20,7 @@ from natsstream.foreign_names import answers_names
 from natsstream.producer.batches import Batches, Ended, Outcome
 from natsstream.producer.messages import MessageMaker
 from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
-from natsstream.producer.queue import NO_CHECKPOINT, Group
+from natsstream.producer.queue import Group
 from natsstream.producer.session import Session, Writer
 from natsstream.publish.outgoing import Prepared, PublishMessage
 
@@ -64,7 +64,8 @@ class Recovered:
     """The state that earlier instances of a producer have left in the stream.
 
     Attributes:
-        checkpoint: The position of the last checkpoint; None for none.
+        checkpoint: The position of the last checkpoint; None if they have stored none, as after a
+            crash before the first message.
         count: Messages that they have stored.
         epoch: The epoch of the last of them.
     """
@@ -168,7 +169,7 @@ class IdempotentProducer:
         *,
         subject: str | None = None,
         headers: HeaderValues | None = None,
-        checkpoint: object = NO_CHECKPOINT,
+        checkpoint: object = None,
     ) -> None:
         """Take a message, to be stored soon; returns at once.
 
@@ -176,7 +177,8 @@ class IdempotentProducer:
             data: Bytes or text; with `encoding="json"` any value that JSON has.
             subject: The subject; None is the producer's.
             headers: Header values by name. Of the server's own headers only `Nats-TTL` is taken.
-            checkpoint: A position of the application, as JSON, which is stored with the message.
+            checkpoint: A position of the application, as JSON, which is stored with the message;
+                None keeps the last one.
 
         Raises:
             ConfigError: An argument is illegal; nothing was appended.
@@ -195,14 +197,15 @@ class IdempotentProducer:
         self,
         messages: Iterable[object | tuple[str, object] | PublishMessage],
         *,
-        checkpoint: object = NO_CHECKPOINT,
+        checkpoint: object = None,
     ) -> None:
         """Take messages that are stored together, or not at all.
 
         Args:
             messages: Values for the producer's subject, (subject, value) pairs, or messages with
                 headers; at most 997.
-            checkpoint: A position of the application, as JSON, which is stored with them.
+            checkpoint: A position of the application, as JSON, which is stored with them; None
+                keeps the last one.
 
         Raises:
             ConfigError: As for `append`; there are none, or too many, or more than one in exclusive
@@ -229,9 +232,13 @@ class IdempotentProducer:
         a message goes with `append`.
 
         Raises:
-            ConfigError: The position is no JSON value, or has more than 4,096 bytes.
+            ConfigError: The position is None or no JSON value, or has more than 4,096 bytes.
             NatsStreamError: The producer has failed.
         """
+        if position is None:
+            raise ConfigError(
+                "the checkpoint is None", hint="give a position, such as 0 for the beginning"
+            )
         self._take((), position)
 
     async def append_wait(
@@ -240,7 +247,7 @@ class IdempotentProducer:
         *,
         subject: str | None = None,
         headers: HeaderValues | None = None,
-        checkpoint: object = NO_CHECKPOINT,
+        checkpoint: object = None,
     ) -> AppendResult:
         """Append a message, and wait until it is stored.
 
@@ -331,14 +338,14 @@ class IdempotentProducer:
         await self._session.until(lambda: self._rules.is_open)
         self._told = None
 
-    async def close(self, final: object = NO_CHECKPOINT) -> CloseResult:
+    async def close(self, final: object = None) -> CloseResult:
         """Flush and end the stream: nobody appends to it any more.
 
         The final message and the end are stored together. Closing again gives the same result, and
         so does a new instance with the same explicit epoch and the same batches.
 
         Args:
-            final: A last message.
+            final: A last message; None for none.
 
         Raises:
             StreamClosedError: Another producer has ended the stream.
@@ -347,7 +354,7 @@ class IdempotentProducer:
         if not self._is_closing:
             self._check_open()
             group = None
-            if final is not NO_CHECKPOINT:
+            if final is not None:
                 message = self._maker.make(final)
                 group = Group((message,), len(message.data) + len(message.block))
             await self.flush()
@@ -392,7 +399,7 @@ class IdempotentProducer:
         if self._is_closing or self._is_detached or self._rules.failure is not None:
             self._check_open()
             self._raise_failure()
-        if checkpoint is not NO_CHECKPOINT:
+        if checkpoint is not None:
             self._maker.checkpoint(checkpoint)
         queue = self._rules.queue
         if not self._has_room():

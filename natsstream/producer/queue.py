@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 from natsstream.producer.options import ProducerOptions
 from natsstream.publish.outgoing import Prepared
 
 # One that is in flight, one that is sent when that is stored, and one that is filled meanwhile.
 _RUNS_WAITING_MAX = 3
-
-NO_CHECKPOINT: Final = object()
-"""Stands for no checkpoint: None is one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,12 +24,12 @@ class Group:
     Attributes:
         messages: The messages; none for a checkpoint alone.
         size: Their bytes.
-        checkpoint: The application's position that is stored with them.
+        checkpoint: The application's position that is stored with them; None keeps the last one.
     """
 
     messages: tuple[Prepared, ...]
     size: int
-    checkpoint: object = NO_CHECKPOINT
+    checkpoint: object = None
 
 
 @dataclass(slots=True, eq=False)
@@ -66,9 +62,8 @@ class Batch:
 
     @property
     def checkpoint(self) -> object:
-        """The last checkpoint of its groups; `NO_CHECKPOINT` for none."""
-        given = (g.checkpoint for g in reversed(self.groups) if g.checkpoint is not NO_CHECKPOINT)
-        return next(given, NO_CHECKPOINT)
+        """The last checkpoint of its groups; None for none."""
+        return next((g.checkpoint for g in reversed(self.groups) if g.checkpoint is not None), None)
 
     def messages(self) -> Iterator[Prepared]:
         """Yield its messages."""

@@ -270,3 +270,20 @@ async def test_next_batches_of_one_producer_are_not_lost_by_another_ones_commit(
         await each.detach()
     assert await place.data() == numbers(10)
     assert await place.data("o") == numbers(5)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_none_keeps_the_last_checkpoint(place: Place, mode: str) -> None:
+    async with await place.open(mode=mode) as producer:
+        assert producer.recovered is None
+    async with await place.open(mode=mode) as producer:  # The first has stored its epoch alone.
+        assert producer.recovered is None or producer.recovered.checkpoint is None
+        for number in range(1, 6):
+            producer.append(b"x", checkpoint=number if number % 2 == 0 else None)
+        producer.append_many([b"y"], checkpoint=None)
+        await producer.append_wait(b"z", checkpoint=None)
+        with pytest.raises(ConfigError, match="the checkpoint is None"):
+            producer.checkpoint(None)
+    async with await place.open(mode=mode) as producer:
+        assert producer.recovered is not None
+        assert (producer.recovered.checkpoint, producer.recovered.count) == (4, 7)

@@ -21,7 +21,7 @@ from natsstream.errors import (
 )
 from natsstream.producer.batches import Batches, Found, Outcome, Read, Stored, Write
 from natsstream.producer.options import ProducerOptions
-from natsstream.producer.queue import NO_CHECKPOINT, Group
+from natsstream.producer.queue import Group
 from natsstream.producer.records import BatchMark, Instance, StateRecord
 from natsstream.publish.outgoing import Prepared
 from natsstream.streams.closing.end import EndOfStream
@@ -52,7 +52,7 @@ class Log:
         for message in [] if write.batch is None else list(write.batch.messages()):
             self.last_seq += 1
             self.data.append((self.last_seq, message.data))
-        if write.batch is not None and write.batch.checkpoint is not NO_CHECKPOINT:
+        if write.batch is not None and write.batch.checkpoint is not None:
             self.checkpoint = write.batch.checkpoint
         assert (write.record.count, write.record.checkpoint) == (len(self.data), self.checkpoint)
         assert write.record.epoch > self.epoch or not is_claim(write)
@@ -95,7 +95,7 @@ class Writer:
             self.appended.append(data)
             messages.append(Prepared("s", data, b"", (), expects_last_id=False))
         # Some groups have a position: that of their last message.
-        position = len(self.appended) if len(self.appended) % 3 else NO_CHECKPOINT
+        position = len(self.appended) if len(self.appended) % 3 else None
         self.rules.queue.append(Group(tuple(messages), 10 * count, position), lambda: now)
 
     def take(self) -> None:
