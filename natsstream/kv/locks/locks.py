@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from typing import Generic, Literal, Self
 
-from natsstream.errors import LockLostError, UsageError, WrongRevisionError
+from natsstream.errors import ConfigError, LockLostError, UsageError, WrongRevisionError
 from natsstream.foreign_names import answers_names
 from natsstream.kv.codecs import T
 from natsstream.kv.formats import ValueFormat
@@ -200,11 +200,17 @@ class Lock(Generic[T]):
         Raises:
             LockLostError: The lock is lost; nothing was written.
             UsageError: It was never held, or is released.
+            ConfigError: The key is the lock's own.
             NatsStreamError: As for `KeyValue.put`.
 
         Cost: one round trip, behind other guarded writes and renewals in flight.
         """
         keeper = self._held()
+        if key == self.name:
+            raise ConfigError(
+                f"key {key!r} is the lock itself: a value there would end it",
+                hint="give the key of what the lock protects",
+            )
         data = self._form.to_bytes(value, bucket=self._bucket.name, key=key)
         while True:
             async with keeper.turn:

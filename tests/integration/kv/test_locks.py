@@ -333,3 +333,11 @@ async def test_a_holder_without_a_server_gives_up_before_the_server_would(
         await asyncio.to_thread(fresh_server.resume)
         async with kv.lock("l", timeout=30):
             pass
+
+
+async def test_a_value_over_the_lock_itself_is_refused(kv: KeyValue) -> None:
+    async with kv.lock("mine", ttl=10) as lock:
+        with pytest.raises(ConfigError, match="'mine' is the lock itself"):
+            await lock.put("mine", b"x")
+        await lock.put("yours", b"x")
+        lock.check()
