@@ -1,6 +1,6 @@
-"""Every public iterator goes on after a cancelled wait: nothing is missing, and none ends early.
+"""Public iterators after a cancelled wait: no item is missing, and none of them ends early.
 
-What is patient gets the same as what gives up before each item, twice.
+Each is read twice: once without a cancellation, and once with two before each item.
 """
 
 from __future__ import annotations
