@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
+from natsstream.eager import Begun
 from natsstream.errors import UsageError
 from natsstream.own_loop import OwnLoop
 
@@ -90,23 +91,67 @@ class Calls(Resumable[T]):
 
 
 class Steps(Resumable[T]):
-    """The items of a generator; each step is a task of its own, which outlives a cancelled wait.
+    """The items of a generator; a step that has to wait is a task, which outlives its waiter.
 
-    For generators whose steps are large or rare: a step costs about 20 microseconds.
+    For generators whose steps are large or rare: one that waits costs about 20 microseconds.
+
+    Args:
+        items: The generator.
+        wait: Waits until the next step can probably run without waiting. Cancelling it loses
+            nothing. It runs in the reader's own task, which is two turns of the event loop
+            faster: in each turn, the socket may deliver another megabyte.
     """
 
     # The traceback of an error keeps the frames that it has passed. So the frames forget the
     # iterator, whose step ends when nobody has it any more, and the step, which keeps the error.
 
-    def __init__(self, items: AsyncGenerator[T]) -> None:
+    def __init__(
+        self, items: AsyncGenerator[T], *, wait: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self._items = items
+        self._wait = wait
         self._step: asyncio.Task[T | object] | None = None
         self._own_loop: OwnLoop | None = None
         self._is_waited = False
         self._is_closed = False
 
     async def __anext__(self) -> T:
-        step = self._begin()
+        item: Any
+        try:
+            loop = self._check()
+            if self._step is None:
+                if self._wait is not None:
+                    self._is_waited = True
+                    try:
+                        await self._wait()
+                    finally:
+                        self._is_waited = False
+                begun = Begun(_next(self._items), loop)
+                item = await self._rest_of(begun.task) if begun.is_waiting else begun.result()
+            else:
+                item = await self._rest_of(self._step)
+        except BaseException:
+            del self
+            raise
+        if item is _END:
+            raise StopAsyncIteration
+        return item
+
+    def _check(self) -> asyncio.AbstractEventLoop:
+        if self._own_loop is None:
+            self._own_loop = OwnLoop()
+        if self._is_waited:
+            raise UsageError(
+                "another task waits for the next item of this loop", hint="one task iterates"
+            )
+        return self._own_loop.check()
+
+    async def _rest_of(self, step: asyncio.Task[T | object]) -> T | object:
+        if self._step is None:
+            self._step = step
+            # The error of a step that nobody comes back for is not asyncio's to log.
+            step.add_done_callback(_take_error)
+        self._is_waited = True
         try:
             await asyncio.wait([step])
         except BaseException:
@@ -115,28 +160,9 @@ class Steps(Resumable[T]):
             raise
         self._is_waited, self._step = False, None
         try:
-            item: Any = _END if self._is_closed else step.result()
-        except BaseException:
+            return _END if self._is_closed else step.result()
+        finally:
             del self, step
-            raise
-        if item is _END:
-            raise StopAsyncIteration
-        return item
-
-    def _begin(self) -> asyncio.Task[T | object]:
-        if self._own_loop is None:
-            self._own_loop = OwnLoop()
-        loop = self._own_loop.check()
-        if self._is_waited:
-            raise UsageError(
-                "another task waits for the next item of this loop", hint="one task iterates"
-            )
-        if self._step is None:
-            self._step = loop.create_task(_next(self._items))
-            # The error of a step that nobody comes back for is not asyncio's to log.
-            self._step.add_done_callback(_take_error)
-        self._is_waited = True
-        return self._step
 
     async def aclose(self) -> None:
         if self._is_closed:
@@ -158,12 +184,19 @@ class Flattened(Resumable[T], Generic[P, T]):
     """The items in what a generator yields.
 
     Args:
-        parts: Yields what has several items, such as lists; each step is a task of its own.
+        parts: Yields what has several items, such as lists; one that waits is a task of its own.
         items_of: Returns the items of one, which are then read without waiting.
+        wait: As for `Steps`.
     """
 
-    def __init__(self, parts: AsyncGenerator[P], items_of: Callable[[P], Iterable[T]]) -> None:
-        self._parts = Steps(parts)
+    def __init__(
+        self,
+        parts: AsyncGenerator[P],
+        items_of: Callable[[P], Iterable[T]],
+        *,
+        wait: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._parts = Steps(parts, wait=wait)
         self._items_of = items_of
         self._ready: Iterator[T] = iter(())
 

@@ -71,7 +71,8 @@ class StreamRange:
             ConfigError: A read `until_closed` of a stream that no producer can end.
             ConnectionLostError: The server did not come back within `reconnect_timeout`.
         """
-        return Flattened(self._runs(), iter)
+        reader = self._message_reader()
+        return Flattened(self._runs(reader), iter, wait=reader.wait)
 
     def runs(self) -> AsyncGenerator[list[Message]]:
         """Yield lists of messages in order, as they arrive together.
@@ -81,10 +82,13 @@ class StreamRange:
 
         Cost: a tenth less CPU than one message at a time. A list holds a megabyte or so.
         """
-        return Steps(self._runs())
+        reader = self._message_reader()
+        return Steps(self._runs(reader), wait=reader.wait)
 
-    async def _runs(self) -> AsyncGenerator[list[Message]]:
-        reader = RangeReader[list[Message]](self._api, self._spec, clip=clip_messages)
+    def _message_reader(self) -> RangeReader[list[Message]]:
+        return RangeReader(self._api, self._spec, clip=clip_messages)
+
+    async def _runs(self, reader: RangeReader[list[Message]]) -> AsyncGenerator[list[Message]]:
         self._reader, self._tail_report = reader, None
         async with aclosing(reader.runs()) as runs:
             async for run in runs:
@@ -132,10 +136,13 @@ class StreamRange:
 
         Cost: under one microsecond of CPU a message of 256 bytes; memory of a few blocks.
         """
-        return Steps(self._batches(_Converter(self._spec.stream, columns, time_unit)))
-
-    async def _batches(self, convert: _Converter) -> AsyncGenerator[pa.RecordBatch]:
+        convert = _Converter(self._spec.stream, columns, time_unit)
         reader = RangeReader(self._api, self._spec, clip=_clip_batch, convert=convert)
+        return Steps(self._batches(reader, convert), wait=reader.wait)
+
+    async def _batches(
+        self, reader: RangeReader[pa.RecordBatch], convert: _Converter
+    ) -> AsyncGenerator[pa.RecordBatch]:
         self._reader, self._tail_report = reader, None
         waiting: list[pa.RecordBatch] = []
         failure: NatsStreamError | None = None

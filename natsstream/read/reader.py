@@ -33,7 +33,7 @@ from natsstream.read.counts import MatchCounts
 from natsstream.read.leader_reads import LeaderReads
 from natsstream.read.missing import MissingSequences
 from natsstream.read.newest_search import LastSequences, search_newest
-from natsstream.read.progress import OutOfOrderError, Progress, ReadReport
+from natsstream.read.progress import Gap, OutOfOrderError, Progress, ReadReport
 from natsstream.read.read_events import BreakReason
 from natsstream.read.recovery import Recovery
 from natsstream.read.runs import Run
@@ -156,6 +156,8 @@ class RangeReader(Generic[Item]):
         self._clip = clip
         self._convert = convert
         self._progress: Progress | None = None
+        # The one that the next step of `runs` takes from, None if it takes from none.
+        self._next_of: ReadSession[Item] | None = None
         self._hidden = b""
         self.follows: StreamInfo | None = None
         self._message_bytes = 1
@@ -183,7 +185,7 @@ class RangeReader(Generic[Item]):
         self._progress = progress = await self._begin()
         while not progress.is_done:
             try:
-                async with aclosing(self._session(progress)) as items:
+                async with aclosing(self._read(progress)) as items:
                     async for item in items:
                         self._recovery.reset()
                         yield item
@@ -191,6 +193,14 @@ class RangeReader(Generic[Item]):
                 if isinstance(error, NatsStreamError) and not error.retryable:
                     raise
                 await self._resume(progress, error)
+
+    async def wait(self) -> None:
+        """Wait for what comes next, while messages are read; cancelling it loses nothing.
+
+        The next step of `runs` then need not wait, as a rule.
+        """
+        if self._next_of is not None:
+            await self._next_of.wait()
 
     async def bounds(self) -> tuple[int, int]:
         """Return the first and the last sequence of the read, without reading."""
@@ -266,7 +276,7 @@ class RangeReader(Generic[Item]):
                 hint="leave out first_seq or last_seq to take what the stream holds",
             )
 
-    async def _session(self, progress: Progress) -> AsyncGenerator[Item]:
+    async def _read(self, progress: Progress) -> AsyncGenerator[Item]:
         """Read with one consumer until the range ends or something breaks."""
         session = ReadSession[Item](
             self._api,
@@ -299,9 +309,13 @@ class RangeReader(Generic[Item]):
                     await self._leader.explain(run.sequences, progress.next_seq)
                 items, count = self._accept(progress, run)
                 if count:
+                    has_next = pending and not (progress.is_done or self._loss_to_tell(progress))
+                    self._next_of = session if has_next else None
                     yield items
+                    self._next_of = None
                 self._check_loss(progress)
         finally:
+            self._next_of = None
             await session.close()
         if not progress.is_done:
             await self._end(progress)
@@ -328,8 +342,8 @@ class RangeReader(Generic[Item]):
         # With filters the last match may be far before the range's end.
         if run.last > progress.last:
             progress.finish(held_last=progress.last)
-        loss = progress.loss
-        if loss is not None and self._spec.on_loss == "raise":
+        loss = self._loss_to_tell(progress)
+        if loss is not None:
             safe = sum(1 for sequence in sequences()[:count] if sequence < loss.first_seq)
             safe -= sum(1 for sequence in hidden if sequence < loss.first_seq)
             progress.report.messages -= shown - safe
@@ -410,8 +424,8 @@ class RangeReader(Generic[Item]):
         self._check_loss(progress)
 
     def _check_loss(self, progress: Progress) -> None:
-        loss = progress.loss
-        if loss is None or self._spec.on_loss == "report":
+        loss = self._loss_to_tell(progress)
+        if loss is None:
             return
         raise MessagesLostError(
             f"messages {loss.first_seq} to {loss.last_seq} of stream {self._spec.stream} are gone",
@@ -419,6 +433,10 @@ class RangeReader(Generic[Item]):
             last_seq=loss.last_seq,
             hint='read on with on_loss="report", which counts them in the report',
         )
+
+    def _loss_to_tell(self, progress: Progress) -> Gap | None:
+        """Return a loss that ends the read."""
+        return progress.loss if self._spec.on_loss == "raise" else None
 
 
 def hidden_start(info: StreamInfo, filters: Sequence[str], *, control: bool) -> bytes:

@@ -211,12 +211,23 @@ class ReadSession(Generic[Item]):
             SessionBrokenError: Nothing more will come from this consumer.
             PermissionDeniedError: The user may not read here.
         """
-        while not self._queue:
+        await self.wait()
+        if not self._queue:
             if self._failure is not None:
                 raise self._failure
+            self._idle_heartbeats = 0
+            return None
+        run = self._queue.popleft()
+        self._buffered -= run.count
+        self._buffered_bytes -= run.size
+        self._pull()
+        return run
+
+    async def wait(self) -> None:
+        """Wait until `next_run` need not wait; cancelling it loses nothing."""
+        while not self._queue and self._failure is None:
             if self._is_live and self._idle_heartbeats:
-                self._idle_heartbeats = 0
-                return None
+                return
             loop = asyncio.get_running_loop()
             began, self._wake = loop.time(), loop.create_future()
             try:
@@ -225,17 +236,12 @@ class ReadSession(Generic[Item]):
             except TimeoutError:
                 # Where the loop was busy for that long, what came meanwhile was read first.
                 if self._wake.cancelled():
-                    raise SessionBrokenError("two heartbeats missed", "heartbeats") from None
+                    self._failure = SessionBrokenError("two heartbeats missed", "heartbeats")
             finally:
                 # A reader with little patience comes again and again: its waits add up.
                 if self._wake.cancelled():
                     self._silent_s += loop.time() - began
                 self._wake = None
-        run = self._queue.popleft()
-        self._buffered -= run.count
-        self._buffered_bytes -= run.size
-        self._pull()
-        return run
 
     async def close(self, *, confirm: bool = False) -> None:
         """Free everything here and on the server; closing twice is fine.

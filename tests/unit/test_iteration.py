@@ -125,6 +125,75 @@ async def test_an_iterator_that_nobody_has_any_more_ends_its_step() -> None:
     assert source.is_closed
 
 
+async def test_steps_that_need_not_wait_take_no_turn_of_the_loop() -> None:
+    async def numbers() -> AsyncGenerator[int]:
+        for number in range(100):
+            yield number
+
+    turns: list[None] = []
+    asyncio.get_running_loop().call_soon(turns.append, None)
+    assert [number async for number in Steps(numbers())] == [*range(100)]
+    assert not turns
+
+
+class Waited:
+    """Numbers that are there once `arrived` is set, and a wait for them."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+        self.waits = 0
+        self.steps = 0
+
+    async def wait(self) -> None:
+        self.waits += 1
+        await self.arrived.wait()
+
+    async def numbers(self) -> AsyncGenerator[int]:
+        for number in range(3):
+            self.steps += 1
+            await self.arrived.wait()
+            self.arrived.clear()
+            yield number
+
+
+async def test_a_step_begins_when_the_wait_is_over() -> None:
+    source = Waited()
+    items = Steps(source.numbers(), wait=source.wait)
+    for number in range(3):
+        await cancelled(items)
+        await cancelled(items)
+        assert source.steps == number
+        source.arrived.set()
+        assert await anext(items) == number
+        assert source.steps == number + 1
+    assert source.waits == 9
+
+
+async def test_nobody_waits_while_another_does() -> None:
+    source = Waited()
+    items = Steps(source.numbers(), wait=source.wait)
+    first = asyncio.ensure_future(anext(items))
+    await asyncio.sleep(0)
+    with pytest.raises(UsageError, match="another task"):
+        await anext(items)
+    source.arrived.set()
+    assert await first == 0
+
+
+async def test_a_wait_that_ends_too_early_does_no_harm() -> None:
+    source = Source(2)
+
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    items = Steps(source.numbers(), wait=wait)
+    for number in range(2):
+        await cancelled(items)
+        await cancelled(items)
+        source.turn.set()
+        assert await anext(items) == number
+
+
 async def test_another_event_loop_is_told() -> None:
     async def numbers() -> AsyncGenerator[int]:
         yield 1

@@ -156,6 +156,12 @@ async def test_changes_tell_an_expired_key_before_its_next_value(
             return mirror.keys() == []
 
         await eventually_async(is_gone, within_s=20)
+
+        async def is_marked() -> bool:
+            return (await kv.status()).revision == 2
+
+        # A value that is stored just before the marker falls to it: see docs/decisions.md.
+        await eventually_async(is_marked, within_s=20)
         await kv.put("a", b"2")
         newest = b""
         async with asyncio.timeout(20):
