@@ -98,8 +98,8 @@ class Steps(Resumable[T]):
     Args:
         items: The generator.
         wait: Waits until the next step can probably run without waiting. Cancelling it loses
-            nothing. It runs in the reader's own task, which is two turns of the event loop
-            faster: in each turn, the socket may deliver another megabyte.
+            nothing, and closing the generator ends it. It runs in the reader's own task, which is
+            two turns of the event loop faster: in each, the socket may deliver another megabyte.
     """
 
     # The traceback of an error keeps the frames that it has passed. So the frames forget the
@@ -116,20 +116,9 @@ class Steps(Resumable[T]):
         self._is_closed = False
 
     async def __anext__(self) -> T:
-        item: Any
         try:
-            loop = self._check()
-            if self._step is None:
-                if self._wait is not None:
-                    self._is_waited = True
-                    try:
-                        await self._wait()
-                    finally:
-                        self._is_waited = False
-                begun = Begun(_next(self._items), loop)
-                item = await self._rest_of(begun.task) if begun.is_waiting else begun.result()
-            else:
-                item = await self._rest_of(self._step)
+            begun = await self._begin()
+            item: Any = await self._rest_of_step() if begun is None else begun.result()
         except BaseException:
             del self
             raise
@@ -137,20 +126,39 @@ class Steps(Resumable[T]):
             raise StopAsyncIteration
         return item
 
-    def _check(self) -> asyncio.AbstractEventLoop:
+    async def _begin(self) -> Begun[T | object] | None:
+        """Begin the next step; return it if it has ended already, and None if it waits."""
         if self._own_loop is None:
             self._own_loop = OwnLoop()
+        loop = self._own_loop.check()
         if self._is_waited:
             raise UsageError(
                 "another task waits for the next item of this loop", hint="one task iterates"
             )
-        return self._own_loop.check()
+        if self._step is not None:
+            return None
+        if self._wait is not None:
+            self._is_waited = True
+            try:
+                await self._wait()
+            except BaseException:
+                self._is_waited = False
+                del self
+                raise
+            self._is_waited = False
+            if self._is_closed:
+                raise StopAsyncIteration
+        begun = Begun(_next(self._items), loop)
+        if not begun.is_waiting:
+            return begun
+        self._step = begun.task
+        # The error of a step that nobody comes back for is not asyncio's to log.
+        self._step.add_done_callback(_take_error)
+        return None
 
-    async def _rest_of(self, step: asyncio.Task[T | object]) -> T | object:
-        if self._step is None:
-            self._step = step
-            # The error of a step that nobody comes back for is not asyncio's to log.
-            step.add_done_callback(_take_error)
+    async def _rest_of_step(self) -> T | object:
+        step = self._step
+        assert step is not None  # noqa: S101 - `_begin` has set it.
         self._is_waited = True
         try:
             await asyncio.wait([step])

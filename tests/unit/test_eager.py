@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import decimal
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -99,6 +102,96 @@ async def test_it_can_be_begun_out_of_a_callback() -> None:
     assert (await started).result() == "at once"
 
 
+async def test_what_it_waits_for_may_have_other_waiters() -> None:
+    shared: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def waits() -> str:
+        return await shared
+
+    first, second = begun(waits), begun(waits)
+    other = asyncio.ensure_future(waits())
+    await asyncio.sleep(0)
+    shared.set_result("all")
+    assert await asyncio.gather(first.task, second.task, other) == ["all", "all", "all"]
+
+
+async def test_it_has_a_context_of_its_own() -> None:
+    async def waits() -> str:
+        with decimal.localcontext() as context:
+            context.prec = 3
+            await asyncio.sleep(0)
+            return str(decimal.getcontext().prec)
+
+    waiting = begun(waits)
+    assert decimal.getcontext().prec == decimal.DefaultContext.prec
+    assert await waiting.task == "3"
+
+
+async def test_a_task_is_shown_with_its_coroutine() -> None:
+    async def waits() -> str:
+        await asyncio.sleep(0)
+        return ""
+
+    waiting = begun(waits)
+    assert "run()" in repr(waiting.task)
+    assert waiting.task.get_stack()
+    await waiting.task
+
+
+async def test_errors_are_freed_without_the_collector() -> None:
+    class Thing:
+        pass
+
+    async def fails(wait: Awaitable[None] | None, things: list[weakref.ref[Thing]]) -> str:
+        thing = Thing()
+        things.append(weakref.ref(thing))
+        if wait is not None:
+            await wait
+        raise ZeroDivisionError
+
+    loop, things = asyncio.get_running_loop(), list[weakref.ref[Thing]]()
+    gc.collect()
+    gc.disable()
+    try:
+        for wait in (None, asyncio.sleep(0), loop.create_future()):
+            step = Begun(fails(wait, things), loop)
+            if isinstance(wait, asyncio.Future):
+                step.task.cancel()
+            with pytest.raises((ZeroDivisionError, asyncio.CancelledError)) as caught:
+                await step.task if step.is_waiting else step.result()
+            del step, caught, wait
+            await asyncio.sleep(0)
+
+        async def starter() -> None:
+            Begun(fails(None, things), loop).result()
+
+        ended = asyncio.ensure_future(starter())
+        await asyncio.wait([ended])
+        assert isinstance(ended.exception(), ZeroDivisionError)
+        del ended
+        assert [thing() for thing in things] == [None] * 4
+    finally:
+        gc.enable()
+
+
+async def test_a_loop_that_is_left_at_once_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        begun(nothing)
+        raise SystemExit
+
+    def leave() -> None:
+        with pytest.raises(SystemExit):
+            asyncio.run(main())
+        loop = asyncio.new_event_loop()
+        with pytest.raises(SystemExit):
+            loop.run_until_complete(main())
+        loop.close()
+        gc.collect()
+
+    await asyncio.to_thread(leave)
+    assert not caplog.records
+
+
 class TestCancelling:
     """A task is cancelled before or after its first turn."""
 
@@ -154,6 +247,28 @@ class TestCancelling:
         with pytest.raises(asyncio.CancelledError):
             await waiting.task
         assert ends == ["cancelled"]
+
+    async def test_keeps_its_message(self) -> None:
+        told: list[object] = []
+
+        async def waits() -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError as error:
+                told.extend(error.args)
+            return ""
+
+        waiting = begun(waits)
+        waiting.task.cancel("why")
+        await waiting.task
+        assert told == ["why"]
+
+    async def test_of_what_has_ended_at_once_is_no_error(self) -> None:
+        ended = begun(nothing)
+        ended.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await ended.task
+        assert ended.result() == "at once"
 
     async def test_what_does_not_want_to_end_goes_on(self) -> None:
         async def waits() -> str:

@@ -180,6 +180,31 @@ async def test_nobody_waits_while_another_does() -> None:
     assert await first == 0
 
 
+async def test_closing_ends_a_wait_although_the_generator_takes_its_time() -> None:
+    arrived = asyncio.Event()
+
+    async def numbers() -> AsyncGenerator[int]:
+        try:
+            yield 0
+            yield 1
+        finally:
+            arrived.set()
+            await asyncio.sleep(0.001)
+
+    async def wait() -> None:
+        if begun:
+            await arrived.wait()
+
+    begun: list[int] = []
+    items = Steps(numbers(), wait=wait)
+    begun.append(await anext(items))
+    waiting = asyncio.ensure_future(anext(items))
+    await asyncio.sleep(0)
+    await items.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
 async def test_a_wait_that_ends_too_early_does_no_harm() -> None:
     source = Source(2)
 
