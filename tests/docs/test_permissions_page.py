@@ -73,8 +73,16 @@ async def read(js: ns.JetStream, _: Path) -> None:
             await drain(latest.initial())
 
 
-async def read_times(js: ns.JetStream, path: Path) -> None:
+async def read_filtered(js: ns.JetStream, path: Path) -> None:
     await read(js, path)
+    stream = await js.streams.get("ORDERS")
+    for filters in (["orders.new"], ["orders.old"], ["orders.new", "orders.old"]):
+        await drain(aiter(stream.read(filters=filters)))
+        await drain(aiter(stream.read(newest=2, filters=filters)))
+
+
+async def read_times(js: ns.JetStream, path: Path) -> None:
+    await read_filtered(js, path)
     stream, past = await js.streams.get("ORDERS"), datetime(2020, 1, 1, tzinfo=UTC)
     await drain(aiter(stream.read(start_time=past)))
     await drain(aiter(stream.read(end_time=past)))
@@ -146,6 +154,24 @@ async def lock(js: ns.JetStream, _: Path) -> None:
     for _again in range(2):
         async with kv.lock("import", ttl=10):
             pass
+    async with ns.connect(js.url, user="admin", password=PASSWORD) as other:
+        await wait_for_lock(kv, await other.kv.get("locks"))
+    async with kv.election("leader").lead():
+        await anext(kv.election("leader").changes())
+
+
+async def wait_for_lock(kv: ns.KeyValue, others: ns.KeyValue) -> None:
+    """Take a lock that another holds until somebody waits for it."""
+
+    async def take() -> None:
+        async with kv.lock("busy", timeout=10):
+            pass
+
+    async with others.lock("busy", ttl=10):
+        taking = asyncio.create_task(take())
+        while not (taking.done() or [each async for each in others.stream.consumers.names()]):
+            await asyncio.sleep(0.01)
+    await taking
 
 
 async def get_object(js: ns.JetStream, path: Path) -> None:
@@ -241,6 +267,7 @@ TASKS: dict[str, Task] = {
     "`js.publisher(retry_for=...)`": publish_through_crashes,
     '`js.producer("ORDERS", ...)`': produce,
     "`stream.read()`, `ordered()`, `latest()`": read,
+    "`read(filters=...)`": read_filtered,
     "`read(start_time=)`, `read(end_time=)`": read_times,
     "`stream.get()`": get,
     "`stream.direct.get()`": get_directly,
@@ -250,7 +277,7 @@ TASKS: dict[str, Task] = {
     '`consumers.ensure("billing", filters=["orders.new"])`': make_filtered_consumer,
     "`kv.get`, `put`, `create`, `update`, `delete`": write_keys,
     "`kv.watch`, `cached`, `keys`, `history`": watch_keys,
-    "`kv.lock`": lock,
+    "`kv.lock`, `kv.election`": lock,
     "`box.get`, `get_file`, `names`": get_object,
     "`box.put`, `put_file`, `delete`": put_object,
     "`dead_letters.open()`, `list`, `count`": list_letters,
