@@ -1,18 +1,24 @@
 """The changes that a configuration makes to a stream or a consumer; pure rules.
 
-Law: a field that is not given, known here or not, stays as the server has it. The server's own
-metadata is neither compared nor changed. A dry run shows exactly the fields that an update sends.
+Law: a field that is not given, known here or not, stays as the server has it. Metadata of the
+server and of this library is neither compared nor changed; see `natsstream.api.metadata`. A dry run
+shows exactly the fields that an update sends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from natsstream.api.diff import ConfigChange, FieldChange, plain
 from natsstream.api.features import Feature, without_unsaid
-from natsstream.api.metadata import server_metadata, user_metadata, without_levels
+from natsstream.api.metadata import (
+    compared_metadata,
+    kept_metadata,
+    user_metadata,
+    without_levels,
+)
 from natsstream.api.settings.field_kinds import FieldKind
 from natsstream.api.settings.setting import Setting, field_kinds, meaning, says_something
 from natsstream.errors import ConsumerExistsError, StreamExistsError
@@ -20,6 +26,7 @@ from natsstream.errors import ConsumerExistsError, StreamExistsError
 Differences = Mapping[str, tuple[object, object]]
 """Fields by name: the server's value and the wanted one, None for the default."""
 
+_Metadata: TypeAlias = Mapping[str, str] | None
 
 _UNKNOWN = FieldKind(check=lambda value, _: value, meaning=meaning)
 
@@ -72,10 +79,10 @@ def changed(rules: ChangeRules, wanted: Setting, held: Mapping[str, object]) -> 
     fields: list[FieldChange] = []
     for name, kind in field_kinds(type(wanted)).items():
         old, new = before[name], after[name]
+        if name == "metadata":
+            old = compared_metadata(cast("_Metadata", old), cast("_Metadata", new)) or None
         if name == "name" or new is None or _is_same(kind, old, new):
             continue
-        if name == "metadata":
-            old = user_metadata(cast("Mapping[str, str] | None", old)) or None
         old, new = (None if _is_empty(each) else each for each in (old, new))
         fields.append(FieldChange(name, old, new, rules.refusal(name, old, new)))
     for name, new in wanted.extra.items():
@@ -105,9 +112,9 @@ def overlay(
             body.pop(json_name, None)
         given.update(wanted.field_json(name, values[name]))
     if "metadata" in given:
-        own = server_metadata(cast("Mapping[str, str] | None", held.get("metadata")))
+        kept = kept_metadata(cast("_Metadata", held.get("metadata")))
         theirs = user_metadata(cast("Mapping[str, str]", given["metadata"]))
-        given["metadata"] = {**own, **theirs}
+        given["metadata"] = {**kept, **theirs}
     # An empty part stands for none, which servers expect as null.
     given = {name: None if value == {} else value for name, value in given.items()}
     return {**body, **given}, given
@@ -127,7 +134,9 @@ def differences(rules: ChangeRules, wanted: Setting, held: Mapping[str, object])
     config = type(wanted).from_json(held)
     found = {each.name: (each.before, each.after) for each in changed(rules, wanted, held).fields}
     defaults, given, theirs = rules.defaults(config), wanted.given(), config.given()
-    theirs["metadata"] = user_metadata(cast("Mapping[str, str] | None", theirs.get("metadata")))
+    theirs["metadata"] = compared_metadata(
+        cast("_Metadata", theirs.get("metadata")), cast("_Metadata", given.get("metadata"))
+    )
     for name, value in theirs.items():
         meant = meaning(plain(value))
         if name not in given and meant is not None and meant != meaning(defaults.get(name)):

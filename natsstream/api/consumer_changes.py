@@ -2,7 +2,7 @@
 
 Law: a create never changes an existing consumer, and an update never creates one: each request
 names its action. An update sends back every field that the server has, known here or not, with only
-the caller's changes. The configuration in the answer is compared with the one that was sent.
+the caller's changes. The configuration that the server has then is compared with the one sent.
 Source: ADR-31 of the API's `action`, nats.go jetstream/consumer.go upsertConsumer.
 """
 
@@ -73,9 +73,11 @@ async def create_consumer(
     body = creation(CONSUMER_RULES, config)
     await api.require(*used_features(CONSUMER_FIELDS, body))
     try:
-        info = await _send(api, stream, _name_of(config), body, action="create", given=body)
+        info = await _send(api, stream, _name_of(config), body, action="create")
     except ConsumerExistsError as error:
         info = await _existing(api, stream, config, error)
+    else:
+        _check_taken(info, given=body, sent=body)
     return info, created(config)
 
 
@@ -94,7 +96,8 @@ async def update_consumer(
         UnsupportedServerError: The server lacks a field; see `create_consumer`.
         TransportError: There was no answer; the change may be made.
 
-    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs.
+    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs, and for the
+    first change of a consumer after a restart of its server.
     """
     return await _overlay(api, await consumer_info(api, stream, _name_of(config)), config)
 
@@ -110,7 +113,8 @@ async def ensure_consumer(
     Raises:
         NatsStreamError: As for `create_consumer` and `update_consumer`.
 
-    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs.
+    Cost: one round trip if nothing differs, else two; a third if `pause_until` differs, and for the
+    first change of a consumer after a restart of its server.
     """
     name = _name_of(config)
     try:
@@ -143,16 +147,16 @@ async def _overlay(
     api: Api, held: ConsumerInfo, wanted: ConsumerConfig
 ) -> tuple[ConsumerInfo, ConfigChange]:
     change = _change(wanted, held)
-    sent = replace(
-        change, fields=tuple(each for each in change.fields if each.name != "pause_until")
-    )
+    # Servers ignore a pause in an update.
+    unpaused = replace(wanted, pause_until=None)
+    sent = changed(CONSUMER_RULES, unpaused, _config_of(held))
     info = held
     if sent.fields:
         body, given = overlay(wanted, _config_of(held), sent)
         _check_changes(held, ConsumerConfig.from_json(body), sent)
         await api.require(*used_features(CONSUMER_FIELDS, given))
         try:
-            info = await _send(api, held.stream, held.name, body, action="update", given=given)
+            info = await _update(api, held, unpaused, body, given)
         except ServerError as error:
             if change.refused:
                 names = ", ".join(each.name for each in change.refused)
@@ -161,7 +165,6 @@ async def _overlay(
                 error.hint = "deliver_subject can be changed only while no client subscribes to it"
             raise
     if len(sent.fields) < len(change.fields) and wanted.pause_until is not None:
-        # Servers ignore it in an update.
         await pause_consumer(api, held.stream, held.name, time_to_ns(wanted.pause_until))
         info = await consumer_info(api, held.stream, held.name)
     return info, change
@@ -206,6 +209,23 @@ def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigCha
         raise
 
 
+async def _update(
+    api: Api,
+    held: ConsumerInfo,
+    wanted: ConsumerConfig,
+    body: dict[str, object],
+    given: Mapping[str, object],
+) -> ConsumerInfo:
+    """Send an update, and compare it with the consumer as it is then."""
+    info = await _send(api, held.stream, held.name, body, action="update")
+    if changed(CONSUMER_RULES, wanted, _config_of(info)):
+        # A server that has restarted answers the first update of each consumer with the info from
+        # before it (2.10.26 to 2.15.1, consumer.go initialInfo), though it has stored the change.
+        info = await consumer_info(api, held.stream, held.name)
+    _check_taken(info, given=given, sent=body)
+    return info
+
+
 async def _send(
     api: Api,
     stream: str,
@@ -213,9 +233,8 @@ async def _send(
     config: dict[str, object],
     *,
     action: Literal["create", "update"],
-    given: Mapping[str, object],
 ) -> ConsumerInfo:
-    """Send a configuration, and compare it with the one in the answer."""
+    """Send a configuration, and return the answer."""
     what = f"consumer {name} of stream {stream}"
     # A single filter stands in the subject, where permissions can see it, if there is room.
     one = cast("str", config.get("filter_subject") or "")
@@ -223,9 +242,14 @@ async def _send(
     if len(api.subject(subject).encode()) > SUBJECT_BYTES_MAX:
         subject = subjects.consumer_create(stream, name)
     body: dict[str, object] = {"stream_name": stream, "config": config, "action": action}
-    info = ConsumerInfo.from_json(await send_config(api, subject, body, what=what))
-    check_taken(what, CONSUMER_FIELDS, given=given, sent=config, taken=_config_of(info))
-    return info
+    return ConsumerInfo.from_json(await send_config(api, subject, body, what=what))
+
+
+def _check_taken(
+    info: ConsumerInfo, *, given: Mapping[str, object], sent: Mapping[str, object]
+) -> None:
+    what = f"consumer {info.name} of stream {info.stream}"
+    check_taken(what, CONSUMER_FIELDS, given=given, sent=sent, taken=_config_of(info))
 
 
 def _name_of(config: ConsumerConfig) -> str:

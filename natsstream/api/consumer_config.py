@@ -71,7 +71,7 @@ class ConsumerConfig(Setting):
         replicas: 0 (default) as the stream, else 1 to 5.
         memory_storage: Keeps its state in memory though the stream is in files.
         pause_until: Created paused until then (2.11); later only `pause` and `resume` change it.
-        metadata: Free text by key; `_nats.` keys belong to the server.
+        metadata: Free text by key. Keys of the server (`_nats.`) and of this library stay.
         max_waiting: Pull: requests that may be waiting; server default 512.
         max_batch: Pull: messages that one request may ask for; 0 is no limit.
         max_expires: Pull: seconds that one request may wait; 0 is no limit.

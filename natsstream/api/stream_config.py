@@ -87,7 +87,7 @@ class StreamConfig(Setting):
         subject_transform: A subject mapping before storing (2.10).
         republish: Copies of what is stored to plain NATS.
         consumer_limits: Defaults and bounds of consumers (2.10).
-        metadata: Free text by key; `_nats.` keys belong to the server.
+        metadata: Free text by key. Keys of the server (`_nats.`) and of this library stay.
         extra: Fields that the server sent and this version does not know.
     """
 

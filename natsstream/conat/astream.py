@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Self
 
-from natsstream.arguments import check_int
+from natsstream.arguments import check_bool, check_int
 from natsstream.conat.change_feed import ChangeFeed
 from natsstream.conat.configuration import Configuration
 from natsstream.conat.leader import LeaderStream, StoredMessage
@@ -148,7 +148,7 @@ class AStream:
 
         Cost: one or two round trips. If there were big values, one more or a read of all headers.
         """
-        if all:
+        if check_bool(all, "all"):
             return await self._leader.purge(None)
         if seq is not None:
             return await self._leader.delete(seq)

@@ -15,7 +15,14 @@ from typing import Literal, cast
 
 from natsstream.api.settings.mapping import Republish
 from natsstream.api.stream_config import StreamConfig
-from natsstream.arguments import check_int, check_names, described
+from natsstream.arguments import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_names,
+    check_text,
+    described,
+)
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import json_text
@@ -66,7 +73,8 @@ class Configuration:
         desc: A free description, any JSON value.
 
     Raises:
-        ConfigError: A number is none, or too large; `max_msgs` is 0; JSON cannot write `desc`.
+        ConfigError: A value is of another type; a number is too large; `max_msgs` is 0; the policy
+            is neither word; JSON cannot write `desc`.
     """
 
     max_msgs: int = -1
@@ -89,9 +97,8 @@ class Configuration:
                 hint="give 1 or more, or -1 for no limit",
             )
         check_int(self.max_age, "max_age", maximum=_AGE_MS_MAX, unit=_UNITS["max_age"])
-        policy = "new" if self.discard_policy == "new" else "old"
-        object.__setattr__(self, "discard_policy", policy)
-        object.__setattr__(self, "allow_msg_ttl", bool(self.allow_msg_ttl))
+        check_choice(self.discard_policy, "discard_policy", ("old", "new"))
+        check_bool(self.allow_msg_ttl, "allow_msg_ttl")
         try:
             size = len(json_text(self.desc, ascii_only=True))
         except ConfigError as error:
@@ -204,6 +211,26 @@ class Configuration:
         if self.max_age >= _NATIVE_AGE_MS_MIN:
             native.append("max_age")
         return {name: each for name, each in limits.items() if name not in native}
+
+
+def config_fields(fields: object) -> dict[str, object]:
+    """Return given fields of a configuration by name; None gives none.
+
+    Raises:
+        ConfigError: They are no mapping, or one of them is not legal.
+    """
+    if fields is None:
+        return {}
+    if not isinstance(fields, Mapping):
+        raise ConfigError(
+            f"the configuration is {described(fields)}",
+            hint='give its fields by name: {"max_msgs": 1000}',
+        )
+    # The cast says what `isinstance` cannot.
+    items = cast("Mapping[object, object]", fields).items()
+    given = {check_text(name, "a field's name"): value for name, value in items}
+    Configuration().merged(given)
+    return given
 
 
 def check_stream(names: StreamNames, held: StreamConfig) -> None:

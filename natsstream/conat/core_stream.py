@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
-from natsstream.arguments import check_int, counted
+from natsstream.arguments import check_bool, check_int, counted
 from natsstream.conat.arrays import Arrays
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import Blobs
-from natsstream.conat.configuration import Configuration
+from natsstream.conat.configuration import Configuration, config_fields
 from natsstream.conat.deletion import Deletion
 from natsstream.conat.feed import Announcement
 from natsstream.conat.foreign import ForeignCodec, ForeignOpener, ForeignOptions
@@ -257,6 +257,7 @@ class CoreStream:
             RejectedError: A limit of the stream refuses it ("reject").
             WrongLastSequenceError: `previous_seq` is not the newest ("wrong-last-sequence").
             NoRespondersError: The stream has no leader, or is gone (503).
+            WrongStreamError: The stream is gone; another one has stored the message.
             RequestTimeoutError: No ack in time (408); the message may be stored.
 
         Cost: one round trip, plus the stream's replication. A value above `max_payload` less 64 KiB
@@ -510,7 +511,8 @@ class CoreStream:
     def stats(self, *, start_seq: int = 1) -> StreamStats:
         """Return number and bytes of the loaded messages from a sequence on."""
         self._check()
-        return StreamStats(*self._sync.reconciler.log.data_bytes(start_seq))
+        first = check_int(start_seq, "start_seq")
+        return StreamStats(*self._sync.reconciler.log.data_bytes(first))
 
     def to_arrow(self) -> pa.Table:
         """Return the loaded messages as an Arrow table, in the order of their sequences.
@@ -570,7 +572,7 @@ class CoreStream:
         self._own_loop.check()
         self._check()
         first = max(check_int(start_seq, "start_seq", minimum=0), 1)
-        await self._sync.load(first, emits=not no_emit)
+        await self._sync.load(first, emits=not check_bool(no_emit, "no_emit"))
 
     # Changing.
 
@@ -605,6 +607,7 @@ class CoreStream:
         flight.
         """
         deletion = self._own.deletion
+        check_bool(all, "all")
         with naming(self._names):
             if key is not None and not any((all, seq, seqs, last_seq)) and last_index is None:
                 return await deletion.of(seqs=[found] if (found := self.seq_kv(key)) else [])
@@ -628,8 +631,8 @@ class CoreStream:
         self._own_loop.check()
         self._check()
         with naming(self._names):
-            if changes:
-                self._sync.stream = await self._own.opener.set_config(changes)
+            if fields := config_fields(changes):
+                self._sync.stream = await self._own.opener.set_config(fields)
                 await self._sync.announce(Announcement(is_config_changed=True))
             await self._sync.settle()
             if self._held is not None:

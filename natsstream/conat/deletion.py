@@ -7,9 +7,10 @@ knows, so it removes no message that comes meanwhile.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
-from natsstream.arguments import check_int
+from natsstream.arguments import check_int, described
 from natsstream.conat.blobs import Blobs
 from natsstream.conat.feed import Announcement
 from natsstream.conat.sync import StreamSync
@@ -49,7 +50,7 @@ class Deletion:
                 return []
             return await self._purge(log.seq(min(last, len(log) - 1)))
         if seq is not None or seqs is not None:
-            return await self._delete([seq] if seq is not None else list(seqs or ()))
+            return await self._delete([seq] if seq is not None else _listed(seqs))
         if last_seq is not None:
             wanted = check_int(last_seq, "last_seq", minimum=0)
             return await self._purge(min(wanted, self._sync.reconciler.applied))
@@ -68,7 +69,7 @@ class Deletion:
         return gone
 
     async def _delete(self, seqs: Sequence[int]) -> list[int]:
-        wanted = sorted({check_int(seq, "seq") for seq in seqs if seq})
+        wanted = sorted({check_int(seq, "seq") for seq in seqs} - {0})
         if not wanted:
             return []
         log = self._sync.reconciler.log
@@ -98,3 +99,10 @@ class Deletion:
             if error is not None:
                 raise error
         return sorted(deleted)
+
+
+def _listed(seqs: object) -> list[int]:
+    if not isinstance(seqs, Iterable) or isinstance(seqs, str | bytes):
+        raise ConfigError(f"seqs is {described(seqs)}", hint="give a list: seqs=[1, 2]")
+    # The cast says that each is checked where it is deleted.
+    return list(cast("Iterable[int]", seqs))

@@ -24,7 +24,7 @@ from typing import Final, cast
 from natsstream.api.headers import HeaderName, Headers, deletion_of
 from natsstream.arguments import described
 from natsstream.conat.values import Encoding, decode_value, json_text
-from natsstream.errors import CodecError, HeaderError
+from natsstream.errors import CodecError, ConfigError, HeaderError
 from natsstream.fields import Fields
 from natsstream.streams.chunks.value import ChunkedValue
 from natsstream.units import parse_life_time
@@ -89,11 +89,15 @@ def header_values(
         blob: Where the value is, if it is big.
 
     Raises:
-        ConfigError: JSON cannot write the headers.
+        ConfigError: The headers are no mapping, or JSON cannot write them.
         HeaderError: The headers are too large.
     """
     values = {_ENCODING: str(int(encoding))}
     if headers is not None:
+        if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"headers is {described(headers)}", hint='give a dict: headers={"from": "Ann"}'
+            )
         user = dict(headers)
         if user.get(TOMBSTONE):
             del user[TOMBSTONE]

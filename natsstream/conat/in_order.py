@@ -11,7 +11,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from natsstream.conat.codes import conat_code
-from natsstream.errors import MessageRuleError, NatsStreamError, TransportError, UsageError
+from natsstream.errors import (
+    MessageRuleError,
+    NatsStreamError,
+    TransportError,
+    UsageError,
+    WrongStreamError,
+)
 from natsstream.publish.batches.atomic_rules import MAX_MESSAGES
 from natsstream.publish.outgoing import PublishMessage, options_of
 from natsstream.publish.pub_ack import PubAck
@@ -57,7 +63,8 @@ class InOrder:
         if len(part) > 1 and self._stream.cached.config.allow_atomic:
             try:
                 first_seq = await self._store_together([message for message, _ in part])
-            except TransportError as error:  # They are stored or not.
+            # They are stored or not, or stored by another stream.
+            except (TransportError, WrongStreamError) as error:
                 return error
             except NatsStreamError:
                 pass  # None of them is stored: each one's own answer tells why.

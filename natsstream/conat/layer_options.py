@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypedDict
 
 from natsstream.arguments import check_names
+from natsstream.conat.configuration import config_fields
 from natsstream.conat.values import Encoding, json_text
 
 _ALIASES = {
@@ -78,8 +79,9 @@ def check_arguments(
 def with_config(
     arguments: CoreStreamArguments, fields: Mapping[str, object]
 ) -> CoreStreamArguments:
-    """Return the arguments with fields of the configuration set besides."""
-    return {**arguments, "config": {**(arguments.get("config") or {}), **fields}}
+    """Return the arguments with fields of the configuration set besides; None sets nothing."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {**arguments, "config": {**config_fields(arguments.get("config")), **given}}
 
 
 def cache_key(

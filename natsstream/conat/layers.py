@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from natsstream.arguments import check_plain
+from natsstream.arguments import check_bool, check_plain
 from natsstream.conat.akv import AKV
 from natsstream.conat.astream import AStream
 from natsstream.conat.change_feed import ChangeFeed
@@ -75,7 +75,7 @@ class DStreams:
         Cost: as for `js.core_stream`.
         """
         check_arguments(options, CoreStreamArguments, "js.dstream", _SAVED)
-        arguments = with_config(options, {"desc": desc})
+        arguments = _legal(name, with_config(options, {"desc": desc}), no_autosave=no_autosave)
 
         async def make(release: Release) -> DStream:
             core = await self._core_streams(name, **arguments)
@@ -126,7 +126,9 @@ class DKVs:
         check_arguments(options, CoreStreamArguments, "js.dkv", (*_SAVED, "merge"))
         if merge is not None:
             check_plain(merge, "merge", takes="a Conflict", count=1)
-        arguments = with_config(options, {"desc": desc, **_WITH_TTL})
+        arguments = _legal(
+            name, with_config(options, {"desc": desc, **_WITH_TTL}), no_autosave=no_autosave
+        )
 
         async def make(release: Release) -> DKV:
             core = await self._core_streams(name, **arguments)
@@ -158,6 +160,7 @@ class DKOs:
     ) -> DKO:
         """Open a map of objects; arguments, errors and cost as for `js.dkv`."""
         check_arguments(options, CoreStreamArguments, "js.dko", _SAVED)
+        arguments = _legal(name, with_config(options, {"desc": desc}), no_autosave=no_autosave)
 
         async def make(release: Release) -> DKO:
             below = DKO_PREFIX + name
@@ -166,8 +169,7 @@ class DKOs:
 
         if options.get("no_cache"):
             return await make(is_last)
-        key = cache_key(name, with_config(options, {"desc": desc}), no_autosave)
-        return await self._shared.get(key, make)
+        return await self._shared.get(cache_key(name, arguments, no_autosave), make)
 
 
 class AKVs:
@@ -270,6 +272,7 @@ class Inventories:
             "project_id": project_id,
             "service": service,
         }
+        _legal(INVENTORY_NAME, owner)
 
         async def open_store(item: InventoryItem) -> DKV | DStream | DKO:
             if item.type == "stream":
@@ -282,3 +285,16 @@ class Inventories:
             return Inventory(await self._dkvs(INVENTORY_NAME, **owner), open_store, release)
 
         return await self._shared.get(cache_key(INVENTORY_NAME, owner), make)
+
+
+def _legal(
+    name: str, arguments: CoreStreamArguments, *, no_autosave: bool = False
+) -> CoreStreamArguments:
+    """Return arguments that are all legal, before an open object is looked for with them.
+
+    Raises:
+        NatsStreamError: One is not, as for `js.core_stream`.
+    """
+    options_of(name, arguments)
+    check_bool(no_autosave, "no_autosave")
+    return arguments

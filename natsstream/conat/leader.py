@@ -21,7 +21,7 @@ from natsstream.api.stream_info import StreamInfo
 from natsstream.arguments import check_utf8
 from natsstream.conat.attempts import retried
 from natsstream.conat.blobs import SWEEP_EVERY_S, Blobs
-from natsstream.conat.configuration import Configuration
+from natsstream.conat.configuration import Configuration, config_fields
 from natsstream.conat.feed import Announcement
 from natsstream.conat.headers import Blob, is_big
 from natsstream.conat.naming import naming
@@ -70,10 +70,15 @@ class LeaderStream:
     Attributes:
         stream: The stream.
         config: Its configuration, when it was last asked for.
+        gone_hint: The way back if no stream captures its messages.
     """
 
     stream: Stream
     config: Configuration
+    gone_hint: str = (
+        "its stream is gone, or has no leader now: open it again, which makes a stream that is "
+        "gone; then publish again"
+    )
 
     def __init__(self, js: JetStreamContext, options: CoreStreamOptions) -> None:
         self.options = options
@@ -238,8 +243,8 @@ class LeaderStream:
         """Set some fields of the configuration, and return all of it."""
         self.check()
         with naming(self._names):
-            if changes:
-                self.stream = await self._opener.set_config(changes)
+            if fields := config_fields(changes):
+                self.stream = await self._opener.set_config(fields)
                 await self._announce(Announcement(is_config_changed=True))
             await self._look()
         return self.config

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from natsstream.arguments import check_bool
+from natsstream.conat.configuration import config_fields
 from natsstream.conat.core_stream import CoreStream
 from natsstream.conat.foreign import ForeignOptions
 from natsstream.conat.layer_options import CoreStreamArguments
@@ -93,6 +95,7 @@ class CoreStreams:
                 "replicas": replicas,
                 "encoding": encoding,
                 "tombstone_ttl": tombstone_ttl,
+                "no_cache": no_cache,
                 "look_every": look_every,
                 "service": service,
                 "prefix": prefix,
@@ -104,7 +107,7 @@ class CoreStreams:
 
         if no_cache:
             return await make(is_last)
-        fields = json_text(sorted((config or {}).items()))
+        fields = json_text(sorted(options.config.items()))
         others = (start_seq, ephemeral, replicas, encoding, tombstone_ttl, look_every)
         return await self._shared.get((options.names, fields, *others), make)
 
@@ -196,14 +199,15 @@ def options_of(name: str, arguments: CoreStreamArguments) -> CoreStreamOptions:
 
     Raises:
         StoragePathError: The name or the owner is not legal (403).
-        ConfigError: The service or the prefix is not legal.
+        ConfigError: Another argument is not legal.
     """
     path = storage_path(
         name, account_id=arguments.get("account_id"), project_id=arguments.get("project_id")
     )
+    check_bool(arguments.get("no_cache", False), "no_cache")
     return CoreStreamOptions(
         names=StreamNames(path, arguments.get("service", SERVICE), arguments.get("prefix", PREFIX)),
-        config=dict(arguments.get("config") or {}),
+        config=config_fields(arguments.get("config")),
         start_seq=arguments.get("start_seq"),
         ephemeral=arguments.get("ephemeral", False),
         replicas=arguments.get("replicas"),

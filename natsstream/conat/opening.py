@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from natsstream.api.message import Message
 from natsstream.api.stream_config import StreamConfig
-from natsstream.arguments import check_seconds, described
+from natsstream.arguments import check_bool, check_int, check_seconds, described
 from natsstream.conat.configuration import Configuration, check_stream, limits_of
 from natsstream.conat.names import StreamNames
 from natsstream.conat.reconcile import Limits
 from natsstream.conat.values import Encoding
-from natsstream.conat.writer import TOMBSTONE_TTL_MS
+from natsstream.conat.writer import TOMBSTONE_TTL_MS, check_life_time
 from natsstream.errors import (
     ConfigError,
     InvalidConfigError,
@@ -32,6 +32,9 @@ LOOK_EVERY_S = 30.0
 
 A feed that has lost its last message shows no hole, and servers do not report deletions.
 """
+
+# Servers take no more.
+_REPLICAS_MAX = 5
 
 
 def check_look_every(seconds: float) -> None:
@@ -58,7 +61,7 @@ class CoreStreamOptions:
         look_every: Seconds between two comparisons with the stream's info.
 
     Raises:
-        ConfigError: `look_every` is no number of seconds above 0, or `encoding` no `Encoding`.
+        ConfigError: An argument is not legal. `config` comes checked, from `config_fields`.
     """
 
     names: StreamNames
@@ -72,6 +75,13 @@ class CoreStreamOptions:
 
     def __post_init__(self) -> None:
         check_look_every(self.look_every)
+        check_bool(self.ephemeral, "ephemeral")
+        if self.start_seq is not None:
+            check_int(self.start_seq, "start_seq", minimum=0)
+        if self.replicas is not None:
+            check_int(self.replicas, "replicas", minimum=1, maximum=_REPLICAS_MAX)
+        if self.tombstone_ttl is not None:
+            check_life_time(self.tombstone_ttl, "tombstone_ttl")
         # Another number would be stored, and nobody could read these values.
         if not isinstance(self.encoding, Encoding):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
             raise ConfigError(

@@ -97,6 +97,7 @@ class StreamSync:
         stream: The stream.
         config: Its configuration.
         conflates: True if an ordered consumer brings the messages, and not the republished feed.
+        gone_hint: The way back if no stream captures its messages.
     """
 
     stream: Stream
@@ -129,6 +130,10 @@ class StreamSync:
         )
         self._blobs = blobs
         self._look_every_s = look_every
+        self.gone_hint: str = (
+            "its stream is gone, or has no leader now: `await stream.config()` makes it again at "
+            f"once, the comparison every {look_every:g} s does so later; then publish again"
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         # The ordered feed, and the stream's life that it follows.
         self._tail: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from natsstream.arguments import check_int, check_text, described
 from natsstream.conat.blobs import Blobs
@@ -35,19 +35,23 @@ from natsstream.errors import (
     MessageRuleError,
     MessageTooLargeError,
     NatsStreamError,
+    NoRespondersError,
     ServerError,
     StreamFullError,
     WrongLastSequenceError,
 )
+from natsstream.publish.destination import check_teller
 from natsstream.publish.outgoing import Expect, PublishMessage, options_of
 from natsstream.publish.pub_ack import PubAck
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.units import time_from_ns
+from natsstream.units import NS_PER_SECOND, time_from_ns
 
 TOMBSTONE_TTL_MS = 7 * 86_400_000
 """Milliseconds after which a tombstone expires: a week, as in the seed."""
 
+# Servers hold nanoseconds in 64 bits, and count whole seconds.
+_LIFE_TIME_MS_MAX = ((1 << 63) - 1) // NS_PER_SECOND * 1_000
 _MSG_ID = "Nats-Msg-Id"
 # Of own writes; the server's window knows them too.
 _IDS_KEPT = 100_000
@@ -129,18 +133,26 @@ class PublishResult:
         return None if self.error is None else conat_code(self.error)
 
 
-def _checked_items(items: Iterable[object]) -> list[PublishItem]:
+def _checked_items(items: object) -> list[PublishItem]:
     """Return the items, before any of them is sent.
 
     Raises:
-        ConfigError: One is something else.
+        ConfigError: They are no list of items, or the options of one are something else.
     """
+    if not isinstance(items, Iterable):
+        raise ConfigError(f"items is {described(items)}", hint="give a list: [PublishItem(mesg)]")
     checked: list[PublishItem] = []
-    for index, item in enumerate(items):
+    # The cast says what `isinstance` cannot.
+    for index, item in enumerate(cast("Iterable[object]", items)):
         if not isinstance(item, PublishItem):
             raise ConfigError(
                 f"item {index} is {described(item)}",
                 hint="give PublishItem(mesg), or PublishItem(mesg, PublishOptions(key=...))",
+            )
+        if not isinstance(item.options, PublishOptions):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"the options of item {index} are {described(item.options)}",
+                hint="give PublishItem(mesg, PublishOptions(key=...))",
             )
         checked.append(item)
     return checked
@@ -152,10 +164,12 @@ class WrittenStream(Protocol):
     Attributes:
         stream: The stream.
         config: Its configuration.
+        gone_hint: The way back if no stream captures its messages.
     """
 
     stream: Stream
     config: Configuration
+    gone_hint: str
 
     async def stored_ns(self, seq: int) -> int | None:
         """Wait until reads see a message; return when it was stored, if known."""
@@ -353,8 +367,11 @@ class Writer:
             return await self._earlier_copy(message, found)
         if isinstance(found, ConflictError) and found.retryable:
             return await self._send(message)
+        if isinstance(found, NoRespondersError):
+            found.hint = self._sync.gone_hint
         if isinstance(found, BaseException):
             raise found
+        check_teller(message.subject, found.stream, found.sequence, self._names.stream)
         return found.sequence
 
     async def _put(self, data: bytes, options: PublishOptions) -> Blob | None:
@@ -372,11 +389,15 @@ class Writer:
         self._note(self._sent_ids, message.msg_id)
         for attempt in range(_ATTEMPTS):
             try:
-                ack = await self._js.publish(
+                # Not by the context: another stream may have taken the subjects over.
+                ack = await self._sync.stream.publish(
                     message.subject, message.data, timeout=timeout, **options_of(message)
                 )
             except WrongLastSequenceError as error:
                 return await self._earlier_copy(message, error)
+            except NoRespondersError as error:
+                error.hint = self._sync.gone_hint
+                raise
             except (StreamFullError, MessageTooLargeError) as error:
                 raise rejected_by_server(error) from error
             except ConflictError as error:
@@ -445,6 +466,15 @@ class Writer:
                 ids.popitem(last=False)
 
 
+def check_life_time(milliseconds: object, name: str) -> None:
+    """Refuse what is no time for a message to live.
+
+    Raises:
+        ConfigError: It is no number of milliseconds from 0 on, or servers cannot hold it.
+    """
+    check_int(milliseconds, name, minimum=0, maximum=_LIFE_TIME_MS_MAX, unit="milliseconds")
+
+
 def check_ttl(ttl: int | None, config: Configuration) -> None:
     """Refuse a `ttl` with which no message can be stored; None is none.
 
@@ -454,7 +484,7 @@ def check_ttl(ttl: int | None, config: Configuration) -> None:
     """
     if ttl is None:
         return
-    check_int(ttl, "ttl", minimum=0, unit="milliseconds")
+    check_life_time(ttl, "ttl")
     if not config.allow_msg_ttl:
         raise MessageRuleError(
             f"the message has a ttl of {ttl} ms, and its stream lets none expire",

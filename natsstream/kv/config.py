@@ -55,7 +55,7 @@ class BucketConfig(ViewConfig):
         placement: Cluster and tags.
         republish: Copies of what is stored to plain NATS.
         compression: True compresses on disk (2.10).
-        metadata: Free text by key; `_nats.` keys belong to the server.
+        metadata: Free text by key. Keys of the server (`_nats.`) and of this library stay.
         mirror: The bucket that this one is a read replica of, or its name. Writes go to that
             bucket.
         sources: The buckets that this one copies from, or their names, beside its own keys. Their

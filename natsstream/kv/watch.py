@@ -230,7 +230,7 @@ class Watch(Generic[T]):
         Events happen while a task reads entries. The newest 256 are kept, and
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        return self._latest.events()
+        return self._open().events()
 
     def _entries(self, batch: list[Message]) -> list[Entry[T]]:
         """Return the entries of messages, up to one that raises."""

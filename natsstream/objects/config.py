@@ -48,7 +48,7 @@ class ObjectBucketConfig(ViewConfig):
         replicas: 1 to 5; default 1.
         placement: Cluster and tags.
         compression: True compresses on disk (2.10).
-        metadata: Free text by key; `_nats.` keys belong to the server.
+        metadata: Free text by key. Keys of the server (`_nats.`) and of this library stay.
         extra: Fields of the stream that differ from every client's, by the server's names, such
             as `{"republish": {...}}`.
     """

@@ -13,12 +13,13 @@ from typing import Literal, Self
 
 from natsstream.api.message import Message
 from natsstream.arguments import check_bool, check_choice, check_int
-from natsstream.errors import NatsStreamError, ObjectMetaError
+from natsstream.errors import NatsStreamError, ObjectMetaError, UsageError
 from natsstream.iteration import Calls, Flattened
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta, parse_meta
 from natsstream.objects.store_subjects import StoreSubjects
+from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
 
 OnUnreadable = Literal["report", "raise"]
@@ -92,6 +93,7 @@ class ObjectWatch:
         self._reader = _MetaReader(
             subjects, ignore_deletes=ignore_deletes, on_unreadable=on_unreadable
         )
+        self._is_entered = False
         self._latest = meta_store.stream.latest(
             filters=[subjects.meta_filter],
             include_history=include_history,
@@ -110,6 +112,9 @@ class ObjectWatch:
             PermissionDeniedError: The user may not read it.
             TransportError: The server did not answer in time.
         """
+        if self._is_entered:
+            raise UsageError("a watch opens once", hint="call box.watch() again")
+        self._is_entered = True
         with STORE.translate_errors(self._bucket):
             await self._latest.__aenter__()
         return self
@@ -126,17 +131,17 @@ class ObjectWatch:
     @property
     def revision(self) -> int:
         """The last revision taken: `resume_after` of a watch that continues here."""
-        return self._latest.next_seq - 1
+        return self._open().next_seq - 1
 
     @property
     def created_ns(self) -> int:
         """The store's identity: a store that was created again has another one."""
-        return self._latest.created_ns
+        return self._open().created_ns
 
     @property
     def is_caught_up(self) -> bool:
         """True once every info that was stored when the block was entered has been taken."""
-        return self._latest.is_caught_up
+        return self._open().is_caught_up
 
     @property
     def report(self) -> OrderedReport:
@@ -175,7 +180,7 @@ class ObjectWatch:
         """
         while True:
             with STORE.translate_errors(self._bucket):
-                message = await anext(self._latest)
+                message = await anext(self._open())
             _, info = self._reader.read(message)
             if info is not None:
                 return info
@@ -189,7 +194,7 @@ class ObjectWatch:
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        messages = self._latest.initial()
+        messages = self._open().initial()
 
         async def take() -> ObjectInfo | None:
             with STORE.translate_errors(self._bucket):
@@ -207,7 +212,15 @@ class ObjectWatch:
         Events happen while a task reads infos. The newest 256 are kept;
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        return self._latest.events()
+        return self._open().events()
+
+    def _open(self) -> Latest:
+        if not self._is_entered:
+            raise UsageError(
+                "the watch is not open",
+                hint="async with box.watch() as watch: async for info in watch",
+            )
+        return self._latest
 
     def __repr__(self) -> str:
         return f"<ObjectWatch {self._bucket}>"

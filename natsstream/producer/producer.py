@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from natsstream.api.headers import HeaderValues
+from natsstream.arguments import counted
 from natsstream.errors import (
     ConfigError,
+    ConnectionClosedError,
     NatsStreamError,
     ProducerFullError,
     ProducerTimeoutError,
@@ -22,7 +24,7 @@ from natsstream.producer.messages import MessageMaker
 from natsstream.producer.options import BATCH_MESSAGES_MAX, ProducerOptions
 from natsstream.producer.queue import Group
 from natsstream.producer.session import Session, Writer
-from natsstream.publish.outgoing import Prepared, PublishMessage
+from natsstream.publish.outgoing import Prepared, PublishMessage, check_messages
 
 # A loop of append and drain lets others run after so many messages, about a millisecond.
 _TURN_EVERY = 250
@@ -82,7 +84,8 @@ class IdempotentProducer:
     Use it as `async with await js.producer(...) as producer`. Leaving the block waits until all is
     stored, and raises the first error; leaving it by an error sends nothing more, and logs how many
     messages were given up. A connection that is closed or drained first stores, for up to 5 s, what
-    was appended to its open producers; it logs what could not be stored.
+    was appended to its open producers; it logs what could not be stored, and `flush`, `drain`,
+    `detach` and the end of the block raise `ConnectionClosedError` for it.
 
     After an error nothing more is stored: all that was appended later would stand before it.
     `append` raises the error then, until `restart` has begun a new epoch.
@@ -106,6 +109,8 @@ class IdempotentProducer:
         self._is_closing = False
         self._final: Group | None = None
         self._is_detached = False
+        # Raised by later calls, once the connection was closed under the open producer.
+        self._cut: ConnectionClosedError | None = None
         self._told: NatsStreamError | None = None
         self._waiting: dict[Group, asyncio.Future[AppendResult]] = {}
         self._session = Session(rules, writer, self._on_ended)
@@ -183,6 +188,7 @@ class IdempotentProducer:
         Raises:
             ConfigError: An argument is illegal; nothing was appended.
             UsageError: The producer is closed or detached.
+            ConnectionClosedError: The connection was closed; nothing was appended.
             EventLoopError: The connection belongs to another event loop; nothing was appended.
             SubjectError: The subject is illegal; nothing was appended.
             HeaderError: A header is illegal; nothing was appended.
@@ -212,6 +218,7 @@ class IdempotentProducer:
                 mode.
             NatsStreamError: As for `append`.
         """
+        check_messages(messages)
         made = [self._maker.make_item(each) for each in messages]
         is_exclusive = self._options.mode == "exclusive"
         largest = 1 if is_exclusive else BATCH_MESSAGES_MAX
@@ -287,6 +294,7 @@ class IdempotentProducer:
             await asyncio.sleep(0)  # The first full batch is sent, and answers are read.
         if queue.is_full or not self._has_room():
             await self._session.until(lambda: not queue.is_full and self._has_room())
+        self._raise_failure()
 
     async def flush(self) -> None:
         """Wait until all that was appended so far is stored.
@@ -312,6 +320,8 @@ class IdempotentProducer:
         """
         self._session.check_loop()
         if self._is_detached:
+            if self._cut is not None and not ignore_errors:
+                self._raise_failure()
             return
         try:
             if not self._is_closing:
@@ -361,6 +371,7 @@ class IdempotentProducer:
             self._final, self._is_closing = group, True
             self._rules.queue.end(group, self._session.now())
         elif isinstance(self._rules.failure, ProducerTimeoutError):
+            self._check_connection()
             self._rules.end_again(self._final, self._session.now())
         await self._session.until(lambda: self._rules.final_offset is not None)
         await self._stop()
@@ -418,7 +429,12 @@ class IdempotentProducer:
         self._session.wake()
         return group
 
+    def _check_connection(self) -> None:
+        if self._cut is not None:
+            raise self._cut.with_traceback(None)
+
     def _check_open(self) -> None:
+        self._check_connection()
         if self._is_closing or self._is_detached:
             state = "closed" if self._is_closing else "detached"
             raise UsageError(f"the producer is {state}", hint="open another one: js.producer(...)")
@@ -458,11 +474,23 @@ class IdempotentProducer:
         """The connection is about to close: store what waits, or tell that it was not stored."""
         cause = "the connection was closed"
         try:
-            await self.detach()
+            if not self._is_closing:
+                await self.flush()
         except NatsStreamError as error:
             cause = error.message
         finally:
+            self._cut = self._connection_closed()
+            await self._stop(self._cut)
             self._tell_unstored(cause)
+
+    def _connection_closed(self) -> ConnectionClosedError:
+        count = self._rules.queue.count
+        lost = f" with {counted(count, 'message')} not known to be stored" if count else ""
+        return ConnectionClosedError(
+            f"the connection of producer {self.producer_id!r} was closed{lost}",
+            hint="connect again with natsstream.connect(), then open the producer again with "
+            "js.producer(...): its `recovered` tells what is stored",
+        )
 
     def _tell_unstored(self, cause: str) -> None:
         if self._unstored:
@@ -475,11 +503,18 @@ class IdempotentProducer:
                 cause,
             )
 
-    async def _stop(self) -> None:
+    async def _stop(self, error: NatsStreamError | None = None) -> None:
         self._is_detached = True
         self._stay()
-        await self._session.close(ConfigError("the producer was left before this was stored"))
+        await self._session.close(error or _left())
 
     def __repr__(self) -> str:
         state = "closed" if self._is_detached else "open"
         return f"<IdempotentProducer {self.producer_id!r}: epoch {self.epoch}, {state}>"
+
+
+def _left() -> ConfigError:
+    return ConfigError(
+        "the producer was left before this was stored",
+        hint="open another one with js.producer(...): its `recovered` tells what is stored",
+    )

@@ -100,6 +100,11 @@ class Queue:
         return 0 if self._open is None else self._open.count
 
     @property
+    def count(self) -> int:
+        """Messages of all groups."""
+        return sum(batch.count for batch in self.batches) + self.pending_count
+
+    @property
     def is_full(self) -> bool:
         """True when so many cut batches wait that more would not be sent sooner."""
         return len(self.batches) >= self._waiting_max

@@ -240,7 +240,8 @@ def check_messages(messages: object) -> None:
     Raises:
         ConfigError: It is not iterable, or iterates over something else.
     """
-    if not isinstance(messages, Iterable) or isinstance(messages, str | bytes | Mapping):
+    is_one = isinstance(messages, str | bytes | bytearray | memoryview | Mapping)
+    if is_one or not isinstance(messages, Iterable):
         raise ConfigError(
             f"messages is {described(cast('object', messages))}",
             hint="give a list of (subject, data) pairs",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from functools import partial
-from typing import Self
+from typing import ClassVar, Self
 
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
@@ -34,6 +34,10 @@ class OrderedConsumer:
         report: Counts so far: messages, gaps, and why consumers were recreated.
     """
 
+    # This reader, and the call that makes it, as errors name them.
+    _noun: ClassVar[str] = "ordered consumer"
+    _call: ClassVar[str] = "stream.ordered()"
+
     def __init__(self, api: Api, spec: OrderedSpec, *, report: OrderedReport | None = None) -> None:
         self._spec = spec
         self.report: OrderedReport = report or OrderedReport()
@@ -57,7 +61,7 @@ class OrderedConsumer:
             TransportError: There was no answer in time.
         """
         if self._is_entered or self._is_closed:
-            raise UsageError("an ordered consumer opens once", hint="call stream.ordered() again")
+            raise UsageError(f"this {self._noun} opens once", hint=f"call {self._call} again")
         self._is_entered = True
         await self._follower.open()
         self._is_open = True
@@ -189,6 +193,7 @@ class OrderedConsumer:
         Events happen while somebody reads. The newest 256 are kept; `report.events_dropped` counts
         the others. Two loops share the events.
         """
+        self._check_open()
         self._check_loop()
         return self._events.events()
 
@@ -196,7 +201,7 @@ class OrderedConsumer:
         """Return the next messages; None when it is closed, or has caught up."""
         self._check_open()
         if self._scope is not None:
-            raise UsageError("another task reads this ordered consumer", hint="open one for each")
+            raise UsageError(f"another task reads from this {self._noun}", hint="open one for each")
         if self._is_closed or (until_caught_up and self.is_caught_up):
             return None
         if self._rest:
@@ -226,8 +231,8 @@ class OrderedConsumer:
     def _check_open(self) -> None:
         if not self._is_open:
             raise UsageError(
-                "the ordered consumer is not open",
-                hint="async with stream.ordered() as tail: async for message in tail",
+                f"the {self._noun} is not open",
+                hint=f"async with {self._call} as tail: async for message in tail",
             )
 
     def _on_event(self, event: ReadEvent) -> None:

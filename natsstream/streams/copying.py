@@ -15,7 +15,7 @@ from typing import cast
 
 from natsstream._wire.error_codes import ErrorCode
 from natsstream.api.features import Feature
-from natsstream.api.metadata import user_metadata
+from natsstream.api.metadata import kept_metadata, user_metadata
 from natsstream.api.requests import Api
 from natsstream.api.stream_changes import create_stream, replace_config
 from natsstream.api.stream_config import StreamConfig
@@ -64,8 +64,9 @@ def copied_config(origin: Mapping[str, object], wanted: StreamConfig) -> dict[st
         ConfigError: The copy would have the subjects of its origin.
     """
     changes = {name: None if value == {} else value for name, value in wanted.to_json().items()}
-    own = cast("Mapping[str, str]", origin.get("metadata") or {})
-    body = {**origin, "metadata": user_metadata(own), **changes}
+    own = user_metadata(cast("Mapping[str, str] | None", origin.get("metadata")))
+    given = cast("Mapping[str, str] | None", changes.pop("metadata", own))
+    body = {**origin, **changes, "metadata": {**kept_metadata(own), **(given or {})}}
     body = {name: value for name, value in body.items() if value is not None}
     # A new stream cannot be sealed.
     if wanted.sealed is None:

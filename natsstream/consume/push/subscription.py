@@ -249,11 +249,7 @@ class PushMessages:
                 raise self._failure.with_traceback(None)
             if self._has_ended:
                 raise StopAsyncIteration
-            if self._subscription is None:
-                raise UsageError(
-                    f"{self._source.consumer.what} is not subscribed to",
-                    hint="async with consumer.subscribe() as messages: async for m in messages",
-                )
+            self._check_open()
             await self._wait()
 
     def _take(self) -> DeliveredMessage | None:
@@ -291,7 +287,16 @@ class PushMessages:
         The newest 256 are kept. Two loops share the events.
         """
         self._client.check_loop()
+        if not self._has_ended:
+            self._check_open()
         return self._events.events()
+
+    def _check_open(self) -> None:
+        if self._subscription is None:
+            raise UsageError(
+                f"{self._source.consumer.what} is not subscribed to",
+                hint="async with consumer.subscribe() as messages: async for m in messages",
+            )
 
     # Waiting.
 

@@ -35,6 +35,9 @@ class Latest(OrderedConsumer):
         report: Counts so far: messages, and why consumers were recreated.
     """
 
+    _noun = "reader of latest messages"
+    _call = "stream.latest()"
+
     def __init__(self, api: Api, wanted: LatestRequest) -> None:
         super().__init__(api, wanted.ordered())
         self._api = api

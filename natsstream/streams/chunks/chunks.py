@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from natsstream.api.names import check_filter, check_subject
 from natsstream.api.requests import Api
-from natsstream.arguments import check_bool, check_int, check_plain, check_seconds
+from natsstream.arguments import check_bool, check_int, check_plain, check_seconds, described
 from natsstream.errors import ConfigError
 from natsstream.streams.chunks.getting import ChunkReader
 from natsstream.streams.chunks.putting import ACK_TIMEOUT_S, ChunkPut, remove
@@ -113,7 +113,7 @@ class Chunks:
             length: Bytes at most; None is all that follow.
 
         Raises:
-            ConfigError: A number is negative, or no number.
+            ConfigError: A number is negative, or no number; or the value is no `ChunkedValue`.
 
         Cost: one ephemeral consumer and up to 16 MiB in flight. A whole value of more than 256 KiB
         costs one round trip more; a part six, for any size of value. If other messages stand
@@ -121,6 +121,12 @@ class Chunks:
         the sizes of chunks vary, or `chunk_size` is not known, a consumer reads the headers of all
         chunks up to the part's end instead.
         """
+        if not isinstance(value, ChunkedValue):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"value is {described(value)}",
+                hint="give what chunks.put(subject, source) returned, or "
+                "ChunkedValue(subject=..., size=..., chunks=...) with its numbers",
+            )
         check_int(offset, "offset", minimum=0, maximum=_SIZE_MAX)
         if length is not None:
             check_int(length, "length", minimum=0, maximum=_SIZE_MAX)

@@ -106,7 +106,8 @@ class ConsumerManager:
             UnsupportedServerError: The server lacks a field.
             TransportError: No answer; the consumer may have been changed.
 
-        Cost: two round trips, or one if nothing differs.
+        Cost: two round trips, or one if nothing differs; three for the first change of a consumer
+        after a restart of its server.
         """
         wanted = _config(config, fields)
         async with self._hint(wanted.name or ""):
@@ -124,7 +125,7 @@ class ConsumerManager:
         Raises:
             NatsStreamError: As for `create` and `update`.
 
-        Cost: one round trip if nothing differs, else two.
+        Cost: one round trip if nothing differs, else as for `update`.
         """
         return await self._made(
             await ensure_consumer(self._api, self.stream, _config(config, fields))

@@ -86,6 +86,8 @@ _HINTS = (
     ("FILE_NOT_EXIST", _RESTORE),
     ("CANNOT_READ_FILE_FOOTER", _RESTORE),
 )
+# An option as hints write it for Spark programs.
+_OPTION = re.compile(r'\.option\("(\w+)", (?:"([^"]*)"|\.\.\.)\)')
 # Spark knows all that is an interval; this is what each has.
 _INTERVAL = re.compile(r"\d\s*[a-z]*(second|minute|hour|day|week|month|year)", re.IGNORECASE)
 
@@ -291,7 +293,7 @@ def _failed(error: BaseException) -> int:
     # Spark's own exceptions show what went wrong in the library only in their text.
     cause = typed_error(error) if isinstance(error, Exception) else None
     if cause is not None:
-        say(f"error: {cause}")
+        say(f"error: {_OPTION.sub(_argument, str(cause))}")
         return _exit_code(cause)
     if not isinstance(error, SPARK_ERRORS):
         raise error
@@ -302,6 +304,12 @@ def _failed(error: BaseException) -> int:
         if words in reason:
             say(f"hint: {hint}")
     return 1
+
+
+def _argument(option: re.Match[str]) -> str:
+    """Return an option of a hint as the command line takes it: `maxBytes` is `--max-bytes`."""
+    name = re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), option[1])
+    return f"{_flag(name)} {option[2] or 'TEXT'}"
 
 
 def _exit_code(error: NatsStreamError) -> int:

@@ -10,6 +10,7 @@ from natsstream import connect
 from natsstream.conat.names import StreamNames
 from natsstream.errors import BatchDuplicateError, RequestTimeoutError, TooManyBatchesError
 from natsstream.publish.batches.atomic import AtomicBatch
+from natsstream.streams.stream import Stream
 from natsstream.testing import FaultProxy, NatsServer, server_binary
 from tests.support.conat_layers import heard, new_name, opened, until
 
@@ -63,14 +64,14 @@ async def test_nothing_is_stored_behind_a_message_that_has_failed(
     async with await js.dstream(name, no_autosave=True) as log:
         await js.streams.update(stream_of(log), allow_atomic=False)
     async with await js.dstream(name, no_autosave=True) as log:
-        publish = js.publish
+        publish = Stream.publish
 
-        async def fail_once(subject: str, data: bytes, **options: Any) -> object:
+        async def fail_once(stream: Stream, subject: str, data: bytes, **options: Any) -> object:
             if data.endswith(b"c") and failures:
                 raise failures.pop()
-            return await publish(subject, data, **options)
+            return await publish(stream, subject, data, **options)
 
-        monkeypatch.setattr(js, "publish", fail_once)
+        monkeypatch.setattr(Stream, "publish", fail_once)
         log.push(*"abcde")
         await log.save()
         assert log.core.get_all() == ["a", "b"]

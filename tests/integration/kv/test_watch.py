@@ -349,6 +349,8 @@ async def test_watch_that_is_not_open_says_so(js: JetStream, stream_name: str) -
         await anext(watch)
     with pytest.raises(UsageError, match="the watch is not open"):
         _ = watch.revision
+    with pytest.raises(UsageError, match="the watch is not open"):
+        watch.events()
     async with watch:
         pass
     with pytest.raises(UsageError, match="a watch opens once"):

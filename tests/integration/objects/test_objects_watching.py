@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -13,12 +13,15 @@ from natsstream.errors import (
     ConfigError,
     ObjectMetaError,
     StreamRecreatedError,
+    UsageError,
 )
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.store_subjects import StoreSubjects
 from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from natsstream import JetStream, ObjectStore, ObjectWatch
 
 pytestmark = pytest.mark.asyncio
@@ -225,6 +228,37 @@ async def test_a_store_that_is_deleted_ends_its_watches(js: JetStream, box: Obje
             pass
     with pytest.raises(BucketNotFoundError):
         _ = [info async for info in box.list()]
+
+
+READS: dict[str, Callable[[ObjectWatch], Any]] = {
+    "loop": anext,
+    "initial": lambda watch: watch.initial(),
+    "events": lambda watch: watch.events(),
+    "revision": lambda watch: watch.revision,
+    "created_ns": lambda watch: watch.created_ns,
+    "is_caught_up": lambda watch: watch.is_caught_up,
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+async def test_unopened_watch_names_the_call_that_opens_it(
+    box: ObjectStore, read: Callable[[ObjectWatch], Any]
+) -> None:
+    with pytest.raises(UsageError, match="the watch is not open") as caught:
+        await read(box.watch())
+
+    assert caught.value.hint == "async with box.watch() as watch: async for info in watch"
+
+
+async def test_watch_opens_once(box: ObjectStore) -> None:
+    watch = box.watch()
+    async with watch:
+        pass
+
+    with pytest.raises(UsageError, match="a watch opens once"):
+        async with watch:
+            pass
+    assert [event async for event in watch.events()] == []
 
 
 async def test_options_that_can_not_be_are_refused(box: ObjectStore) -> None:

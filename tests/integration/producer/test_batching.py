@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream import PublishMessage, connect
-from natsstream.errors import ConfigError, StreamClosedError, StreamNotFoundError, UsageError
+from natsstream.errors import (
+    ConfigError,
+    ConnectionClosedError,
+    StreamClosedError,
+    StreamNotFoundError,
+    UsageError,
+)
 from tests.support.producers import MODES, append_all, numbers
 
 if TYPE_CHECKING:
@@ -151,7 +157,7 @@ async def test_connection_that_ends_stores_what_was_appended(
         if is_drained:
             await js.drain()
     assert await place.data() == numbers(1_500)
-    with pytest.raises(UsageError, match="detached"):
+    with pytest.raises(ConnectionClosedError, match=r"'p' was closed\n"):
         producer.append(b"late")
 
 

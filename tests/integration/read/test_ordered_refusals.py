@@ -103,6 +103,19 @@ async def test_closed_or_unopened_consumer_can_not_be_read(js: JetStream, stream
             pass
 
 
+async def test_events_of_an_unopened_consumer_are_refused_and_those_of_a_closed_one_end(
+    js: JetStream, stream_name: str
+) -> None:
+    tail = (await js.streams.ensure(stream_name)).ordered()
+
+    with pytest.raises(UsageError, match="the ordered consumer is not open"):
+        tail.events()
+    async with tail:
+        pass
+
+    assert [event async for event in tail.events()] == []
+
+
 async def test_two_tasks_can_not_read_one_consumer(js: JetStream, stream_name: str) -> None:
     stream = await js.streams.ensure(stream_name)
 

@@ -42,6 +42,10 @@ class Server:
     def raw(self) -> Server:
         return self
 
+    @property
+    def stream(self) -> Server:
+        return self
+
     async def publish(self, *_: object, **__: object) -> Server:
         self.sequence += 1
         return self

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay, verify
 from pyspark_natsstream.jobs.__main__ import listing
 from pyspark_natsstream.jobs.__main__ import main as run
 from pyspark_natsstream.jobs.command import JobCommand, trigger
+
+from natsstream.errors import ConfigError
 
 INGEST = ["--servers", "nats://h", "--stream", "A", "--out", "o", "--checkpoint", "c"]
 KV_TABLE = ["--servers", "nats://h", "--bucket", "B", "--out", "o", "--checkpoint", "c"]
@@ -94,6 +98,41 @@ def test_wrong_argument_is_refused_before_the_server_is_asked(
 ) -> None:
     assert job(given) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("job", "missing", "hint"),
+    [
+        (ingest.main, "--stream", "add --stream TEXT"),
+        (ingest.main, "--servers", "add --servers nats://127.0.0.1:4222"),
+        (kv_table.main, "--bucket", "add --bucket TEXT"),
+    ],
+)
+def test_missing_argument_is_named_as_the_command_line_takes_it(
+    job: JobCommand, missing: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = KV_TABLE if job is kv_table.main else INGEST
+    at = given.index(missing)
+
+    assert job([*given[:at], *given[at + 2 :]]) == 2
+    assert capsys.readouterr().err.endswith(f"\nhint: {hint}\n")
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        ('add .option("partitions", "8"), as before', "add --partitions 8, as before"),
+        ('add .option("maxBytes", ...)', "add --max-bytes TEXT"),
+    ],
+)
+def test_option_of_any_hint_is_shown_as_an_argument(
+    hint: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise ConfigError("no", hint=hint)
+
+    assert replace(ingest.main, check=refuse)(INGEST) == 2
+    assert capsys.readouterr().err == f"error: no\nhint: {shown}\n"
 
 
 def test_jobs_are_listed_each_with_one_sentence() -> None:

@@ -295,6 +295,8 @@ async def test_what_can_not_be_subscribed_to_is_refused(stream: Stream) -> None:
         with pytest.raises(ConfigError):
             consumer.subscribe(**limit)
     with pytest.raises(UsageError, match="not subscribed"):
+        consumer.subscribe().events()
+    with pytest.raises(UsageError, match="not subscribed"):
         await anext(consumer.subscribe())
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from natsstream.errors import ConfigError, StreamRecreatedError, SubjectError
+from natsstream.errors import ConfigError, StreamRecreatedError, SubjectError, UsageError
 from natsstream.read import session
 from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers, publish, take_sequences
@@ -145,6 +145,21 @@ async def test_place_that_the_stream_has_not_come_to_is_refused(
         async with stream.latest(first_seq=2, created_ns=1):
             pass
     assert await consumer_count(stream) == 0
+
+
+async def test_unopened_reader_names_the_call_that_made_it(js: JetStream, stream_name: str) -> None:
+    tail = (await js.streams.ensure(stream_name)).latest()
+
+    with pytest.raises(UsageError, match="the reader of latest messages is not open") as caught:
+        await anext(tail)
+    async with tail:
+        pass
+
+    assert caught.value.hint == "async with stream.latest() as tail: async for message in tail"
+    with pytest.raises(UsageError, match="opens once") as caught:
+        async with tail:
+            pass
+    assert caught.value.hint == "call stream.latest() again"
 
 
 async def test_wrong_arguments_are_refused(js: JetStream, stream_name: str) -> None:

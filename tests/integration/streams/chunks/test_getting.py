@@ -6,7 +6,7 @@ import asyncio
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -39,6 +39,13 @@ async def read(stream: Stream, value: ChunkedValue, **part: int) -> bytes:
 
 async def has_no_consumer(stream: Stream) -> bool:
     return (await stream.info()).state.consumer_count == 0
+
+
+async def test_a_subject_alone_is_no_value(js: JetStream, stream_name: str) -> None:
+    stream = await chunk_stream(js, stream_name)
+    with pytest.raises(ConfigError, match=r"value is 's\.c'") as told:
+        stream.chunks.open(cast("ChunkedValue", "s.c"))
+    assert "chunks.put(" in told.value.hint
 
 
 @pytest.mark.smoke
