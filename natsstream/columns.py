@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from natsstream.arguments import check_texts, did_you_mean
+from natsstream.arguments import check_choice, check_texts, did_you_mean
 from natsstream.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,8 +49,10 @@ def message_schema(
         whole under the empty key.
 
     Raises:
-        ConfigError: A name is no column, or there is none, or one text is given for a list.
+        ConfigError: A name is no column, or there is none, or one text is given for a list; the
+            unit is another one.
     """
+    check_choice(time_unit, "time_unit", ("ns", "us"))
     types: dict[str, pa.DataType] = {
         "stream": pa.string(),
         "subject": pa.string(),

@@ -191,7 +191,10 @@ def _change(wanted: ConsumerConfig, held: ConsumerInfo) -> ConfigChange:
     if wanted.pause_until is not None and time_to_ns(wanted.pause_until) <= time.time_ns():
         # A pause that is over changes nothing; another client's pause stays.
         wanted = replace(wanted, pause_until=None)
-    return changed(CONSUMER_RULES, wanted, _config_of(held))
+    change = changed(CONSUMER_RULES, wanted, _config_of(held))
+    if any(each.name == "ack_wait" for each in change.fields) and wanted.backoff is None:
+        rules.check_waits(held.config.backoff, wanted.ack_wait)
+    return change
 
 
 def _check_changes(held: ConsumerInfo, merged: ConsumerConfig, change: ConfigChange) -> None:

@@ -248,10 +248,13 @@ def check_stream(names: StreamNames, held: StreamConfig) -> None:
     wrong = {name: (has, wanted) for name, (has, wanted) in differences.items() if has != wanted}
     if wrong:
         name, (has, wanted) = next(iter(wrong.items()))
+        # Subjects can be set right; the stream holds the messages.
+        again = f"set them again: await js.streams.update({names.stream!r}, subjects={wanted!r})"
+        other = "give another name, service or prefix, or delete the stream"
         error = StreamExistsError(
             f"stream {names.stream} is not core stream {names.path!r}",
             detail=f"{name} is {described(has, with_type=False)}, not {wanted!r}",
-            hint="give another name, service or prefix, or delete the stream",
+            hint=again if name == "subjects" else other,
         )
         error.differences = wrong
         raise error

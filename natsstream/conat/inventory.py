@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
+from natsstream.arguments import check_choice, check_text, described
 from natsstream.conat.core_stream import CoreStreamInventory
 from natsstream.conat.dko import DKO
 from natsstream.conat.dkv import DKV
@@ -17,7 +18,7 @@ from natsstream.conat.saver import quiet_after
 from natsstream.conat.shared import Release, is_last
 from natsstream.conat.undefined import UNDEFINED
 from natsstream.conat.values import json_text
-from natsstream.errors import UsageError
+from natsstream.errors import ConfigError, UsageError
 from natsstream.units import NS_PER_MS, time_from_ns
 from natsstream.values import from_json
 
@@ -92,6 +93,10 @@ class Inventory:
         self, name: str, kind: StoreType, numbers: CoreStreamInventory, *, desc: Any = None
     ) -> None:
         """List a map ("kv") or a log ("stream"); None keeps its description."""
+        if not isinstance(numbers, CoreStreamInventory):  # pyright: ignore[reportUnnecessaryIsInstance] - callers without types.
+            raise ConfigError(
+                f"numbers is {described(numbers)}", hint="give await store.inventory()"
+            )
         key = _key(name, kind)
         before = self._dkv.get(key, {})
         now_ms = time.time_ns() // NS_PER_MS
@@ -123,7 +128,7 @@ class Inventory:
         """
         places = [(_place(key), fields) for key, fields in self._dkv.get().items()]
         items = [_item(*place, fields) for place, fields in places if place is not None]
-        wanted = filter.lower()
+        wanted = check_text(filter, "filter").lower()
         found = [each for each in items if wanted in f"{json_text(each.desc)} {each.name}".lower()]
         return sorted(found, key=lambda each: each.last, reverse=True)
 
@@ -164,6 +169,7 @@ class Inventory:
 
 
 def _key(name: str, kind: StoreType) -> str:
+    check_choice(kind, "kind", get_args(StoreType))
     return json_text({"name": name, "type": kind})
 
 

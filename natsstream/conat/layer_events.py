@@ -71,8 +71,8 @@ class LayerEvents:
         for each in self._changes.values():
             each.close(error)
 
-    def _of(self, event: str) -> Changes[Any]:
-        found = self._changes.get(event)
+    def _of(self, event: object) -> Changes[Any]:
+        found = self._changes.get(event) if isinstance(event, str) else None
         if found is None:
             names = ", ".join(self._changes)
             raise UsageError(f"there is no event {event!r}", hint=f"the events are {names}")

@@ -40,7 +40,7 @@ def owner_path(account_id: str | None = None, project_id: str | None = None) -> 
         StoragePathError: The id is no UUID.
     """
     for folder, owner_id in (("accounts", account_id), ("projects", project_id)):
-        if owner_id:
+        if owner_id is not None:
             if not _UUID.fullmatch(check_text(owner_id, f"the id in {folder}")):
                 raise StoragePathError(
                     f"permission denied: {owner_id[:60]!r} is no UUID", hint="give the owner's id"

@@ -96,19 +96,34 @@ class Saver:
             UnsavedChangesError: Something is still unsaved.
         """
         self._is_closed = True
-        if self._is_automatic and self._has_unsaved():
-            with suppress(TimeoutError, NatsStreamError):
-                async with asyncio.timeout(CLOSE_SAVE_S):
-                    await self.save()
-        self._is_ended = True
-        if self._task is not None and not self._task.done():
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if self._is_automatic and self._has_unsaved():
-            error = self._lost()
-            error.detail = "" if self._failure is None else self._failure.message
-            _log.error("%s", error)
+        try:
+            if self._is_automatic and self._has_unsaved():
+                with suppress(TimeoutError, NatsStreamError):
+                    async with asyncio.timeout(CLOSE_SAVE_S):
+                        await self.save()
+            self._is_ended = True
+            if self._task is not None and not self._task.done():
+                self._task.cancel()
+                await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            # The changes are lost now, and a second close would raise nothing.
+            self._is_ended = True
+            if self._task is not None:
+                self._task.cancel()
+            self._tell_lost()
+            raise
+        error = self._tell_lost()
+        if error is not None:
             raise error
+
+    def _tell_lost(self) -> UnsavedChangesError | None:
+        """Log what is lost, and return the error of it; None if nothing is."""
+        if not (self._is_automatic and self._has_unsaved()):
+            return None
+        error = self._lost()
+        error.detail = "" if self._failure is None else self._failure.message
+        _log.error("%s", error)
+        return error
 
     @property
     def _is_running(self) -> bool:

@@ -212,7 +212,7 @@ class Writer:
 
     async def publish(self, mesg: object, options: PublishOptions) -> Stored | None:
         """Store one message; None if this object has published its id before."""
-        if options.msg_id is not None and options.msg_id in self.msg_ids:
+        if options.msg_id is not None and check_text(options.msg_id, "msg_id") in self.msg_ids:
             return None
         with naming(self._names):
             return await self._store(mesg, options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,12 @@ async def produce(js: ns.JetStream, _: Path) -> None:
             producer.append(b"x")
 
 
+async def close_producer(js: ns.JetStream, _: Path) -> None:
+    async with await js.producer("ORDERS", "import", subject="orders.new") as producer:
+        producer.append(b"x")
+        await producer.close()
+
+
 async def read(js: ns.JetStream, _: Path) -> None:
     stream = await js.streams.get("ORDERS")
     await drain(aiter(stream.read()))
@@ -79,6 +85,8 @@ async def read_filtered(js: ns.JetStream, path: Path) -> None:
     for filters in (["orders.new"], ["orders.old"], ["orders.new", "orders.old"]):
         await drain(aiter(stream.read(filters=filters)))
         await drain(aiter(stream.read(newest=2, filters=filters)))
+    async with aclosing(aiter(stream.read(until_closed=True))) as messages:
+        await anext(messages)
 
 
 async def read_times(js: ns.JetStream, path: Path) -> None:
@@ -266,8 +274,9 @@ TASKS: dict[str, Task] = {
     "`js.publish`, `js.publisher()`": publish,
     "`js.publisher(retry_for=...)`": publish_through_crashes,
     '`js.producer("ORDERS", ...)`': produce,
+    "`producer.close()`": close_producer,
     "`stream.read()`, `ordered()`, `latest()`": read,
-    "`read(filters=...)`": read_filtered,
+    "`read(filters=...)`, `read(until_closed=True)`": read_filtered,
     "`read(start_time=)`, `read(end_time=)`": read_times,
     "`stream.get()`": get,
     "`stream.direct.get()`": get_directly,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -217,6 +218,12 @@ def test_schema_has_every_column_in_the_order_of_the_table() -> None:
         "list<item: struct<key: string, value: string>>",
         "binary",
     ]
+
+
+@pytest.mark.parametrize("unit", ["ms", "s", "x", None, 5])
+def test_other_units_of_time_are_refused(unit: Any) -> None:
+    with pytest.raises(ConfigError, match="time_unit is"):
+        message_schema(time_unit=unit)
 
 
 def test_schema_keeps_the_order_asked_for() -> None:

@@ -8,7 +8,7 @@ section 6.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -207,3 +207,25 @@ async def test_CL4_maps_on_two_servers_of_a_cluster_are_distinct_and_merge(
         assert (one.get_all(), two.get_all()) == ({}, {})
         one.x, two.y = 1, 2
         await until(lambda: one.get_all() == two.get_all() == {"x": 1, "y": 2})
+
+
+@pytest.mark.parametrize("kind", ["dkv", "dstream"])
+async def test_a_close_that_is_given_up_logs_what_is_lost(
+    fresh_server: NatsServer, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    name = new_name()
+    async with connect(fresh_server.url) as js:
+        layer: Any = await getattr(js, kind)(name, no_cache=True)
+        await asyncio.to_thread(fresh_server.stop, keep_store=True)
+        if kind == "dkv":
+            layer["a"] = 1
+        else:
+            layer.push(1)
+        closing = asyncio.ensure_future(layer.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await layer.close()
+        errors = [each.levelname for each in caplog.records if "with 1 unsaved" in each.message]
+        assert errors == ["ERROR"]

@@ -177,3 +177,42 @@ async def test_a_format_is_no_codec(js: JetStream, stream_name: str) -> None:
     with pytest.raises(ConfigError, match="the format JSON turns objects") as told:
         bucket.with_codec(values=cast("Any", ns.JSON))
     assert "kv.typed(ns.JSON)" in told.value.hint
+
+
+async def test_message_ids_events_and_inventories_say_what_is_wrong(js: JetStream) -> None:
+    wrong: Any = [1]
+    async with (
+        await js.core_stream(new_name()) as core,
+        await js.dkv(new_name()) as kv,
+        await js.inventory() as inventory,
+    ):
+        with pytest.raises(ConfigError, match="msg_id is"):
+            await core.publish("x", msg_id=wrong)
+        with pytest.raises(ns.errors.UsageError, match="no event"):
+            core.on(wrong, print)
+        for filter_ in (5, None, ["a"]):
+            with pytest.raises(ConfigError, match="filter is"):
+                inventory.get_all(filter=cast("Any", filter_))
+        with pytest.raises(ConfigError, match="numbers is None") as told:
+            inventory.set("k", "kv", cast("Any", None))
+        assert "await" in told.value.hint
+        with pytest.raises(ConfigError, match="kind is"):
+            inventory.set("k", cast("Any", "dkv"), await kv.inventory())
+
+
+async def test_subjects_that_an_operator_added_are_told_with_the_way_back(js: JetStream) -> None:
+    name = new_name()
+    async with await js.core_stream(name, no_cache=True) as core:
+        await core.publish(1)
+        infos = [each async for each in js.streams.list()]
+    held = next(each for each in infos if f"hub/{name}" in (each.config.metadata or {}).values())
+    stream, own = held.config.name, list(held.config.subjects or ())
+    await js.streams.update(stream, subjects=[*own, f"audit.{stream}"])
+    with pytest.raises(ns.errors.StreamExistsError) as told:
+        await js.core_stream(name, no_cache=True)
+    assert told.value.hint == (
+        f"set them again: await js.streams.update({stream!r}, subjects={sorted(own)!r})"
+    )
+    await js.streams.update(stream, subjects=sorted(own))
+    async with await js.core_stream(name, no_cache=True) as core:
+        assert core.get_all() == [1]

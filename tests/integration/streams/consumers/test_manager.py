@@ -357,3 +357,14 @@ async def test_the_limit_of_a_stream_is_named_before_that_of_the_account(
 
     await js.streams.update(stream_name, max_consumers=-1)
     await stream.consumers.ensure("b")
+
+
+async def test_ack_wait_beside_a_backoff_that_is_there_is_refused(stream: Stream) -> None:
+    await stream.consumers.ensure("c", backoff=[1, 2], max_deliver=5)
+    for call in (stream.consumers.diff, stream.consumers.ensure, stream.consumers.update):
+        with pytest.raises(ConfigError, match="ack_wait and backoff exclude each other"):
+            await call("c", ack_wait=30)
+    await stream.consumers.ensure("c", ack_wait=1)
+    consumer = await stream.consumers.ensure("c", backoff=[], ack_wait=30)
+    assert consumer.cached.config.ack_wait == 30
+    await stream.consumers.ensure("c", backoff=[1, 2], max_deliver=5)
