@@ -152,7 +152,8 @@ class JobCommand:
         with Interruption() as interruption:
             try:
                 given = sys.argv[1:] if arguments is None else arguments
-                asked = self._parser().parse_args(_with_file(given))
+                parser = self._parser()
+                asked = parser.parse_args(_with_file(parser, given))
                 report = self._work(asked, interruption)
             except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - An unknown one is raised.
                 if not interruption.is_set:
@@ -173,7 +174,7 @@ class JobCommand:
         session = interruption.start_spark(lambda: job_session(asked.master, name))
         return self.work(session, options, asked)
 
-    def _parser(self) -> argparse.ArgumentParser:
+    def _parser(self) -> _Parser:
         parser = _Parser(
             elsewhere=self.elsewhere,
             prog=self.name,
@@ -227,6 +228,11 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**settings)
         self._elsewhere = elsewhere
 
+    @property
+    def known(self) -> list[str]:
+        """All arguments, with their dashes."""
+        return [flag for action in self._actions for flag in action.option_strings]
+
     def error(self, message: str) -> NoReturn:
         given = next((word for word in message.split() if word.startswith("--")), None)
         if message.startswith("unrecognized arguments") and given is not None:
@@ -237,9 +243,8 @@ class _Parser(argparse.ArgumentParser):
         told = self._elsewhere.get(given)
         if told is not None:
             return f"{told}; "
-        known = [flag for action in self._actions for flag in action.option_strings]
         # The dashes alone would make short words look alike.
-        near = nearest(given.lstrip("-"), [flag.lstrip("-") for flag in known])
+        near = nearest(given.lstrip("-"), [flag.lstrip("-") for flag in self.known])
         return f"did you mean --{near}? " if near else ""
 
 
@@ -260,7 +265,7 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _with_file(arguments: Sequence[str]) -> list[str]:
+def _with_file(parser: _Parser, arguments: Sequence[str]) -> list[str]:
     """Return the arguments with those of their configuration file before them.
 
     Raises:
@@ -277,6 +282,10 @@ def _with_file(arguments: Sequence[str]) -> list[str]:
         raise ConfigError(f"file {path} cannot be read", detail=str(error)) from error
     except ValueError as error:
         raise ConfigError(f"{path} is not a TOML file", detail=str(error)) from error
+    # Here, for argparse tells first what is missing because of a misspelt one.
+    unknown = [flag for flag in map(_flag, found) if flag not in parser.known]
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)} (in {path})")
     flags = [text for name, value in found.items() for text in (_flag(name), _text(value))]
     return [*flags, *arguments]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark_natsstream.jobs import backfill, ingest, kv_table, replay, verify
@@ -11,6 +12,9 @@ from pyspark_natsstream.jobs.__main__ import main as run
 from pyspark_natsstream.jobs.command import JobCommand, trigger
 
 from natsstream.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INGEST = ["--servers", "nats://h", "--stream", "A", "--out", "o", "--checkpoint", "c"]
 KV_TABLE = ["--servers", "nats://h", "--bucket", "B", "--out", "o", "--checkpoint", "c"]
@@ -146,6 +150,18 @@ def test_jobs_are_listed_each_with_one_sentence() -> None:
         "replay",
     ]
     assert all(line.endswith(".") for line in lines)
+
+
+def test_misspelt_argument_of_a_file_is_named_before_what_is_missing_because_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "job.toml"
+    config.write_text('stream = "TRIPS"\noutt = "a"\n')
+    with pytest.raises(SystemExit) as ended:
+        ingest.main(["--config", str(config), "--servers", "nats://127.0.0.1:4222"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert f"unrecognized arguments: --outt (in {config}); did you mean --out? see" in told
 
 
 @pytest.mark.parametrize("job", ["ingest", "kv_table", "kv-table"])
