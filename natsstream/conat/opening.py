@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from natsstream.api.message import Message
-from natsstream.api.stream_config import StreamConfig
+from natsstream.api.stream_config import REPLICAS_MAX, StreamConfig
 from natsstream.arguments import check_bool, check_int, check_seconds, described
 from natsstream.conat.configuration import Configuration, check_stream, limits_of
 from natsstream.conat.names import StreamNames
@@ -32,9 +32,6 @@ LOOK_EVERY_S = 30.0
 
 A feed that has lost its last message shows no hole, and servers do not report deletions.
 """
-
-# Servers take no more.
-_REPLICAS_MAX = 5
 
 
 def check_look_every(seconds: float) -> None:
@@ -79,7 +76,7 @@ class CoreStreamOptions:
         if self.start_seq is not None:
             check_int(self.start_seq, "start_seq", minimum=0)
         if self.replicas is not None:
-            check_int(self.replicas, "replicas", minimum=1, maximum=_REPLICAS_MAX)
+            check_int(self.replicas, "replicas", minimum=1, maximum=REPLICAS_MAX)
         if self.tombstone_ttl is not None:
             check_life_time(self.tombstone_ttl, "tombstone_ttl")
         # Another number would be stored, and nobody could read these values.

@@ -101,20 +101,22 @@ class Saver:
                 with suppress(TimeoutError, NatsStreamError):
                     async with asyncio.timeout(CLOSE_SAVE_S):
                         await self.save()
-            self._is_ended = True
-            if self._task is not None and not self._task.done():
-                self._task.cancel()
+            self._end()
+            if self._is_running and self._task is not None:
                 await asyncio.wait([self._task])
         except asyncio.CancelledError:
             # The changes are lost now, and a second close would raise nothing.
-            self._is_ended = True
-            if self._task is not None:
-                self._task.cancel()
+            self._end()
             self._tell_lost()
             raise
         error = self._tell_lost()
         if error is not None:
             raise error
+
+    def _end(self) -> None:
+        self._is_ended = True
+        if self._task is not None:
+            self._task.cancel()
 
     def _tell_lost(self) -> UnsavedChangesError | None:
         """Log what is lost, and return the error of it; None if nothing is."""

@@ -40,18 +40,17 @@ from natsstream.errors import (
     StreamFullError,
     WrongLastSequenceError,
 )
-from natsstream.publish.destination import check_teller
 from natsstream.publish.outgoing import Expect, PublishMessage, options_of
 from natsstream.publish.pub_ack import PubAck
 from natsstream.streams.jetstream import JetStreamContext
 from natsstream.streams.stream import Stream
-from natsstream.units import NS_PER_SECOND, time_from_ns
+from natsstream.units import DURATION_NS_MAX, NS_PER_SECOND, time_from_ns
 
 TOMBSTONE_TTL_MS = 7 * 86_400_000
 """Milliseconds after which a tombstone expires: a week, as in the seed."""
 
-# Servers hold nanoseconds in 64 bits, and count whole seconds.
-_LIFE_TIME_MS_MAX = ((1 << 63) - 1) // NS_PER_SECOND * 1_000
+# Servers count whole seconds.
+_LIFE_TIME_MS_MAX = DURATION_NS_MAX // NS_PER_SECOND * 1_000
 _MSG_ID = "Nats-Msg-Id"
 # Of own writes; the server's window knows them too.
 _IDS_KEPT = 100_000
@@ -371,7 +370,6 @@ class Writer:
             found.hint = self._sync.gone_hint
         if isinstance(found, BaseException):
             raise found
-        check_teller(message.subject, found.stream, found.sequence, self._names.stream)
         return found.sequence
 
     async def _put(self, data: bytes, options: PublishOptions) -> Blob | None:

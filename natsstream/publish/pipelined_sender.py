@@ -86,7 +86,7 @@ class PipelinedSender:
         self._end: NatsStreamError | None = None
         self._reply_prefix = reply_prefix
         self._destination = destination
-        self._wanted = "" if destination is None else destination.name
+        self._wanted = options.stream or ("" if destination is None else destination.name)
         self._sent = 0
         self._pending: dict[bytes, AckFuture] = {}
         # Their replies by subject as of the last look, oldest first: a look for each of thousands

@@ -169,8 +169,9 @@ class JetStreamContext:
                 then, or after `ack_timeout` if that is longer. The stream's configuration is read
                 before the first message, with retries for as long.
                 A message that has no responders fails at once if no stream captures its subject.
-            stream: The stream that captures the subjects; None looks it up by the first subject.
-                With `retry_for`, messages that another stream captures are refused.
+            stream: The stream that the messages are for: an ack of another one fails its message
+                with `WrongStreamError`. With `retry_for`, messages that another stream captures
+                are not sent, and None looks the stream up by the first subject.
 
         Raises:
             ConfigError: An option has no legal value.

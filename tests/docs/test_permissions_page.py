@@ -15,6 +15,7 @@ import natsstream as ns
 from natsstream.events import PermissionDenied
 from natsstream.testing import NatsServer
 from tests.docs.test_snippets import DOCS
+from tests.support.eventually import eventually_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -125,8 +126,12 @@ async def bury(js: ns.JetStream, _: Path) -> None:
         raise ns.Reject(message.subject)
 
     async with consumer.worker(handle, dead_letter="ORDERS_DLQ") as worker:
-        while worker.is_running and not (worker.report.dead_lettered or worker.report.unstored):
-            await asyncio.sleep(0.01)
+
+        async def is_done() -> bool:
+            report = worker.report
+            return not worker.is_running or bool(report.dead_lettered or report.unstored)
+
+        await eventually_async(is_done)
 
 
 async def make_consumer(js: ns.JetStream, _: Path) -> None:
@@ -177,8 +182,11 @@ async def wait_for_lock(kv: ns.KeyValue, others: ns.KeyValue) -> None:
 
     async with others.lock("busy", ttl=10):
         taking = asyncio.create_task(take())
-        while not (taking.done() or [each async for each in others.stream.consumers.names()]):
-            await asyncio.sleep(0.01)
+
+        async def is_waiting() -> bool:
+            return taking.done() or any([True async for _ in others.stream.consumers.names()])
+
+        await eventually_async(is_waiting)
     await taking
 
 

@@ -34,6 +34,22 @@ async def test_message_for_another_stream_is_refused(js: JetStream, stream_name:
     assert (await (await js.streams.get(other)).info()).state.messages == 0
 
 
+async def test_ack_of_another_stream_is_told_without_retries_too(
+    js: JetStream, stream_name: str
+) -> None:
+    mine, other = f"{stream_name}-1", f"{stream_name}-2"
+    for name in (mine, other):
+        await js.streams.create(name, subjects=[name], storage="memory")
+
+    async with js.publisher(stream=mine) as publisher:
+        first = await publisher.send(mine, b"")
+        second = await publisher.send(other, b"")
+        third = await publisher.send(mine, b"")
+        with pytest.raises(WrongStreamError, match=f"stream {other} has stored the message as 1"):
+            await second
+    assert [first.result().sequence, third.result().sequence] == [1, 2]
+
+
 @pytest.mark.parametrize(
     "headers",
     [
