@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Generic, Literal, Self
 
 from natsstream.api.message import Message
-from natsstream.arguments import check_bool, check_choice, check_int
-from natsstream.errors import CodecError, ConfigError, UsageError
+from natsstream.arguments import check_bool, check_choice
+from natsstream.errors import CodecError
 from natsstream.foreign_names import answers_names
 from natsstream.iteration import Calls
 from natsstream.kv.bucket import Bucket
@@ -19,9 +19,8 @@ from natsstream.kv.codecs import T
 from natsstream.kv.conventions import BUCKET
 from natsstream.kv.entry import Entry, entry_of
 from natsstream.kv.formats import ValueFormat
-from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
-from natsstream.read.start_position import SEQUENCE_MAX
+from natsstream.streams.views.watching import Watching
 
 
 @answers_names("watch", calls=False)
@@ -51,28 +50,21 @@ class Watch(Generic[T]):
         created_ns: int | None = None,
         on_unreadable: Literal["raise", "hand_out"] = "raise",
     ) -> None:
-        first_seq = None
-        if resume_after is not None:
-            maximum = SEQUENCE_MAX - 1
-            first_seq = check_int(resume_after, "resume_after", minimum=0, maximum=maximum) + 1
-            if include_history or updates_only:
-                raise ConfigError(
-                    f"{'include_history' if include_history else 'updates_only'} and resume_after "
-                    "are two starts",
-                    hint="give one of them, or none for the newest entry of each key",
-                )
         self._subjects = bucket.subjects
         self._form = form
         self._ignores_deletes = check_bool(ignore_deletes, "ignore_deletes")
         self._has_value = not check_bool(meta_only, "meta_only")
         self._raises = check_on_unreadable(on_unreadable) == "raise"
-        self._is_entered = False
-        self._latest = bucket.stream.latest(
+        self._watching = Watching(
+            BUCKET,
+            bucket.stream,
+            call="kv.watch()",
+            item="entry",
             filters=bucket.read_filters(filters),
             include_history=include_history,
             updates_only=updates_only,
             headers_only=meta_only,
-            first_seq=first_seq,
+            resume_after=resume_after,
             created_ns=created_ns,
         )
 
@@ -85,15 +77,7 @@ class Watch(Generic[T]):
                 `resume_after` yet: it was deleted and made again, or the number is wrong.
             PermissionDeniedError: The user may not read it.
         """
-        if self._is_entered:
-            raise UsageError("a watch opens once", hint="call kv.watch() again")
-        self._is_entered = True
-        with BUCKET.translate_errors(self._subjects.bucket):
-            try:
-                await self._latest.__aenter__()
-            except BaseException:
-                await self.close()
-                raise
+        await self._watching.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -101,7 +85,7 @@ class Watch(Generic[T]):
 
     async def close(self) -> None:
         """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
-        await self._latest.close()
+        await self._watching.latest.close()
 
     # State.
 
@@ -111,22 +95,22 @@ class Watch(Generic[T]):
 
         It is right at any moment, also among the initial entries.
         """
-        return self._open().next_seq - 1
+        return self._watching.opened().next_seq - 1
 
     @property
     def created_ns(self) -> int:
         """The bucket's identity; with `revision` it is a position in this bucket alone."""
-        return self._open().created_ns
+        return self._watching.opened().created_ns
 
     @property
     def is_caught_up(self) -> bool:
         """True when every entry that the bucket held on entering the block has been taken."""
-        return self._open().is_caught_up
+        return self._watching.opened().is_caught_up
 
     @property
     def report(self) -> OrderedReport:
         """Counts so far: revisions received, and why consumers were made again."""
-        return self._latest.report
+        return self._watching.latest.report
 
     async def is_current(self) -> bool:
         """Ask the bucket's leader whether every entry that it holds now has been taken.
@@ -137,8 +121,8 @@ class Watch(Generic[T]):
 
         Cost: one round trip for each filter; one in all if there are many and nothing is new.
         """
-        with BUCKET.translate_errors(self._subjects.bucket):
-            return await self._open().is_current()
+        with self._watching.errors():
+            return await self._watching.opened().is_current()
 
     # Reading.
 
@@ -161,8 +145,8 @@ class Watch(Generic[T]):
         Cost: an entry that has arrived is returned without waiting.
         """
         while (entry := self.take_ready()) is None:
-            with BUCKET.translate_errors(self._subjects.bucket):
-                message = await anext(self._open())
+            with self._watching.errors():
+                message = await anext(self._watching.opened())
             entry = self._entry(message)
             if entry is not None:
                 break
@@ -174,7 +158,7 @@ class Watch(Generic[T]):
         Raises:
             CodecError: As for `__anext__`.
         """
-        while (message := self._latest.take_ready()) is not None:
+        while (message := self._watching.latest.take_ready()) is not None:
             entry = self._entry(message)
             if entry is not None:
                 return entry
@@ -189,10 +173,10 @@ class Watch(Generic[T]):
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        messages = self._open().initial()
+        messages = self._watching.opened().initial()
 
         async def take() -> Entry[T] | None:
-            with BUCKET.translate_errors(self._subjects.bucket):
+            with self._watching.errors():
                 async for message in messages:
                     entry = self._entry(message)
                     if entry is not None:
@@ -212,10 +196,10 @@ class Watch(Generic[T]):
 
         Cost: a list holds about a megabyte.
         """
-        batches = self._open().batches(until_caught_up=until_caught_up)
+        batches = self._watching.opened().batches(until_caught_up=until_caught_up)
 
         async def take() -> list[Entry[T]] | None:
-            with BUCKET.translate_errors(self._subjects.bucket):
+            with self._watching.errors():
                 async for batch in batches:
                     entries = self._entries(batch)
                     if entries:
@@ -230,7 +214,7 @@ class Watch(Generic[T]):
         Events happen while a task reads entries. The newest 256 are kept, and
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        return self._open().events()
+        return self._watching.opened().events()
 
     def _entries(self, batch: list[Message]) -> list[Entry[T]]:
         """Return the entries of messages, up to one that raises."""
@@ -240,21 +224,13 @@ class Watch(Generic[T]):
                 entry = self._entry(message)
             except CodecError:
                 # Raised when those before it have been taken; those behind it are not lost.
-                self._latest.give_back(batch[index:] if entries else batch[index + 1 :])
+                self._watching.latest.give_back(batch[index:] if entries else batch[index + 1 :])
                 if entries:
                     break
                 raise
             if entry is not None:
                 entries.append(entry)
         return entries
-
-    def _open(self) -> Latest:
-        if not self._is_entered:
-            raise UsageError(
-                "the watch is not open",
-                hint="async with kv.watch() as watch: async for entry in watch",
-            )
-        return self._latest
 
     def _entry(self, message: Message) -> Entry[T] | None:
         entry = entry_of(

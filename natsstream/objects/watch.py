@@ -12,15 +12,15 @@ from functools import partial
 from typing import Literal, Self
 
 from natsstream.api.message import Message
-from natsstream.arguments import check_bool, check_choice, check_int
-from natsstream.errors import NatsStreamError, ObjectMetaError, UsageError
+from natsstream.arguments import check_bool, check_choice
+from natsstream.errors import NatsStreamError, ObjectMetaError
 from natsstream.iteration import Calls, Flattened
 from natsstream.objects.info import ObjectInfo
 from natsstream.objects.kind import STORE
 from natsstream.objects.meta_store import MetaStore, StoredMeta, parse_meta
 from natsstream.objects.store_subjects import StoreSubjects
-from natsstream.read.latest.latest import Latest
 from natsstream.read.read_events import OrderedReport, ReadEvent
+from natsstream.streams.views.watching import Watching
 
 OnUnreadable = Literal["report", "raise"]
 UNREADABLE_MAX = 256
@@ -85,20 +85,19 @@ class ObjectWatch:
         on_unreadable: OnUnreadable,
     ) -> None:
         check_bool(ignore_deletes, "ignore_deletes")
-        first = None
-        if resume_after is not None:
-            first = check_int(resume_after, "resume_after", minimum=0) + 1
         subjects = meta_store.subjects
-        self._bucket = subjects.bucket
         self._reader = _MetaReader(
             subjects, ignore_deletes=ignore_deletes, on_unreadable=on_unreadable
         )
-        self._is_entered = False
-        self._latest = meta_store.stream.latest(
+        self._watching = Watching(
+            STORE,
+            meta_store.stream,
+            call="box.watch()",
+            item="info",
             filters=[subjects.meta_filter],
             include_history=include_history,
             updates_only=updates_only,
-            first_seq=first,
+            resume_after=resume_after,
             created_ns=created_ns,
         )
 
@@ -112,11 +111,7 @@ class ObjectWatch:
             PermissionDeniedError: The user may not read it.
             TransportError: The server did not answer in time.
         """
-        if self._is_entered:
-            raise UsageError("a watch opens once", hint="call box.watch() again")
-        self._is_entered = True
-        with STORE.translate_errors(self._bucket):
-            await self._latest.__aenter__()
+        await self._watching.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -124,29 +119,29 @@ class ObjectWatch:
 
     async def close(self) -> None:
         """Delete the consumer and free everything; waiting loops end. Closing twice is fine."""
-        await self._latest.close()
+        await self._watching.latest.close()
 
     # State.
 
     @property
     def revision(self) -> int:
         """The last revision taken: `resume_after` of a watch that continues here."""
-        return self._open().next_seq - 1
+        return self._watching.opened().next_seq - 1
 
     @property
     def created_ns(self) -> int:
         """The store's identity: a store that was created again has another one."""
-        return self._open().created_ns
+        return self._watching.opened().created_ns
 
     @property
     def is_caught_up(self) -> bool:
         """True once every info that was stored when the block was entered has been taken."""
-        return self._open().is_caught_up
+        return self._watching.opened().is_caught_up
 
     @property
     def report(self) -> OrderedReport:
         """The watch so far: messages received, and why consumers were created again."""
-        return self._latest.report
+        return self._watching.latest.report
 
     @property
     def unreadable(self) -> tuple[ObjectMetaError, ...]:
@@ -179,8 +174,8 @@ class ObjectWatch:
         Cost: none for infos that have arrived.
         """
         while True:
-            with STORE.translate_errors(self._bucket):
-                message = await anext(self._open())
+            with self._watching.errors():
+                message = await anext(self._watching.opened())
             _, info = self._reader.read(message)
             if info is not None:
                 return info
@@ -194,10 +189,10 @@ class ObjectWatch:
         Raises:
             NatsStreamError: As for `__anext__`.
         """
-        messages = self._open().initial()
+        messages = self._watching.opened().initial()
 
         async def take() -> ObjectInfo | None:
-            with STORE.translate_errors(self._bucket):
+            with self._watching.errors():
                 async for message in messages:
                     _, info = self._reader.read(message)
                     if info is not None:
@@ -212,18 +207,10 @@ class ObjectWatch:
         Events happen while a task reads infos. The newest 256 are kept;
         `report.events_dropped` counts the others. Two loops share the events.
         """
-        return self._open().events()
-
-    def _open(self) -> Latest:
-        if not self._is_entered:
-            raise UsageError(
-                "the watch is not open",
-                hint="async with box.watch() as watch: async for info in watch",
-            )
-        return self._latest
+        return self._watching.opened().events()
 
     def __repr__(self) -> str:
-        return f"<ObjectWatch {self._bucket}>"
+        return f"<ObjectWatch {self._watching.name}>"
 
 
 class ObjectListing:

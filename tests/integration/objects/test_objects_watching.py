@@ -261,14 +261,24 @@ async def test_watch_opens_once(box: ObjectStore) -> None:
     assert [event async for event in watch.events()] == []
 
 
-async def test_options_that_can_not_be_are_refused(box: ObjectStore) -> None:
-    for fields in (
-        {"include_history": True, "updates_only": True},
-        {"resume_after": -1},
-        {"ignore_deletes": 1},
-        {"on_unreadable": "rais"},
-    ):
-        with pytest.raises(ConfigError):
-            box.watch(**fields)  # pyright: ignore[reportArgumentType] - They are refused.
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"include_history": True, "updates_only": True}, "include_history and updates_only"),
+        ({"resume_after": 3, "updates_only": True}, "updates_only and resume_after are two starts"),
+        ({"resume_after": -1}, "resume_after"),
+        ({"resume_after": 2**64 - 1}, "resume_after"),
+        ({"ignore_deletes": 1}, "ignore_deletes"),
+        ({"on_unreadable": "rais"}, "on_unreadable"),
+    ],
+)
+async def test_options_that_can_not_be_are_refused(
+    box: ObjectStore, options: Any, text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        box.watch(**options)
+
+
+async def test_listing_refuses_what_is_no_boolean(box: ObjectStore) -> None:
     with pytest.raises(ConfigError):
         box.list(include_deleted="yes")  # pyright: ignore[reportArgumentType] - It is refused.
