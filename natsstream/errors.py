@@ -822,7 +822,7 @@ class SequenceGapError(IntegrityError):
 
 
 class StreamRecreatedError(IntegrityError):
-    """The stream was deleted and created again: its sequences are other messages now."""
+    """The stream was created again, or lost its end: its sequences are other messages now."""
 
 
 class ObjectMetaError(IntegrityError):

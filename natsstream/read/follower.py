@@ -26,7 +26,7 @@ from natsstream.errors import (
     TransportError,
 )
 from natsstream.read.catch_up import CatchUp
-from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.leader_reads import LeaderReads, shortened
 from natsstream.read.missing import MissingSequences
 from natsstream.read.ordered_progress import OrderedProgress
 from natsstream.read.progress import OutOfOrderError
@@ -352,12 +352,22 @@ class Follower:
             pending = await session.open()
             # After the consumer was made: it dies with its stream, so it belongs to this one.
             info = await self._leader.info()
+            self._check_end(info)
             self._note_knowing(info)
             self._note_control(info)
         except BaseException:
             await session.close()
             raise
         return session, pending
+
+    def _check_end(self, info: StreamInfo) -> None:
+        """Refuse a stream that has lost its end: other messages get sequences that were passed."""
+        last, seen = info.state.last_seq, self.progress.seen_seq
+        if not self._leader.is_believed(info, seen):
+            raise SessionBrokenError(f"the leader has come to {last} only", "stalled")
+        if last < seen:
+            detail = f"{seen} was read from it: it lost its end, as by a crash or an older disk"
+            raise shortened(self._spec.stream, last, seen, detail=detail)
 
     def _note_knowing(self, info: StreamInfo) -> None:
         if info.cluster is None:

@@ -35,6 +35,9 @@ _FILTERS_FEW = 8
 _SKIPS_MAX = 1_000
 # Between two attempts to begin.
 _AGAIN_S = 0.05
+# A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
+# lostQuorumInterval), and answers with what it had then. So does one that has just come back.
+_STALE_LEADER_S = 12.0
 
 
 class LeaderReads:
@@ -66,6 +69,7 @@ class LeaderReads:
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
+        self._short_since: float | None = None
 
     async def first_info(self, what: str) -> StreamInfo:
         """Return the stream's info; a server that is away is waited for, as later in a read.
@@ -108,6 +112,20 @@ class LeaderReads:
             )
         self._deleted = info.state.num_deleted
         return info
+
+    def is_believed(self, info: StreamInfo, sequence: int) -> bool:
+        """Return True if an info tells where the stream ends: a short one may be stale.
+
+        Args:
+            info: The answer.
+            sequence: A sequence that the stream has had.
+        """
+        now = asyncio.get_running_loop().time()
+        if info.state.last_seq >= sequence or (info.config.replicas or 1) == 1:
+            self._short_since = None
+            return True
+        self._short_since = now if self._short_since is None else self._short_since
+        return now - self._short_since >= _STALE_LEADER_S
 
     async def explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
         """Ask why some are missing from `start` on, until it has been said or will not be.
@@ -232,3 +250,19 @@ class LeaderReads:
 
 def _sequence_of(message: Message | None) -> int | None:
     return None if message is None else message.sequence
+
+
+def shortened(stream: str, last_seq: int, seen: int, *, detail: str) -> StreamRecreatedError:
+    """Return the error of a stream that ends before a sequence that it has had.
+
+    Args:
+        stream: Its name.
+        last_seq: Where it ends.
+        seen: The sequence.
+        detail: How that came about.
+    """
+    return StreamRecreatedError(
+        f"stream {stream} ends at {last_seq}, before {seen}",
+        detail=detail,
+        hint="resume at a sequence that it has, or start from the beginning",
+    )

@@ -40,6 +40,7 @@ class OrderedProgress:
     Attributes:
         next_seq: Everything before it was handed over, or is not wanted.
         horizon: As given.
+        seen_seq: The last sequence that the stream is known to have had.
         is_caught_up: True when what existed at the beginning has been passed.
         is_phase_over: True when what comes next is for another consumer.
         loss: The first gap with lost messages, None while nothing is lost.
@@ -58,6 +59,7 @@ class OrderedProgress:
     ) -> None:
         self.next_seq: int = start.sequence or 1
         self.horizon: int = horizon
+        self.seen_seq: int = horizon
         self.is_caught_up: bool = self.next_seq > horizon
         self.is_phase_over: bool = False
         self.loss: Gap | None = None
@@ -106,6 +108,7 @@ class OrderedProgress:
         if run.first_delivery != self._next_delivery or run.last - run.first + 1 < run.count:
             raise OutOfOrderError
         self._next_delivery += run.count
+        self.seen_seq = max(self.seen_seq, run.last)
         if run.first > self.horizon:
             self.catch_up()
             if self._is_repeat:

@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _LOOK_MIN_S = 0.1
-# A leader that is cut off from its peers takes itself for the leader for 10 s more (nats-server's
-# lostQuorumInterval), and answers with what it had then. So does one that has just come back.
-_STALE_LEADER_S = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +158,6 @@ class RangeReader(Generic[Item]):
         self._hidden = b""
         self.follows: StreamInfo | None = None
         self._message_bytes = 1
-        self._short_since: float | None = None
         self._recovery = Recovery[BreakReason](api.client.options.bounded_reconnect_s)
         self._missing = MissingSequences(eviction_is_loss=spec.eviction_is_loss)
         self._leader = LeaderReads(
@@ -362,20 +358,11 @@ class RangeReader(Generic[Item]):
         if self._spec.eviction_is_loss:
             await self._lose_evicted(progress, info)
         if not progress.is_done:
-            if not self._is_believed(progress, info):
+            if not self._leader.is_believed(info, progress.last):
                 raise SessionBrokenError(
                     f"the leader has come to {info.state.last_seq} only: it may be cut off"
                 )
             self._finish(progress, info)
-
-    def _is_believed(self, progress: Progress, info: StreamInfo) -> bool:
-        """Return True if an answer settles the end of the range: a short one may be stale."""
-        now = asyncio.get_running_loop().time()
-        if info.state.last_seq >= progress.last or (info.config.replicas or 1) == 1:
-            self._short_since = None
-            return True
-        self._short_since = now if self._short_since is None else self._short_since
-        return now - self._short_since >= _STALE_LEADER_S
 
     def _finish(self, progress: Progress, info: StreamInfo) -> None:
         progress.finish(held_last=info.state.last_seq)
@@ -403,7 +390,7 @@ class RangeReader(Generic[Item]):
             await self._lose_evicted(progress, info)
         is_short = info.state.last_seq < progress.last
         is_behind = progress.next_seq > info.state.last_seq
-        if self._is_believed(progress, info) and is_short and is_behind:
+        if self._leader.is_believed(info, progress.last) and is_short and is_behind:
             self._finish(progress, info)
 
     def _gave_up(self, progress: Progress, error: Exception) -> ConnectionLostError:

@@ -11,9 +11,8 @@ from typing import Self
 
 from natsstream.api.message import Message
 from natsstream.api.requests import Api
-from natsstream.errors import StreamRecreatedError
 from natsstream.read.latest.wanted import LatestRequest
-from natsstream.read.leader_reads import LeaderReads
+from natsstream.read.leader_reads import LeaderReads, shortened
 from natsstream.read.missing import MissingSequences
 from natsstream.read.ordered import OrderedConsumer
 
@@ -100,11 +99,8 @@ class Latest(OrderedConsumer):
         cause = (
             "it lost its end" if is_same else "it was deleted and created again, or lost its end"
         )
-        raise StreamRecreatedError(
-            f"stream {name} ends at {last_seq}, before {first - 1}",
-            detail=f"if {first - 1} was once read from it, {cause}; if not, the number is wrong",
-            hint="resume at a sequence that it has, or start from the beginning",
-        )
+        detail = f"if {first - 1} was once read from it, {cause}; if not, the number is wrong"
+        raise shortened(name, last_seq, first - 1, detail=detail)
 
     def _leader(self) -> LeaderReads:
         return LeaderReads(
