@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention.
 
 from natsstream.errors import ConfigError, NotFoundError, StreamRecreatedError
 from natsstream.kv.conventions import BUCKET
+from natsstream.units import format_rfc3339
 from pyspark_natsstream.bucket_options import BucketOptions
 from pyspark_natsstream.driver import connected
 from pyspark_natsstream.failures import short_failures
@@ -31,7 +32,7 @@ from pyspark_natsstream.registration import register
 from pyspark_natsstream.source import FORMAT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -94,7 +95,7 @@ def kv_table(
     register(spark)
     with connected(asked, lambda js: js.kv.get(asked.bucket).stream.info()) as info:
         begin = Offset(stream=asked.stream, next_seq=1, created_ns=info.created_ns)
-    table = _Table(spark, out, begin, asked.subjects, history_out)
+    table = _Table(spark, out, begin, asked, history_out)
     table.drop_all_but(_keys_now(spark, asked))
     changes = spark.readStream.format(FORMAT).options(**asked.to_text()).load()
     writer = changes.writeStream.option("checkpointLocation", checkpoint)
@@ -125,13 +126,14 @@ class _Table:
         spark: SparkSession,
         out: str,
         begin: Offset,
-        keys: Iterable[str],
+        options: BucketOptions,
         history_out: str | None,
     ) -> None:
         self._out = out
         self._folder = Folder(spark, out)
         self._begin = begin
-        self._keys = sorted(keys)
+        self._options = options
+        self._keys = sorted(options.subjects)
         self._history_out = history_out
         self._spark = spark
         self._place(_newest(self._folder))
@@ -208,9 +210,14 @@ class _Table:
                 f"not of {_named(self._begin.stream, self._keys)}",
                 hint=new_one,
             )
-        if place.created_ns != self._begin.created_ns:
-            message = f"table {self._out} is of an earlier bucket: it was created again since"
-            raise StreamRecreatedError(message, hint=new_one)
+        created_ns = self._begin.created_ns
+        if place.created_ns != created_ns and not self._options.is_restored(created_ns):
+            created = format_rfc3339(created_ns)
+            raise StreamRecreatedError(
+                f"table {self._out} is of an earlier bucket: it was created again since",
+                hint=f"if it was restored from a backup, set restoredAt={created} to continue; "
+                f"if not, {new_one}",
+            )
         return place
 
 
@@ -220,6 +227,7 @@ def _keys_now(spark: SparkSession, options: BucketOptions) -> DataFrame:
         options,
         max_messages_per_trigger=None,
         max_bytes_per_trigger=None,
+        restored_at=None,
         min_partitions=1,
         max_records_per_partition=None,
     )

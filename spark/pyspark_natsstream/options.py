@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, cast
 from natsstream.credentials import is_jwt_text, is_seed_text
 from natsstream.errors import ConfigError
 from natsstream.options import DEFAULT_SERVER, INBOX_PREFIX, ConnectOptions, public_url
+from natsstream.units import format_rfc3339, parse_rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,6 +94,10 @@ def filters(text: str) -> tuple[str, ...]:
     if text.strip().startswith("["):
         raise ConfigError(f"{text!r} is one filter", hint="write several with commas: a.>,b.*.c")
     return words(text)
+
+
+def times(text: str) -> tuple[str, ...]:
+    return tuple(format_rfc3339(parse_rfc3339(word)) for word in words(text))
 
 
 def whole(text: str) -> int:

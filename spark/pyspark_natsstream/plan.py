@@ -80,6 +80,13 @@ class StreamState:
         """Return an offset in this stream."""
         return Offset(stream=self.stream, next_seq=next_seq, created_ns=self.created_ns)
 
+    def taken_over(self, offset: Offset, options: ReadOptions) -> Offset:
+        """Return an offset in this stream for one in the stream that this is a restored copy of.
+
+        Any other offset is returned as it is.
+        """
+        return self.offset(offset.next_seq) if options.is_restored(self.created_ns) else offset
+
 
 @dataclass(frozen=True)
 class Partition(InputPartition):
@@ -204,7 +211,10 @@ def resume(start: Offset, state: StreamState, *, fail_on_data_loss: bool) -> Res
     """
     if start.created_ns != state.created_ns:
         resumed = _recreated(start, state)
-        error: Exception = StreamRecreatedError(resumed.warning, hint=_hint(resumed))
+        created = format_rfc3339(state.created_ns)
+        hint = f"if it was restored from a backup, set restoredAt={created} to continue at sequence"
+        hint = f"{hint} {start.next_seq}; if not, {_hint(resumed)}"
+        error: Exception = StreamRecreatedError(resumed.warning, hint=hint)
     elif start.next_seq > state.stop_seq:
         resumed = _tail_lost(start, state)
         error = _lost(resumed, state.stop_seq, start.next_seq - 1)

@@ -16,6 +16,7 @@ from pyspark_natsstream.options import (
     lower,
     note,
     spark_name,
+    times,
     upper,
     whole,
 )
@@ -31,11 +32,14 @@ Anchor: TypeAlias = Literal[
 NOT_AS_STORED = ("data_format", "mode", "filter_pushdown")
 """Fields that change or filter the messages; jobs that need them as stored have no such options."""
 
-OF_QUERIES = ("job", "max_messages_per_trigger", "max_bytes_per_trigger")
+OF_QUERIES = ("job", "max_messages_per_trigger", "max_bytes_per_trigger", "restored_at")
 """Fields that only a streaming query has."""
 
 PENDING_BYTES = 4 << 20
-_NO_START = "leave it out: it names a query, whose start is kept, and a batch has its own range"
+_NO_QUERY = {
+    "job": "leave it out: it names a query, whose start is kept, and a batch has its own range",
+    "restored_at": "leave it out: it is for a checkpoint, which a batch has not",
+}
 _SEQUENCE_MAX = 2**63 - 1  # Spark's bigint; the server's own limit is twice that.
 
 
@@ -175,6 +179,14 @@ class ReadOptions(NatsOptions):
             "`false` logs a warning and continues. Default `true`.",
         ),
     )
+    restored_at: tuple[str, ...] | None = field(
+        default=None,
+        metadata=note(
+            times,
+            "Creation times of streams that were restored from a backup, RFC 3339, as the error of "
+            "the query says: it continues there at its sequence. Default: none.",
+        ),
+    )
     include_headers: bool = field(
         default=False,
         metadata=note(flag, "Add the column `headers` to the default schema. Default `false`."),
@@ -235,6 +247,10 @@ class ReadOptions(NatsOptions):
         """True if a read has lost messages when the stream begins behind it."""
         return True
 
+    def is_restored(self, created_ns: int) -> bool:
+        """Return True if a stream that was created at that time is a restored one."""
+        return format_rfc3339(created_ns) in (self.restored_at or ())
+
     def check_batch(self) -> None:
         """Refuse options that only a streaming query has.
 
@@ -251,7 +267,7 @@ class ReadOptions(NatsOptions):
             raise ConfigError(message, hint="exchange them")
         for name in OF_QUERIES:
             if getattr(self, name) is not None:
-                hint = _NO_START if name == "job" else "bound a batch with endingOffsets"
+                hint = _NO_QUERY.get(name, "bound a batch with endingOffsets")
                 raise ConfigError(f"{spark_name(name)} is for streaming queries only", hint=hint)
 
     def check_as_stored(self) -> None:

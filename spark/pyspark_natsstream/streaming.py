@@ -102,7 +102,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
         state = self._state()
-        offset = parse_offset(start, stream=self._options.stream)
+        offset = self._offset(start, state)
         end, warning = advance(
             self._watched().past_records(offset, state),
             state,
@@ -128,12 +128,13 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             IntegrityError: Messages were lost before they were read.
             NatsStreamError: No answer within `reconnectTimeout`, or the server refused.
         """
-        stream, watch = self._options.stream, self._watched()
-        state, planned = watch.state(), parse_offset(start, stream=stream)
+        watch = self._watched()
+        state = watch.state()
+        planned = self._offset(start, state)
         # Not split from where it begins now: a sink that repeats the batch knows ranges by number.
         found, warning = ranges_between(
             watch.past_records(planned, state),
-            parse_offset(end, stream=stream),
+            self._offset(end, state),
             state,
             self._options,
             planned_seq=planned.next_seq,
@@ -153,6 +154,10 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _start(self) -> Offset:
         watch = self._watched()
         return start_of(self._options, watch.state(), watch)
+
+    def _offset(self, found: object, state: StreamState) -> Offset:
+        offset = parse_offset(found, stream=self._options.stream)
+        return state.taken_over(offset, self._options)
 
     def _watched(self) -> StreamWatch:
         if self._watch is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import time
 import urllib.request
 from typing import TYPE_CHECKING
@@ -22,7 +24,9 @@ from pyspark_natsstream.offsets import OffsetError, parse_offset
 from pyspark_natsstream.read_options import ReadOptions
 from pyspark_natsstream.streaming import NatsStreamReader
 
+from natsstream import blocking
 from natsstream.errors import ConfigError, MessagesLostError, StreamRecreatedError
+from natsstream.units import format_rfc3339
 from tests.support.eventually import eventually
 
 if TYPE_CHECKING:
@@ -335,6 +339,52 @@ def test_stream_created_anew_is_read_from_its_first_message_when_loss_is_accepte
     # The loss is behind the query: it is strict again.
     feed.publish([f"{stream_name}.new"] * 2)
     assert ingest.run() == [2]
+
+
+def test_query_of_a_restored_stream_continues_at_its_sequence_as_the_hint_says(
+    ingest: Ingest, feed: Feeder, server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    ingest.run()
+    feed.publish([f"{stream_name}.a"] * 2)
+    with blocking.connect(server.url) as js:
+        stream = js.streams.get(stream_name)
+        stream.backup(tmp_path / "backup")
+        stream.delete()
+        js.streams.restore(tmp_path / "backup")
+    feed.publish([f"{stream_name}.a"] * 2)
+
+    told = re.search("set (restoredAt)=([^ ]+) to continue at sequence 6;", ingest.fail().hint)
+
+    assert told
+    assert sum(ingest.run(**{told[1]: f"2020-01-01T00:00:00Z,{told[2]}"})) == 4
+    assert ingest.sequences() == list(range(1, 10))
+    # The checkpoint is of the restored stream from here on.
+    feed.publish([f"{stream_name}.a"] * 2)
+    assert ingest.run() == [2]
+
+
+def test_batch_that_was_begun_before_a_restore_is_stored_once(
+    ingest: Ingest, feed: Feeder, server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    ingest.run()
+    for done in (tmp_path / "checkpoint" / "commits").glob("*0*"):
+        done.unlink()
+    shutil.rmtree(tmp_path / "out")
+    with blocking.connect(server.url) as js:
+        stream = js.streams.get(stream_name)
+        stream.backup(tmp_path / "backup")
+        stream.delete()
+        stream = js.streams.restore(tmp_path / "backup")
+        created = format_rfc3339(stream.info().created_ns)
+    feed.publish([f"{stream_name}.a"] * 2)
+
+    ingest.run(restoredAt=created)
+
+    assert ingest.sequences() == list(range(1, 8))
 
 
 def test_purge_of_unread_messages_is_an_error_with_the_range(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import secrets
 import subprocess
 import sys
@@ -206,6 +207,30 @@ def test_table_of_another_bucket_or_other_keys_is_refused(
     js.kv.create(stream_name)
     with pytest.raises(StreamRecreatedError, match="another folder"):
         table.run(keys="a.*")
+
+
+def test_table_of_a_restored_bucket_goes_on_as_the_hint_says(
+    js: JetStream, stream_name: str, table: Table, tmp_path: Path
+) -> None:
+    kv = js.kv.create(stream_name)
+    kv.put("a", b"1")
+    kv.put("b", b"1")
+    table.run()
+    kv.stream.backup(tmp_path / "backup")
+    js.kv.delete(stream_name)
+    js.streams.restore(tmp_path / "backup")
+    kv.put("b", b"2")
+
+    with pytest.raises(StreamRecreatedError) as caught:
+        table.run()
+    told = re.search("set restoredAt=([^ ]+) to continue;", caught.value.hint)
+
+    assert told
+    table.run(restoredAt=told[1])
+    assert table.rows() == held(kv) == {"a": (b"1", 1), "b": (b"2", 3)}
+    kv.put("a", b"4")
+    table.run()
+    assert table.rows() == held(kv)
 
 
 def test_folder_of_a_table_of_ingest_is_refused_for_table_and_history(

@@ -16,6 +16,7 @@ from pyspark_natsstream.read_options import (
 from pyspark_natsstream.write_options import WriteOptions
 
 from natsstream.errors import ConfigError
+from natsstream.units import parse_rfc3339
 from tests.support.accounts import KeyPair, Operator
 
 GIVEN = {"servers": "nats://h:4222", "stream": "ORDERS"}
@@ -325,6 +326,18 @@ def test_name_of_a_query_is_refused_in_a_batch_with_its_meaning() -> None:
     assert "names a query" in caught.value.hint
 
 
+def test_times_of_restored_streams_are_compared_as_moments() -> None:
+    options = parse(restoredAt="2026-01-01T00:00:00Z, 2026-01-01T02:00:00.5+01:00")
+    moment = parse_rfc3339("2026-01-01T01:00:00.500000000Z")
+
+    assert options.is_restored(moment)
+    assert not options.is_restored(moment + 1)
+    assert parse(**options.to_text()) == options
+    assert not parse().is_restored(moment)
+    with pytest.raises(ConfigError, match="restoredAt"):
+        parse(restoredAt="yesterday")
+
+
 def test_context_stands_for_servers() -> None:
     options = ReadOptions.parse({"context": "staging", "stream": "ORDERS"})
 
@@ -348,6 +361,7 @@ def test_repr_hides_where_the_credentials_are() -> None:
         {"startingOffsets": "latest"},
         {"maxMessagesPerTrigger": "5"},
         {"maxBytesPerTrigger": "5"},
+        {"restoredAt": "2026-01-01T00:00:00Z"},
     ],
 )
 def test_batch_refuses_options_of_streaming_queries(options: dict[str, str]) -> None:
