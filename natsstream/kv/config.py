@@ -59,7 +59,8 @@ class BucketConfig(ViewConfig):
         mirror: The bucket that this one is a read replica of, or its name. Writes go to that
             bucket.
         sources: The buckets that this one copies from, or their names, beside its own keys. Their
-            keys are the same here, unless a source has transforms of its own.
+            keys are the same here, unless a source has transforms of its own. A source's `filter`
+            selects keys, as `eu.>`.
         limit_marker_ttl: Seconds, at least 1, that the marker of an expired key stays for watches
             to see. It also allows a `ttl` of single keys (2.11). None makes a bucket without.
         extra: Fields of the stream, by the server's names, that differ from the usual ones of
@@ -129,7 +130,9 @@ class BucketConfig(ViewConfig):
             raise ConfigError(
                 f"bucket {self.name} cannot stop being a mirror: it keeps the keys under the "
                 f"subjects of {held.mirror.name}, where no client would look for them",
-                hint="make a bucket with sources=[...] for a copy",
+                hint=f"copy its keys: js.kv.create('{self.name}-copy', sources=['{self.name}']); "
+                "if its origin is lost: backup(path), then js.streams.restore(path, mirror={}, "
+                "name=..., subjects=[...]) with the origin's name and subjects",
             )
         return self._stream(body)
 

@@ -6,12 +6,16 @@ Source: ADR-8, ADR-57; nats.go jetstream/kv.go prepareKeyValueConfig.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from natsstream.api.settings.mapping import SubjectTransform
 from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
+from natsstream.errors import ConfigError, KeyNameError
+from natsstream.kv.keys import check_key_filter
 from natsstream.streams.views.kind import Kind, is_legal_name
 
 STREAM_PREFIX: str = "KV_"
@@ -76,18 +80,39 @@ def with_prefix(name: str) -> str:
     return name if name.startswith(STREAM_PREFIX) else STREAM_PREFIX + name
 
 
-def sourced(source: StreamSource, bucket: str) -> StreamSource:
-    """Return a source whose keys become keys of this bucket; see nats.go.
+def sourced(source: StreamSource, bucket: str, prefix: str = "") -> StreamSource:
+    """Return a source whose keys, or those of its filter, become keys of this bucket; see nats.go.
 
     One with transforms stays as it is: it need not be a bucket.
+
+    Args:
+        source: The bucket that is copied from.
+        bucket: The name of this bucket.
+        prefix: The prefix of the subjects under which the source keeps its keys, as a mirror keeps
+            them under its origin's; empty is the one of its name.
+
+    Raises:
+        ConfigError: The filter is no filter of keys.
     """
     if source.transforms:
         return source
     theirs = source.name.removeprefix(STREAM_PREFIX)
     named = replace(source, name=STREAM_PREFIX + theirs)
-    if source.external is not None and theirs == bucket:
+    if source.external is not None and theirs == bucket and not source.filter:
         return named
+    own = f"{SUBJECT_PREFIX}{theirs}."
+    keys = (source.filter or ">").removeprefix(own)
+    try:
+        check_key_filter(keys)
+    except KeyNameError as error:
+        raise ConfigError(
+            f"source {theirs} of bucket {bucket}: {error.message}",
+            hint="give a filter of its keys, such as filter='eu.>'",
+        ) from error
+    # The server takes no `*` in a destination.
+    number = itertools.count(1)
+    same = re.sub(r"\*", lambda _: f"{{{{wildcard({next(number)})}}}}", keys)
     mapping = SubjectTransform(
-        source=f"{SUBJECT_PREFIX}{theirs}.>", destination=f"{SUBJECT_PREFIX}{bucket}.>"
+        source=(prefix or own) + keys, destination=f"{SUBJECT_PREFIX}{bucket}.{same}"
     )
-    return replace(named, transforms=[mapping])
+    return replace(named, filter=None, transforms=[mapping])

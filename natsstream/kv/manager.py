@@ -6,25 +6,30 @@ Law: a bucket of another client is opened as it is, and no call changes a field 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Literal, Unpack
 
 from natsstream.api.config_fields import BucketFields
 from natsstream.api.diff import ConfigChange
 from natsstream.api.listing import Listing
 from natsstream.api.settings.keywords import shows_fields
+from natsstream.api.settings.source import StreamSource
 from natsstream.api.stream_config import StreamConfig
 from natsstream.errors import (
     ConfigError,
+    NatsStreamError,
     NotFoundError,
     PermissionDeniedError,
+    ServerError,
     StreamNotFoundError,
+    TransportError,
 )
 from natsstream.foreign_names import answers_names
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.bucket_subjects import BucketSubjects, subjects_of
 from natsstream.kv.config import BucketConfig
-from natsstream.kv.conventions import BUCKET
+from natsstream.kv.conventions import BUCKET, SUBJECT_PREFIX, sourced, with_prefix
 from natsstream.kv.formats import RAW
 from natsstream.kv.key_value import KeyValue
 from natsstream.kv.mirror_rules import why_harmful
@@ -74,10 +79,11 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             BucketNameError: The name is not legal; nothing was sent.
             TransportError: No answer; the bucket may exist or not.
 
-        Cost: one round trip, on a cluster with an election; of a mirror two more.
+        Cost: one round trip, on a cluster with an election; of a mirror two more. Each bucket in
+            `sources` adds one, and so does each origin of a mirror among them.
         Source: ADR-8; nats.go jetstream/kv.go CreateKeyValue.
         """
-        return await self._create(config, fields)
+        return await self._create(await self._wanted(config, fields), {})
 
     @shows_fields(BucketFields)
     async def update(
@@ -95,9 +101,9 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             ConfigError: A field has no legal value; nothing was sent.
             TransportError: No answer; the bucket may be changed or not.
 
-        Cost: three round trips, or one if nothing differs.
+        Cost: three round trips, or one if nothing differs; `sources` add some, see `create`.
         """
-        return await self._update(config, fields)
+        return await self._update(await self._wanted(config, fields), {})
 
     @shows_fields(BucketFields)
     async def ensure(
@@ -116,9 +122,10 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
                 reads of another bucket wrong; see `create`.
             TransportError: No answer; the bucket may be created or changed, or not.
 
-        Cost: one round trip if nothing differs, else two or three.
+        Cost: one round trip if nothing differs, else two or three; `sources` add some, see
+            `create`.
         """
-        return await self._ensure(config, fields)
+        return await self._ensure(await self._wanted(config, fields), {})
 
     @shows_fields(BucketFields)
     async def diff(
@@ -134,9 +141,9 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
             NotABucketError: The stream of the bucket's name is no bucket.
             ConfigError: A field has no legal value; nothing was sent.
 
-        Cost: one round trip.
+        Cost: one round trip; `sources` add some, see `create`.
         """
-        return await self._diff(config, fields)
+        return await self._diff(await self._wanted(config, fields), {})
 
     async def get(self, name: str) -> KeyValue[bytes]:
         """Return a bucket that exists.
@@ -190,6 +197,50 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
         """
         return self._names()
 
+    async def _wanted(
+        self, config: BucketConfig | str, fields: Mapping[str, object]
+    ) -> BucketConfig:
+        wanted = BucketConfig.from_call(config, fields)
+        if not wanted.sources:
+            return wanted
+        sources = [await self._located(each, wanted.name) for each in wanted.sources]
+        return replace(wanted, sources=sources)
+
+    async def _located(self, source: StreamSource, bucket: str) -> StreamSource:
+        """Return a source with the subjects of its keys if it is a mirror, which has its origin's.
+
+        One in another domain or account stays as it is.
+        """
+        if source.transforms or source.external is not None or source.domain is not None:
+            return source
+        try:
+            stream = await self._js.streams.get(with_prefix(source.name))
+        except (ServerError, TransportError) as error:  # Only a mirror has to be looked up.
+            return await self._as_held(source, bucket, error)
+        if stream.cached.config.mirror is None:
+            return source
+        return sourced(source, bucket, (await self._subjects(stream)).read_prefix)
+
+    async def _as_held(
+        self, source: StreamSource, bucket: str, error: NatsStreamError
+    ) -> StreamSource:
+        """Return a source with the subjects that the bucket copies from it already, if it does."""
+        try:
+            held = (await self._js.streams.get(BUCKET.stream_of(bucket))).cached.config.sources
+        except (NotFoundError, PermissionDeniedError):
+            held = None
+        for each in held or ():
+            theirs = each.transforms[0].source if each.transforms else ""
+            if each.name == with_prefix(source.name) and theirs.startswith(SUBJECT_PREFIX):
+                return sourced(source, bucket, ".".join(theirs.split(".")[:2]) + ".")
+        _log.warning(
+            "bucket %s: its source %s cannot be looked up; of a mirror nothing is copied: %s",
+            bucket,
+            source.name,
+            error.message,
+        )
+        return source
+
     async def _open(self, stream: Stream) -> KeyValue[bytes]:
         subjects = await self._subjects(stream)
         return KeyValue(Bucket(self._js, stream, subjects, self._endings), RAW)
@@ -218,6 +269,11 @@ class KeyValueManager(ViewManager[BucketConfig, KeyValue[bytes]]):
     async def _check_change(
         self, wanted: BucketConfig, held: StreamConfig, changes: StreamConfig
     ) -> None:
+        if held.mirror is None and changes.mirror is not None and changes.mirror.to_json():
+            raise ConfigError(
+                f"bucket {wanted.name} cannot become a mirror: it has keys of its own",
+                hint="create a mirror under a new name; or add copies of keys with sources=[...]",
+            )
         if held.mirror is None or changes.max_age is None:
             return
         why = await self._why_harmful(held.with_json(changes.to_json()))

@@ -7,19 +7,21 @@ touches another bucket of the same name.
 from __future__ import annotations
 
 from contextlib import ExitStack, asynccontextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
 from natsstream import ExternalStream, StreamSource, SubjectTransform, connect
-from natsstream.errors import ConfigError, NoRespondersError
+from natsstream.errors import ConfigError, InvalidConfigError, NoRespondersError
 from natsstream.testing import NatsServer
 from tests.support.eventually import eventually_async
 from tests.support.leaves import start_hub, start_leaf, wait_for_link
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from pathlib import Path
 
     from natsstream import Connection, JetStream, KeyValue
 
@@ -435,6 +437,183 @@ async def test_sources_bring_their_keys_and_the_bucket_has_its_own(
         f"KV_{first.name}",
         f"KV_{second.name}",
     }
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_mirror_as_a_source_brings_its_keys(
+    js: JetStream, stream_name: str, depth: int
+) -> None:
+    """It keeps them under its origin's subjects; a mirror of a mirror as well."""
+    names = [stream_name, f"{stream_name}_1", f"{stream_name}_2"][: depth + 1]
+    origin = await js.kv.create(stream_name)
+    for before, name in pairwise(names):
+        await js.kv.create(name, mirror=before)
+    for key in ("eu.a", "us.a"):
+        await origin.put(key, b"1")
+    whole: dict[str, Any] = {"sources": [names[-1]]}
+    part: dict[str, Any] = {"sources": [StreamSource(name=names[-1], filter="*.a")]}
+
+    for fields, name in ((whole, f"{stream_name}_whole"), (part, f"{stream_name}_part")):
+        copy = await js.kv.ensure(name, **fields)
+
+        await arrives(copy, "us.a", b"1")
+        assert await keys_of(copy) == ["eu.a", "us.a"]
+        assert (await js.kv.ensure(name, **fields)).change.action == "unchanged"
+        assert not await js.kv.diff(name, **fields)
+        await js.kv.create(name, **fields)
+        assert not (await js.kv.update(name, **fields)).change
+
+
+async def test_mirror_becomes_a_source_by_an_update(js: JetStream, stream_name: str) -> None:
+    mirror, copy = f"{stream_name}_m", f"{stream_name}_copy"
+    await (await js.kv.create(stream_name)).put("a", b"1")
+    await js.kv.create(mirror, mirror=stream_name)
+    await js.kv.create(copy)
+
+    await arrives(await js.kv.update(copy, sources=[mirror]), "a", b"1")
+
+
+@pytest.mark.parametrize(
+    "route", [{"domain": "hub"}, {"external": HUB}], ids=["domain", "external"]
+)
+async def test_source_elsewhere_is_no_mirror_of_its_name_here(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str, route: dict[str, Any]
+) -> None:
+    name = f"{stream_name}_m"
+    await at_leaf.kv.create(stream_name)
+    await at_leaf.kv.create(name, mirror=stream_name)
+    await (await at_hub.kv.create(name)).put("a", b"1")
+
+    copy = await at_leaf.kv.create(
+        f"{stream_name}_copy", sources=[StreamSource(name=name, **route)]
+    )
+
+    await arrives(copy, "a", b"1")
+
+
+async def test_source_may_be_made_later(
+    js: JetStream, stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name, copy = f"{stream_name}_later", f"{stream_name}_copy"
+    await js.kv.create(copy, sources=[name])
+    assert f"bucket {copy}: its source {name} cannot be looked up" in caplog.text
+
+    await js.kv.create(name)
+
+    assert not (await js.kv.ensure(copy, sources=[name])).change
+
+
+async def test_mirror_of_another_domain_as_a_source_brings_its_keys(
+    at_hub: JetStream, at_leaf: JetStream, stream_name: str
+) -> None:
+    """Also into a bucket that has the origin's name, here."""
+    await (await at_hub.kv.create(stream_name)).put("a", b"1")
+    name = f"{stream_name}_m"
+    await at_leaf.kv.create(name, mirror=StreamSource(name=stream_name, external=HUB))
+
+    await arrives(await at_leaf.kv.create(f"{stream_name}_copy", sources=[name]), "a", b"1")
+    await arrives(await at_leaf.kv.create(stream_name, sources=[name]), "a", b"1")
+
+
+async def test_bucket_is_made_by_a_user_who_may_not_ask_for_its_source(
+    stream_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A copy of a mirror that exists already stays as it is, too."""
+    name, mirror = f"{stream_name}_copy", f"{stream_name}_m"
+    rules = f'deny: ["$JS.API.STREAM.INFO.KV_{stream_name}", "$JS.API.STREAM.INFO.KV_{mirror}"]'
+    users = (
+        f"{{user: a, password: a}}, {{user: b, password: b, permissions: {{publish: {{{rules}}}}}}}"
+    )
+    with NatsServer(config=f"authorization {{ users: [{users}] }}") as server:
+        async with (
+            connect(server.url.replace("nats://", "nats://a:a@")) as js,
+            connect(server.url.replace("nats://", "nats://b:b@")) as restricted,
+        ):
+            await (await js.kv.create(stream_name)).put("a", b"1")
+
+            for call in (restricted.kv.create, restricted.kv.ensure):
+                await arrives(await call(name, sources=[stream_name]), "a", b"1")
+            assert caplog.text.count(f"its source {stream_name} cannot be looked up") == 1
+
+            await js.kv.create(mirror, mirror=stream_name)
+            await js.kv.update(name, sources=[mirror])
+            assert not (await restricted.kv.ensure(name, sources=[mirror])).change
+            part = [StreamSource(name=mirror, filter="b.>")]
+            await restricted.kv.update(name, sources=part)
+            assert not await js.kv.diff(name, sources=part)
+
+
+@pytest.mark.parametrize("whole_subject", [False, True])
+async def test_filter_of_a_source_copies_a_part_of_the_keys(
+    js: JetStream, stream_name: str, *, whole_subject: bool
+) -> None:
+    origin, copy = await js.kv.create(stream_name), f"{stream_name}_copy"
+    for key in ("eu.a", "us.a", "us.b.size", "us.b.name"):
+        await origin.put(key, key.encode())
+    prefix = f"$KV.{stream_name}." if whole_subject else ""
+    sources = [
+        StreamSource(name=stream_name, filter=f"{prefix}{each}") for each in ("eu.>", "*.*.size")
+    ]
+
+    bucket = await js.kv.ensure(copy, sources=sources)
+
+    await arrives(bucket, "eu.a", b"eu.a")
+    await arrives(bucket, "us.b.size", b"us.b.size")
+    assert await keys_of(bucket) == ["eu.a", "us.b.size"]
+    assert (await js.kv.ensure(copy, sources=sources)).change.action == "unchanged"
+    only = await js.kv.update(copy, sources=[StreamSource(name=stream_name, filter="us.a")])
+    await arrives(only, "us.a", b"us.a")
+    assert not await js.kv.diff(only.config)
+
+
+async def test_bucket_with_keys_is_not_made_a_mirror(js: JetStream, stream_name: str) -> None:
+    await js.kv.create(stream_name)
+    await js.kv.create(f"{stream_name}_2")
+
+    for call in (js.kv.update, js.kv.ensure):
+        with pytest.raises(ConfigError, match="cannot become a mirror"):
+            await call(stream_name, mirror=f"{stream_name}_2")
+
+    (field,) = (await js.kv.diff(stream_name, mirror=f"{stream_name}_2")).fields
+    assert "not added" in field.refusal
+
+
+async def test_lost_origin_is_made_again_from_its_mirror(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    """As the guide of buckets says, step by step."""
+    name, path = f"{stream_name}_dr", tmp_path / "backup"
+    origin = await js.kv.create(stream_name, history=5)
+    for value in (b"1", b"2"):
+        await origin.put("a", value)
+    mirror = await js.kv.create(name, mirror=stream_name)
+    await arrives(mirror, "a", b"2")
+    assert len([entry async for entry in mirror.history("a")]) == 1
+    await js.kv.delete(stream_name)
+
+    with pytest.raises(NoRespondersError):
+        await mirror.put("a", b"3")
+    with pytest.raises(InvalidConfigError, match="detected cycle"):
+        await js.kv.create(stream_name, sources=[name])
+    await arrives(await js.kv.create(f"{stream_name}_2", sources=[name]), "a", b"2")
+    await js.kv.delete(f"{stream_name}_2")
+
+    await mirror.stream.backup(path)
+    await js.streams.restore(
+        path,
+        name=f"KV_{stream_name}",
+        subjects=[f"$KV.{stream_name}.>"],
+        mirror={},
+        mirror_direct=False,
+    )
+
+    again = await js.kv.ensure(stream_name, history=5)
+    entry = await again.get("a")
+    assert entry is not None
+    assert (entry.value, entry.revision) == (b"2", 2)
+    assert again.config == origin.config
+    assert await again.update("a", b"3", revision=2) == 3
+    await arrives(mirror, "a", b"3")
 
 
 async def test_source_of_the_same_name_in_another_domain_keeps_its_keys(

@@ -142,6 +142,46 @@ def test_sources_map_their_keys_unless_they_say_how_themselves() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "keys", "same"),
+    [
+        ("eu.>", "eu.>", "eu.>"),
+        ("eu.a", "eu.a", "eu.a"),
+        ("*.size.*", "*.size.*", "{{wildcard(1)}}.size.{{wildcard(2)}}"),
+        ("*.>", "*.>", "{{wildcard(1)}}.>"),
+        ("$KV.a.eu.*", "eu.*", "eu.{{wildcard(1)}}"),
+        ("", ">", ">"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a", "KV_a"])
+def test_filter_of_a_source_selects_keys(name: str, given: str, keys: str, same: str) -> None:
+    config = BucketConfig(name="b", sources=[StreamSource(name=name, filter=given)])
+
+    assert config.to_stream().to_json()["sources"] == [
+        {"name": "KV_a", "subject_transforms": [{"src": f"$KV.a.{keys}", "dest": f"$KV.b.{same}"}]}
+    ]
+
+
+def test_filter_of_a_source_of_the_same_name_elsewhere_selects_keys_too() -> None:
+    away = StreamSource(name="b", external=ExternalStream(api="$JS.hub.API"), filter="eu.>")
+
+    assert BucketConfig(name="b", sources=[away]).to_stream().to_json()["sources"] == [
+        {
+            "name": "KV_b",
+            "external": {"api": "$JS.hub.API"},
+            "subject_transforms": [{"src": "$KV.b.eu.>", "dest": "$KV.b.eu.>"}],
+        }
+    ]
+
+
+@pytest.mark.parametrize("filter_", ["$KV.other.>", "eu.*a", "a$"])
+def test_filter_of_a_source_that_is_none_of_keys_is_refused(filter_: str) -> None:
+    with pytest.raises(ConfigError, match="source a of bucket b: filter") as caught:
+        BucketConfig(name="b", sources=[StreamSource(name="a", filter=filter_)])
+
+    assert "filter='eu.>'" in caught.value.hint
+
+
 def test_names_alone_are_taken_as_mirror_and_sources() -> None:
     assert BucketConfig(name="b", mirror="a").mirror == StreamSource(name="a")  # pyright: ignore[reportArgumentType] - What keywords of js.kv may be.
     sources: Any = ["a", {"name": "c"}]
@@ -243,8 +283,11 @@ def test_mirror_can_not_be_given_up_since_its_keys_would_not_be_found() -> None:
     held = BucketConfig(name="b", mirror=StreamSource(name="a")).to_stream()
     none: Any = {}
 
-    with pytest.raises(ConfigError, match="cannot stop being a mirror"):
+    with pytest.raises(ConfigError, match="cannot stop being a mirror") as caught:
         BucketConfig(name="b", mirror=none).to_changes(held)
+
+    assert "js.kv.create('b-copy', sources=['b'])" in caught.value.hint
+    assert "js.streams.restore(path, mirror={}, name=..., subjects=[...])" in caught.value.hint
 
 
 SERVERS = st.fixed_dictionaries(
