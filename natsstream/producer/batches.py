@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from natsstream.api.control import Span, with_past
+from natsstream.arguments import counted
 from natsstream.errors import (
     NatsStreamError,
     ProducerConflictError,
@@ -188,6 +189,7 @@ class Batches:
         self._rng = rng
         self._phase: _Phase = "unread"
         self._has_read = False
+        self._has_to_claim = options.epoch is None
         # Whether this instance has written a record in its epoch.
         self._has_written = False
         # The owner of the epoch's record when this instance began.
@@ -223,7 +225,7 @@ class Batches:
     def is_open(self) -> bool:
         """True once the state was read and the epoch is known."""
         # After a refused claim the state is read again, and the epoch is another's until then.
-        is_claimed = self.epoch is not None and not self._is_claiming
+        is_claimed = not (self._has_to_claim or self._is_claiming)
         return self._has_read and is_claimed and self.failure is None
 
     def take_ended(self) -> list[Ended]:
@@ -232,12 +234,16 @@ class Batches:
         return ended
 
     def restart(self) -> None:
-        """Claim the next epoch, after a failure too."""
+        """Claim the next epoch, after a failure too.
+
+        `max_claims` is for those that nobody has asked for, and begins anew.
+        """
         if isinstance(self.failure, StreamClosedError) or self.final_offset is not None:
             return
         self.failure = None
         self._epoch_min = 0 if self.epoch is None else self.epoch + 1
-        self.epoch = None
+        self._has_to_claim = True
+        self._claims.clear()
         self._begin_again()
 
     def end_again(self, final: Group | None, now: float) -> None:
@@ -391,9 +397,9 @@ class Batches:
                 return
             self._take_part(found.stored, found.stored_seq)
         is_mine = record is not None and record.instance.owner == self._owner
-        if self.epoch is None or (self._is_claiming and not is_mine):
+        if self._has_to_claim or (self._is_claiming and not is_mine):
             self._claim(found, now)
-        elif record is None or record.epoch < self.epoch:
+        elif record is None or record.epoch < (self.epoch or 0):
             self._read_older(found)
         elif record.epoch == self.epoch and record.instance.owner in self._owners():
             self._read_own(found, record)
@@ -419,7 +425,7 @@ class Batches:
         if found.end is not None:
             self.fail(_closed(self.stream, found))
         elif stored_epoch != self._claimed_over and not self._may_claim(now):
-            self.fail(_stale(stored_epoch, self.epoch or 0))
+            self.fail(_spent(stored_epoch, self.epoch or 0, len(self._claims)))
         else:
             if stored_epoch != self._claimed_over:  # Else this is one more attempt.
                 self._claims.append(now)
@@ -428,7 +434,7 @@ class Batches:
                 self.recovered = found.record
             self._take_found(found)
             self.epoch = max(stored_epoch + 1, self._epoch_min)
-            self._is_claiming = True
+            self._is_claiming, self._has_to_claim = True, False
             self.queue.renumber()
             self._phase = "unclaimed"
 
@@ -468,7 +474,7 @@ class Batches:
             self._settle_to(mine.seq, None)
         if found.end is not None:
             self.fail(_closed(self.stream, found))
-        elif self._options.auto_claim and self._may_claim(now):
+        elif self._options.auto_claim:
             self._claim(found, now)
         elif record.epoch == epoch:
             self.fail(_conflict(record.epoch))
@@ -560,6 +566,16 @@ def _stale(current: int, epoch: int) -> StaleEpochError:
         current_epoch=current,
         hint="stop this instance, and the other one continues from the last checkpoint; without "
         "checkpoints, await producer.restart() or auto_claim=True claims the next epoch",
+    )
+
+
+def _spent(current: int, epoch: int, claims: int) -> StaleEpochError:
+    return StaleEpochError(
+        f"epoch {epoch} is over: another instance of the producer has claimed epoch {current}, and "
+        f"this one has made {counted(claims, 'claim')} within a minute, which is max_claims",
+        current_epoch=current,
+        hint="stop the other instance, or give a larger max_claims; in any case "
+        "await producer.restart() claims the next epoch",
     )
 
 

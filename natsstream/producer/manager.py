@@ -107,7 +107,8 @@ class Producers:
                 after another. An exclusive producer stores so many as one run, and two runs wait.
             max_buffered_bytes: Bytes that may wait; beyond that `append` raises.
             delivery_timeout: Seconds in which a batch must be acknowledged, retries included.
-            max_claims: Epochs that may be claimed in a minute.
+            max_claims: Epochs that it may claim by itself in a minute; beyond that it fails with
+                `StaleEpochError`. `restart` always claims one, and begins the count anew.
             eof_guard: Each batch expects the stream to be open. False saves retries where many
                 producers share a replicated stream; then `close` does not stop the others.
             on_error: `on_error(error)`, called with each error (a `NatsStreamError`) that stops the

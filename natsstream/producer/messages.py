@@ -96,9 +96,14 @@ class MessageMaker:
             self._check_subject(subject)
 
     def make(
-        self, value: object, subject: str | None = None, headers: HeaderValues | None = None
+        self,
+        value: object,
+        subject: str | None = None,
+        headers: HeaderValues | None = None,
+        *,
+        name: str = "data",
     ) -> Prepared:
-        """Return the message of a value.
+        """Return the message of a value; errors call it by the name of the caller's argument.
 
         Raises:
             ConfigError: The value cannot be encoded, a header is the producer's own, or no subject
@@ -111,7 +116,7 @@ class MessageMaker:
         subject = self._subject if subject is None else subject
         if subject is None:
             raise ConfigError("the message has no subject", hint="give subject= here or at first")
-        data = value if type(value) is bytes and self._takes_bytes else self._encoded(value)
+        data = value if type(value) is bytes and self._takes_bytes else self._encoded(value, name)
         if headers is None and type(subject) is str and subject in self._known:
             message = Prepared(subject, data, b"", (), expects_last_id=False)
         else:
@@ -165,7 +170,7 @@ class MessageMaker:
             )
         return position
 
-    def _encoded(self, value: object) -> bytes:
+    def _encoded(self, value: object, name: str) -> bytes:
         if self._encoding == "json":
             try:
                 return to_json(value).encode()
@@ -178,7 +183,7 @@ class MessageMaker:
                 return value.encode()
             except UnicodeEncodeError as error:
                 raise ConfigError("the text cannot be encoded", detail=str(error)) from error
-        return check_bytes(value, "data")
+        return check_bytes(value, name)
 
     def _check_subject(self, subject: str) -> None:
         check_captured(self._config, subject, self._control)

@@ -335,6 +335,8 @@ class IdempotentProducer:
     async def restart(self) -> None:
         """Flush and begin the next epoch; also after an error.
 
+        `max_claims` does not bound it, and counts anew from here.
+
         Raises:
             StreamClosedError: The stream has ended.
             NatsStreamError: The epoch could not be claimed.
@@ -365,7 +367,7 @@ class IdempotentProducer:
             self._check_open()
             group = None
             if final is not None:
-                message = self._maker.make(final)
+                message = self._maker.make(final, name="final")
                 group = Group((message,), len(message.data) + len(message.block))
             await self.flush()
             self._final, self._is_closing = group, True

@@ -67,6 +67,7 @@ class Session:
         self._loop = self._own_loop.loop
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
+        self._is_closing = False
         self._task = self._loop.create_task(self._run())
 
     def now(self) -> float:
@@ -84,6 +85,9 @@ class Session:
     def wake(self) -> None:
         """Ask the rules again: there is more to do."""
         self._wake.set()
+        # Programs cancel all tasks but their own, and go on.
+        if self._task.cancelled() and not self._is_closing:
+            self._task = self._loop.create_task(self._run())
 
     async def until(self, is_done: Callable[[], bool]) -> None:
         """Wait until something holds, which is looked at after each answer.
@@ -97,18 +101,19 @@ class Session:
             if self._rules.failure is not None:
                 raise self._rules.failure.with_traceback(None)
             self._changed.clear()
-            self._wake.set()
+            self.wake()
             await self._changed.wait()
 
     async def close(self, error: NatsStreamError) -> None:
         """End the task; groups that are left end with the error."""
+        self._is_closing = True
         if not self._task.done():
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-            if not self._rules.queue.is_empty:
-                self._rules.fail(error)
-            self._tell()
+        if not self._rules.queue.is_empty:
+            self._rules.fail(error)
+        self._tell()
         await self._writer.close()
 
     async def _run(self) -> None:
@@ -126,6 +131,8 @@ class Session:
             self._rules.fail(failure)
             self._tell()
             raise
+        finally:
+            self._changed.set()  # Who waits begins another task.
 
     async def _wait(self) -> None:
         wake_at = self._rules.wake_at
@@ -145,6 +152,11 @@ class Session:
             is_final = _is_final(error)
             failure = _failure(error, action, rules.stream) if is_final else error
             rules.refused(failure, self.now(), is_final=is_final)
+        except asyncio.CancelledError:
+            if not self._is_closing:  # It may be done all the same: the next task reads first.
+                cancelled = TransportError("the request was cancelled")
+                rules.refused(cancelled, self.now(), is_final=False)
+            raise
 
     def _tell(self) -> None:
         for ended in self._rules.take_ended():

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from natsstream.arguments import check_text
 from natsstream.errors import UsageError
 from natsstream.testing.binary import (
     BINARY_NAME,
@@ -60,7 +61,7 @@ def server_binary(version: str) -> Path:
     Example:
         `with NatsServer(binary=server_binary("2.12")) as server: ...`
     """
-    release = _release(version)
+    release = _release(check_text(version, "version", hint='give a text, such as "2.12"'))
     cached = cache_folder() / release / BINARY_NAME
     if is_program(cached) and _has_version(cached, release):
         return cached

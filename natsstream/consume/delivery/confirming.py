@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from natsstream._wire.acks import ack_text
+from natsstream.arguments import check_seconds
 from natsstream.consume.delivery.knowledge import Knowledge, is_forgotten, read_knowledge
 from natsstream.consume.delivery.source import ConsumerSource
 from natsstream.errors import (
@@ -57,6 +58,7 @@ class Confirming:
             timeout: Seconds in all; None is `request_timeout`.
 
         Raises:
+            ConfigError: The timeout is no number of seconds above 0; nothing was sent.
             ConsumerDeletedError: The consumer is gone.
             DeliveryForgottenError: The server does not know of the delivery any more.
             RequestTimeoutError: No answer within `timeout` seconds.
@@ -64,7 +66,8 @@ class Confirming:
             ConnectionClosedError: The connection was closed.
         """
         client, loop = self._client, asyncio.get_running_loop()
-        timeout = client.options.request_timeout if timeout is None else timeout
+        given = client.options.request_timeout if timeout is None else timeout
+        timeout = check_seconds(given, "timeout")
         deadline = loop.time() + timeout
         subject, attempt_s = ack_text(reply), self._attempt_s
         before: Knowledge | None = None
@@ -153,7 +156,8 @@ class Confirming:
             return error
         return RequestTimeoutError(
             f"{self._source.what} did not confirm a verdict within {timeout:g} s",
-            detail=error.message,
+            # The message of a timeout names the last attempt's, a part of this one.
+            detail=error.detail if isinstance(error, RequestTimeoutError) else error.message,
             hint="confirm it again; the message may come again meanwhile",
             retryable=True,
         )

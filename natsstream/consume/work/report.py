@@ -18,7 +18,8 @@ class WorkReport(NotebookTable):
         acked: Messages that were handled, and whose ack was sent, or with `confirm` confirmed. The
             server may have refused some that `unconfirmed` counts too.
         retried: Messages nak'ed after a failure or `Retry`.
-        returned: Messages nak'ed because the worker ended.
+        returned: Messages nak'ed because the worker ended, or because their task was cancelled
+            while their outcome was being sent.
         dead_lettered: Letters that were stored, and whose messages were then terminated.
         letters_found: Messages that were terminated because their letter was there already: they
             had been delivered again, or the letter's ack was lost.

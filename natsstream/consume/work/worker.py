@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 from natsstream.arguments import check_seconds, counted
 from natsstream.consume.dead_letters.manager import DeadLetters
@@ -121,7 +121,7 @@ class Worker:
             self._prefetch = PrefetchWindow(self.options.window, time.monotonic())
         messages = aiter(self._incoming)
         self._tasks = {
-            asyncio.create_task(self._work(messages), name=f"{self._source.what}, task {index}")
+            asyncio.create_task(self._occupy(messages), name=f"{self._source.what}, task {index}")
             for index in range(self.options.concurrency)
         }
         _log.info("worker of %s started, concurrency %d", self._source.what, len(self._tasks))
@@ -292,6 +292,8 @@ class Worker:
                 self._source.what,
                 counted(left, "handler"),
             )
+        if self._is_told:
+            self._failures()  # The first was raised; asyncio would log the others at any time.
         self._in_progress.close()
         self._outcomes.unconfirmed.log()
         incoming, self._incoming = self._incoming, None
@@ -306,19 +308,42 @@ class Worker:
         if cancelled is not None:
             raise cancelled
 
-    # One task.
+    # One slot.
 
-    async def _work(self, messages: AsyncIterator[DeliveredMessage]) -> None:
+    async def _occupy(self, messages: AsyncIterator[DeliveredMessage]) -> None:
+        """Keep one task at work, and replace it when others cancel it.
+
+        A handler can give away the task that it runs in, and a late cancel comes between two
+        messages. The task of the slot itself is cancelled by the worker, or with all of the loop.
+        """
+        slot = _this_task()
+        while True:
+            try:
+                await asyncio.create_task(self._work(messages, slot), name=slot.get_name())
+            except asyncio.CancelledError:
+                if not slot.cancelling():
+                    continue
+                if not self._has_left:
+                    self._fail(_cancelled_with_all(self._source.what))
+                raise
+            return
+
+    async def _work(
+        self, messages: AsyncIterator[DeliveredMessage], slot: asyncio.Task[None]
+    ) -> None:
         """Handle one message after another until there are no more."""
+        task = _this_task()
         while True:
             message = await self._next(messages)
             if message is None:
                 return
             try:
-                await self._handle(message)
+                await self._handle(message, slot)
             except ConnectionClosedError as error:
                 self._fail(error)
                 return
+            if task.cancelling():
+                raise asyncio.CancelledError  # The next message is not what was cancelled.
 
     async def _next(self, messages: AsyncIterator[DeliveredMessage]) -> DeliveredMessage | None:
         incoming = self._incoming
@@ -347,16 +372,18 @@ class Worker:
     def _raise_failure(self) -> None:
         """Raise what ended it, if anything but its end did."""
         self._is_told = True
-        failures = [
-            error
-            for task in self._tasks
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None
-        ]
-        if failures:
+        if failures := self._failures():
             raise failures[0]
         failure = self.report.failure
         if failure is not None:
             raise failure
+
+    def _failures(self) -> list[BaseException]:
+        return [
+            error
+            for task in self._tasks
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None
+        ]
 
     def _fail(self, error: NatsStreamError) -> None:
         if self.report.failure is None:
@@ -379,7 +406,7 @@ class Worker:
         self._source.take_ack_refusal()  # This worker tells it.
         self._fail(refusal)
 
-    async def _handle(self, message: DeliveredMessage) -> None:
+    async def _handle(self, message: DeliveredMessage, slot: asyncio.Task[None]) -> None:
         if message.is_settled:
             return
         report, delivered = self.report, message.delivered
@@ -397,10 +424,9 @@ class Worker:
                 if result is not None:
                     check_result(result, self._handler)
             except asyncio.CancelledError as caught:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
+                if slot.cancelling():
                     raise
-                error = caught  # The handler's own; nobody has cancelled this task.
+                error = caught  # Not the end of the worker, but of this message alone.
             except NotBegunError as caught:
                 raise ConnectionClosedError(caught.message, hint=caught.hint) from None
             except Exception as caught:  # noqa: BLE001 - whatever a handler raises is its outcome.
@@ -425,3 +451,15 @@ class Worker:
     def __repr__(self) -> str:
         state = "running" if self.is_running else "ended" if self._is_opened else "not open"
         return f"<Worker of {self._source.what}, {state}, {self.report}>"
+
+
+def _this_task() -> asyncio.Task[None]:
+    # The cast says that a coroutine of the event loop runs in a task.
+    return cast("asyncio.Task[None]", asyncio.current_task())
+
+
+def _cancelled_with_all(what: str) -> UsageError:
+    return UsageError(
+        f"{what}: all tasks of the event loop were cancelled, those of the worker too",
+        hint="await worker.stop() first, or cancel only the task that waits for the worker",
+    )

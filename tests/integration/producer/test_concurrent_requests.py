@@ -93,3 +93,24 @@ async def test_invalid_integer_formats_rejected(place: Place, epoch: Any) -> Non
 async def test_empty_producer_id_rejected(place: Place) -> None:
     with pytest.raises(ValueError, match="producer_id"):
         await place.open("")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_producer_goes_on_when_all_tasks_but_one_are_cancelled(
+    place: Place, mode: str
+) -> None:
+    """As programs do that end; what is under way may be stored."""
+
+    async def cancel_others() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for each in others:
+            each.cancel()
+        await asyncio.wait(others, timeout=1)
+
+    async with await place.open(mode=mode, max_batch_messages=1) as producer:
+        append_all(producer, numbers(20))
+        await cancel_others()
+        append_all(producer, [b"20"])
+        await producer.flush()
+        await cancel_others()
+    assert await place.data() == numbers(21)

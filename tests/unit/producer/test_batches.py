@@ -494,6 +494,22 @@ def test_claims_of_a_minute_are_counted_and_others_forgotten() -> None:
     assert isinstance(flushed(world, writer)[0].error, StaleEpochError)
 
 
+def test_claims_beyond_the_limit_name_it_and_restart_claims_in_any_case() -> None:
+    log = Log(record=StateRecord(Instance(4, "before")), token=1, last_seq=1)
+    world, writer = opened(log, "a", auto_claim=True, max_claims=1)
+    world.settle(writer)
+    rival(log)
+    error = flushed(world, writer)[0].error
+    assert isinstance(error, StaleEpochError)
+    assert "epoch 5 is over" in error.message
+    assert "this one has made 1 claim within a minute, which is max_claims" in error.message
+    assert "auto_claim" not in error.hint
+    writer.rules.restart()
+    assert writer.rules.epoch == 5  # Until the next one is claimed.
+    assert flushed(world, writer)[0].error is None
+    assert writer.rules.epoch == 7
+
+
 def rival(log: Log) -> None:
     """Let another instance claim the next epoch."""
     assert log.record is not None

@@ -15,6 +15,7 @@ from natsstream.errors import (
     ConnectionClosedError,
     ConsumerDeletedError,
     MessageSettledError,
+    RequestTimeoutError,
     UsageError,
 )
 from natsstream.testing import NatsServer
@@ -279,6 +280,38 @@ async def test_confirming_on_a_deleted_consumer_is_told(js: JetStream, stream_na
     with pytest.raises(ConsumerDeletedError):
         await message.ack(confirm=True)
     assert not message.is_settled
+
+
+async def test_ack_that_is_not_confirmed_tells_the_seconds_of_the_call_alone() -> None:
+    with NatsServer() as server:
+        async with connect(server.url) as js:
+            worker = await worker_of(js, "S", 1)
+            message = await worker.next()
+            assert message is not None
+            server.pause()
+            try:
+                with pytest.raises(RequestTimeoutError, match=r"within 0\.6 s") as raised:
+                    await message.ack(confirm=True, timeout=0.6)
+            finally:
+                server.resume()
+            # Each attempt has a part of them.
+            assert str(raised.value).count("within") == 1
+            await message.ack(confirm=True)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "1"])
+async def test_timeout_of_a_confirmation_is_checked(
+    js: JetStream, stream_name: str, timeout: Any
+) -> None:
+    worker = await worker_of(js, stream_name, 1)
+    message = await worker.next()
+    assert message is not None
+
+    with pytest.raises(ConfigError, match=r"^timeout "):
+        await message.ack(confirm=True, timeout=timeout)
+
+    assert not message.is_settled
+    await message.ack(confirm=True, timeout=30)
 
 
 async def test_nothing_confirms_an_ack_without_ack_policy(js: JetStream, stream_name: str) -> None:

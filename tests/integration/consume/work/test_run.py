@@ -620,6 +620,9 @@ async def test_what_can_not_work_is_refused_before_a_message_is_taken(
         await consumer.run(plain)  # pyright: ignore[reportArgumentType] - on purpose.
     with pytest.raises(ConfigError):
         await consumer.run(functools.partial(handle), concurrency=0)
+    told: Any = "yes"
+    with pytest.raises(ConfigError, match="until_empty is 'yes'"):
+        await consumer.run(handle, until_empty=told)
     with pytest.raises(ConfigError, match="stream that it reads"):
         await consumer.run(handle, dead_letter=stream_name)
     other = f"{stream_name}_OTHER"
