@@ -105,7 +105,8 @@ def overlay(
     body, given = dict(held), dict[str, object]()
     kinds, values = field_kinds(type(wanted)), wanted.values()
     for name in (each.name for each in change.fields):
-        if name not in kinds:
+        # A field that is known by now may still be given in `extra`; the keyword wins.
+        if values.get(name) is None:
             given[name] = wanted.extra[name]
             continue
         for json_name in kinds[name].json_names:

@@ -178,7 +178,10 @@ async def _overlay(
         subject = subjects.stream_update(held.name)
         return await _send(api, subject, body, given=given, held=config), change
     except InvalidConfigError as error:
-        if change.refused and not error.hint:
+        mirror = next((each for each in change.refused if each.name == "mirror"), None)
+        if mirror is not None:  # Servers may complain of the subjects instead.
+            error.hint = f"{mirror.refusal}: create a new one with mirror="
+        elif change.refused and not error.hint:
             names = ", ".join(each.name for each in change.refused)
             error.hint = f"{names}: {change.refused[0].refusal}; streams.copy() makes a new one"
         raise

@@ -835,7 +835,7 @@ class Core:
         self,
         subject: str,
         *,
-        queue: str = "",
+        queue: str | None = None,
         max_pending: int = 65536,
         max_pending_bytes: int = 67108864,
         on_slow: Literal["raise", "drop"] = "raise",

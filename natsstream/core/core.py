@@ -99,7 +99,7 @@ class Core:
         self,
         subject: str,
         *,
-        queue: str = "",
+        queue: str | None = None,
         max_pending: int = MAX_PENDING,
         max_pending_bytes: int = MAX_PENDING_BYTES,
         on_slow: Literal["raise", "drop"] = "raise",
@@ -108,7 +108,7 @@ class Core:
 
         Args:
             subject: The subject; wildcards are legal.
-            queue: Queue group: each message goes to one member of it.
+            queue: Queue group: each message goes to one member of it; None is no group.
             max_pending: Messages that may wait to be read.
             max_pending_bytes: Bytes that they may have; one message may be larger.
             on_slow: Messages beyond that are dropped: "raise" raises an error once those before are
@@ -118,13 +118,17 @@ class Core:
             SubjectError: The subject is not legal.
             ConfigError: A limit is below 1, or the queue's name is too long or not legal.
         """
-        check_text(queue, "queue")
+        group = "" if queue is None else check_text(queue, "queue")
         check_choice(on_slow, "on_slow", ("raise", "drop"))
-        if queue and (not queue.isprintable() or any(char.isspace() for char in queue)):
-            raise ConfigError(f"{queue!r} is not a legal queue group", hint="leave out blanks")
+        is_plain = group.isprintable() and not any(char.isspace() for char in group)
+        if queue == "" or not is_plain:
+            raise ConfigError(
+                f"{queue!r} is not a legal queue group",
+                hint="give a name without blanks, or leave queue out for no group",
+            )
         for name, value in (("max_pending", max_pending), ("max_pending_bytes", max_pending_bytes)):
             check_int(value, name, minimum=1)
-        subscribe_start(check_filter(subject), queue)  # Here rather than when it is opened.
+        subscribe_start(check_filter(subject), group)  # Here rather than when it is opened.
         waiting = BoundedQueue[Frame | int](max_count=max_pending, max_bytes=max_pending_bytes)
 
         def slow(dropped: int) -> SlowReaderError:
@@ -144,7 +148,7 @@ class Core:
             slow=slow if on_slow == "raise" else None,
             what=f"the subscription to {subject}",
             example="async with js.core.subscribe(...) as messages: async for message in messages",
-            group=queue,
+            group=group,
         )
         self._readers.add(reader)
         return CoreSubscription(subject, waiting, reader)

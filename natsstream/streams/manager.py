@@ -166,7 +166,7 @@ class StreamManager:
             on_progress: Called after each part; it must not block. An error in it ends the restore.
             timeout: Seconds that the server has to build the stream after the last part; None is
                 an hour.
-            fields: Fields of `StreamConfig` that differ from the backup.
+            fields: Fields of `StreamConfig` that differ from the backup; an empty one removes it.
 
         Raises:
             BackupError: The folder is not a backup or is damaged; nothing was sent. Or the server
@@ -174,7 +174,8 @@ class StreamManager:
             StreamExistsError: A stream of this name exists.
             SubjectOverlapError: Another stream captures some of the subjects.
             UnsupportedServerError: Another name is given, and the server is older than 2.15.
-            ConfigError: An argument has no legal value; nothing was sent.
+            ConfigError: An argument has no legal value, or a bucket would become another bucket,
+                whose keys its messages do not have; nothing was sent.
             TransportError: No answer. The server removes the partial stream some seconds later.
 
         Cost: the archive is sent once, in parts; memory for one part.

@@ -43,7 +43,8 @@ RULES = (
         errors.InvalidConfigError,
         "MIRROR_WITH_SOURCES MIRROR_WITH_SUBJECTS",
         "a mirror copies one stream and captures nothing: leave subjects= and sources= out, or "
-        "give sources= in place of mirror=",
+        "give sources= in place of mirror=; if the stream is a mirror already, mirror={} beside "
+        "them makes it independent",
     ),
     rule(
         errors.InvalidConfigError,

@@ -158,6 +158,8 @@ def check_extra(extra: object, what: str) -> Mapping[str, object]:
             raise ConfigError(
                 f"{what}: {name!r} is {described(value)}", detail=str(error)
             ) from error
+        if name == "metadata":  # Keys of the server are kept in it, so it goes out merged.
+            _check_words(value, f"metadata in {what}")
     return cast("Mapping[str, object]", extra)
 
 

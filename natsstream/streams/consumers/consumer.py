@@ -11,6 +11,7 @@ from natsstream.api.consumer_requests import consumer_info
 from natsstream.api.diff import ConfigChange
 from natsstream.api.requests import Api
 from natsstream.api.step_down import StepDownTarget, step_down
+from natsstream.arguments import check_bool
 from natsstream.consume.delivery.backoff import Backoff
 from natsstream.consume.delivery.delivered import AckSender, DeliveredMessage
 from natsstream.consume.delivery.source import ConsumerSource, PushSource
@@ -333,6 +334,7 @@ class Consumer:
 
         Cost: for each message that of `consume` and of its ack, and a task switch.
         """
+        check_bool(until_empty, "until_empty")
         async with self.worker(
             handler,
             concurrency=concurrency,

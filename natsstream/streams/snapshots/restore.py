@@ -24,7 +24,13 @@ from natsstream.api.stream_config import StreamConfig
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import find_streams
 from natsstream.arguments import check_plain, check_seconds
-from natsstream.errors import BackupError, ServerError, StreamNameError, SubjectOverlapError
+from natsstream.errors import (
+    BackupError,
+    ConfigError,
+    ServerError,
+    StreamNameError,
+    SubjectOverlapError,
+)
 from natsstream.fields import Fields
 from natsstream.streams.snapshots.backup import folder_of
 from natsstream.streams.snapshots.folder import BackupInfo, check_whole, open_archive, read_folder
@@ -35,6 +41,8 @@ CHUNK_BYTES = 64 << 10
 # After the last part the server builds the stream, which may take long.
 FINISH_TIMEOUT_S = 3_600.0
 
+# The beginning of the subjects of a bucket and a store, by the prefix of their streams.
+_VIEW_SUBJECTS = {"KV_": "$KV.", "OBJ_": "$O."}
 _WRAPPED_CODE = re.compile(r"\((\d{5})\)")
 
 OnRestore = Callable[[RestoreProgress], object]
@@ -58,11 +66,13 @@ async def restore_backup(
         check_plain(on_progress, "on_progress", takes="a RestoreProgress", count=1)
     backup = await asyncio.to_thread(read_folder, folder)
     _check_name(backup, name)
+    _check_view(backup, name or backup.stream)
     if name not in (None, backup.stream):
         await api.require(RENAMED_RESTORE)
     config = {**backup.config, **changes, "name": name or backup.stream}
     metadata = without_levels(StreamConfig.from_json(config).metadata or {})
-    config = {key: value for key, value in config.items() if key != "metadata"}
+    # An empty part stands for none: `mirror={}` ends a mirror, as it does in an update.
+    config = {key: value for key, value in config.items() if key != "metadata" and value != {}}
     if metadata:
         config["metadata"] = metadata
     what = f"restore of stream {config['name']} from {folder}"
@@ -92,14 +102,41 @@ def _check_name(backup: BackupInfo, name: str | None) -> None:
         ) from error
 
 
+def _check_view(backup: BackupInfo, name: str) -> None:
+    """Refuse one bucket or object store as another, which reads its own subjects only.
+
+    A mirror has no subjects, and its messages may be those of the wanted bucket.
+    """
+    starts = tuple(_VIEW_SUBJECTS.values())
+    captured = StreamConfig.from_json(backup.config).subjects or ()
+    held = [each for each in captured if each.startswith(starts)]
+    read = tuple(
+        f"{start}{name.removeprefix(prefix)}."
+        for prefix, start in _VIEW_SUBJECTS.items()
+        if name.startswith(prefix)
+    )
+    is_other = held and read and not any(each.startswith(read) for each in held)
+    if is_other and name != backup.stream:
+        raise ConfigError(
+            f"stream {backup.stream} cannot become {name}: its messages keep their subjects, "
+            f"{held[0]}; nothing was sent",
+            hint=f"restore(path) makes {backup.stream}, in another account or on another server; "
+            "beside it use a plain stream: restore(path, name='VERIFY', subjects=['verify'])",
+        )
+
+
 async def _refuse_overlap(api: Api, config: Mapping[str, object], what: str) -> None:
     """Refuse subjects of another stream; the server would refuse them only at the end."""
+    is_view = str(config["name"]).startswith(tuple(_VIEW_SUBJECTS))
     for subject in StreamConfig.from_json(config).subjects or ():
         for name in await find_streams(api, subject):
             if name != config["name"]:
                 raise SubjectOverlapError(
                     f"{what}: stream {name} captures {subject} or a part of it; nothing was sent",
-                    hint="give other subjects: restore(path, name=..., subjects=[...])",
+                    hint=f"narrow the subjects of {name}"
+                    if is_view  # It reads no others.
+                    else "give other subjects, for new messages: "
+                    "restore(path, name=..., subjects=[...])",
                 )
 
 

@@ -9,7 +9,12 @@ import pytest
 from nats.js import api
 
 from natsstream import ConfigChange, FieldChange, StreamConfig, connect
-from natsstream.errors import ConfigError, InvalidConfigError, StreamNotFoundError
+from natsstream.errors import (
+    ConfigError,
+    InvalidConfigError,
+    StreamNotFoundError,
+    UnsupportedServerError,
+)
 
 if TYPE_CHECKING:
     from natsstream import JetStream
@@ -47,6 +52,47 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sources": ({}, {"sources": [{"name": "NONE"}]}),
     "sources given up": ({"sources": [{"name": "NONE"}]}, {"sources": []}),
 }
+
+
+@pytest.mark.parametrize(
+    "extra", [{"subjects": "x"}, {"placement": 5}, {"mirror": "A"}, {"sources": [5]}]
+)
+async def test_unreadable_value_of_a_known_field_in_extra_is_told(
+    js: JetStream, stream_name: str, extra: dict[str, object]
+) -> None:
+    await js.streams.create(stream_name)
+
+    for call in (js.streams.update, js.streams.ensure):
+        with pytest.raises(UnsupportedServerError, match="cannot read"):
+            await call(stream_name, extra=extra)
+
+
+async def test_hints_about_mirrors_say_what_servers_do(js: JetStream, stream_name: str) -> None:
+    """A new stream, a mirror, and an existing stream each have another way out."""
+    origin = await js.streams.create(stream_name, subjects=[stream_name])
+    mirror = await js.streams.create(f"{stream_name}_m", mirror=stream_name)
+    sourced = await js.streams.create(f"{stream_name}_s", sources=[stream_name])
+
+    with pytest.raises(InvalidConfigError, match="10034") as caught:
+        await js.streams.create(f"{stream_name}_n", mirror=stream_name, subjects=["new.>"])
+    assert "leave subjects= and sources= out" in caught.value.hint
+
+    # Servers complain of the subjects, the sources, a cycle, or the mirror itself.
+    for name, of in ((origin.name, "NONE"), (sourced.name, stream_name), (mirror.name, "NONE")):
+        with pytest.raises(InvalidConfigError) as caught:
+            await js.streams.update(name, mirror=of)
+        assert caught.value.hint == (
+            "a mirror can be removed, but not added or pointed at another stream: create a new "
+            "one with mirror="
+        )
+
+    with pytest.raises(InvalidConfigError, match="10034") as caught:
+        await js.streams.update(mirror.name, subjects=["own.>"])
+    assert "mirror={} beside them makes it independent" in caught.value.hint
+    own = await js.streams.update(mirror.name, subjects=["own.>"], mirror={})
+    assert own.cached.config.subjects == ("own.>",)
+    for each in (own, sourced, origin):
+        await each.delete()
 
 
 async def test_ensure_says_that_it_created(js: JetStream, stream_name: str) -> None:

@@ -307,6 +307,8 @@ async def test_what_the_server_would_not_take_is_refused(core: Core) -> None:
         core.subscribe("a b")
     with pytest.raises(ConfigError):
         core.subscribe("a", queue="two words")
+    with pytest.raises(ConfigError, match="'' is not a legal queue group"):
+        core.subscribe("a", queue="")  # An unset variable: each member would get each message.
     with pytest.raises(ConfigError):
         core.subscribe("a", max_pending=0)
 

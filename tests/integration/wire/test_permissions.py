@@ -103,7 +103,7 @@ async def test_subscription_that_is_not_allowed_is_refused_when_it_is_opened(
 ) -> None:
     async with open_client(guarded.url, **options("narrow")) as (client, events):
         with pytest.raises(PermissionDeniedError) as raised:
-            await Core(client).subscribe("closed.>", queue=queue).open()
+            await Core(client).subscribe("closed.>", queue=queue or None).open()
 
         assert (raised.value.operation, raised.value.subject) == ("subscription", "closed.>")
         assert [e.queue for e in events if isinstance(e, PermissionDenied)] == [queue]

@@ -150,6 +150,23 @@ def test_extra_fields_count_as_changes() -> None:
     assert changes(config, HELD) == {"a_field_of_2030": {"deep": [2]}}
 
 
+def test_known_field_in_extra_is_sent_as_given_unless_its_keyword_is_there() -> None:
+    extra: dict[str, object] = {"max_msgs": 5, "mirror": {}}
+
+    assert changes(StreamConfig(name="ORDERS", extra=extra), HELD) == {"max_msgs": 5}
+    assert changes(StreamConfig(name="ORDERS", extra=extra), {**HELD, "mirror": {"name": "A"}}) == {
+        "max_msgs": 5,
+        "mirror": None,
+    }
+    assert changes(StreamConfig(name="ORDERS", max_msgs=7, extra=extra), HELD) == {"max_msgs": 7}
+
+
+@pytest.mark.parametrize("metadata", [None, 5, "x", {"a": 1}])
+def test_metadata_in_extra_are_texts(metadata: object) -> None:
+    with pytest.raises(ConfigError, match="metadata in extra"):
+        StreamConfig(name="A", extra={"metadata": metadata})
+
+
 @pytest.mark.parametrize("metadata", [{"team": "a"}, {"team": "a", "_nats.level": "9"}])
 def test_metadata_of_the_server_is_no_change(metadata: dict[str, str]) -> None:
     assert changes(StreamConfig(name="ORDERS", metadata=metadata), HELD) == {}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from natsstream.errors import ConfigError, UsageError
-from natsstream.testing import FaultProxy, Freezer, NatsCluster, NatsServer
+from natsstream.testing import FaultProxy, Freezer, NatsCluster, NatsServer, server_binary
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from natsstream.testing import FaultProxy, Freezer, NatsCluster, NatsServer
         (NatsServer, {"port": "4222"}, "port is '4222' .* str"),
         (NatsServer, {"config": {"debug": True}}, "config is {'debug': True} .* dict"),
         (NatsCluster, {"size": "3"}, "size is '3' .* str"),
+        (server_binary, {"version": 2.12}, "version is 2.12 .* float"),
         (FaultProxy, {"target_port": "x"}, "port is 'x' .* str"),
         (
             Freezer,

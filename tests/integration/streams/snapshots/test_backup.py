@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from natsstream import connect
+from natsstream import StreamSource, SubjectTransform, connect
 from natsstream.errors import (
     BackupError,
     ConfigError,
+    InvalidConfigError,
     PermissionDeniedError,
     StreamExistsError,
     StreamNotFoundError,
@@ -185,6 +186,141 @@ async def test_stream_is_restored_under_another_name_and_settings(
     assert config.republish is not None
     assert config.republish.destination == "again.>"
     await copy.delete()
+
+
+@pytest.mark.parametrize("kind", ["kv", "objects"])
+async def test_bucket_does_not_become_another_one_but_a_plain_stream_as_the_hint_says(
+    js: JetStream, stream_name: str, tmp_path: Path, kind: str
+) -> None:
+    """Messages keep their subjects, and another bucket would read none of them."""
+    stream = await _filled_view(js, kind, stream_name)
+    before = await content(stream)
+    await stream.backup(tmp_path / "backup")
+    prefix = stream.name.removesuffix(stream_name)
+
+    for fields in ({}, {"subjects": ["other.>"]}):
+        with pytest.raises(ConfigError, match="keep their subjects") as caught:
+            await js.streams.restore(
+                tmp_path / "backup", name=f"{prefix}{stream_name}_2", **cast("Any", fields)
+            )
+    assert "restore(path, name='VERIFY', subjects=['verify'])" in caught.value.hint
+    plain = await js.streams.restore(tmp_path / "backup", name="VERIFY", subjects=["verify"])
+    assert await content(plain) == before
+
+    if kind == "kv":
+        keys = SubjectTransform(source=f"$KV.{stream_name}.>", destination=f"$KV.{stream_name}_2.>")
+        source = StreamSource(name="VERIFY", transforms=[keys])
+        copy = (await js.kv.create(f"{stream_name}_2", history=5, sources=[source])).stream
+    else:
+        both = {"src": f"$O.{stream_name}.>", "dest": f"$O.{stream_name}_2.>"}
+        extra = {"sources": [{"name": "VERIFY", "subject_transforms": [both]}]}
+        copy = (await js.objects.create(f"{stream_name}_2", extra=extra)).stream
+
+    async def is_full() -> bool:
+        return (await copy.info()).state.messages == len(before)
+
+    await eventually_async(is_full)
+    assert await _read_view(js, kind, f"{stream_name}_2") == await _read_view(js, kind, stream_name)
+    await plain.delete()
+    await copy.delete()
+
+
+@pytest.mark.parametrize("kind", ["kv", "objects"])
+async def test_bucket_is_restored_in_another_account_under_its_name(
+    tmp_path: Path, kind: str
+) -> None:
+    users = "[{{ user: {0}, password: p }}]"
+    accounts = ", ".join(
+        f"{each}: {{ jetstream: enabled, users: {users.format(each)} }}" for each in "AB"
+    )
+    with NatsServer(config=f"accounts {{ {accounts} }}") as server:
+        async with (
+            connect(server.url, user="A", password="p") as js,  # noqa: S106 - of the test.
+            connect(server.url, user="B", password="p") as far,  # noqa: S106 - of the test.
+        ):
+            await (await _filled_view(js, kind, "here")).backup(tmp_path / "backup")
+            await far.streams.restore(tmp_path / "backup")
+            assert await _read_view(far, kind, "here") == await _read_view(js, kind, "here")
+
+
+async def _filled_view(js: JetStream, kind: str, name: str) -> Stream:
+    """Make a bucket with a deleted and a purged key, or a store with a deleted object."""
+    if kind == "kv":
+        kv = await js.kv.create(name, history=5)
+        for key, value in (("a", b"1"), ("a", b"2"), ("b", b"3"), ("c.d", b"4")):
+            await kv.put(key, value)
+        await kv.delete("b")
+        await kv.purge("c.d")
+        return kv.stream
+    box = await js.objects.create(name)
+    await box.put("big", b"x" * 300_000)
+    await box.put("gone", b"y")
+    await box.delete("gone")
+    return box.stream
+
+
+async def _read_view(js: JetStream, kind: str, name: str) -> object:
+    """Return all that the readers of a bucket or a store see, without revisions."""
+    if kind == "kv":
+        kv = await js.kv.get(name)
+        history = [(each.key, each.operation, each.value) async for each in kv.history()]
+        return [key async for key in kv.keys()], history
+    box = await js.objects.get(name)
+    return {each: await box.get(each) async for each in box.names()}
+
+
+async def test_subject_of_a_bucket_that_another_stream_captures_is_to_be_given_up_there(
+    js: JetStream, stream_name: str, tmp_path: Path
+) -> None:
+    """A bucket reads no other subjects, so the hint for plain streams would be wrong."""
+    stream = await _filled_view(js, "kv", stream_name)
+    await stream.backup(tmp_path / "backup")
+    await stream.delete()
+    other = await js.streams.create(f"{stream_name}_o", subjects=[f"$KV.{stream_name}.a"])
+
+    with pytest.raises(SubjectOverlapError) as caught:
+        await js.streams.restore(tmp_path / "backup")
+
+    assert caught.value.hint == f"narrow the subjects of {other.name}"
+    await js.streams.update(other.name, subjects=[f"{stream_name}.a"])
+    restored = await js.streams.restore(tmp_path / "backup")
+    assert (await (await js.kv.get(stream_name)).get("a")) is not None
+    await restored.delete()
+
+
+@pytest.mark.parametrize("kind", ["kv", "stream"])
+async def test_backup_of_a_mirror_becomes_its_lost_origin(
+    js: JetStream, stream_name: str, tmp_path: Path, kind: str
+) -> None:
+    if kind == "kv":
+        origin = await _filled_view(js, "kv", stream_name)
+        mirror = (await js.kv.create(f"{stream_name}_m", history=5, mirror=stream_name)).stream
+    else:
+        origin = await fill(js, stream_name, 5)
+        mirror = await js.streams.create(f"{stream_name}_m", mirror=stream_name)
+    before, subjects = await content(origin), list(origin.cached.config.subjects or ())
+
+    async def is_full() -> bool:
+        return (await mirror.info()).state.messages == len(before)
+
+    await eventually_async(is_full)
+    await origin.delete()
+    await mirror.backup(tmp_path / "backup")
+    with pytest.raises(InvalidConfigError) as caught:
+        await js.streams.restore(tmp_path / "backup", name=origin.name, subjects=subjects)
+    assert "mirror={} beside them" in caught.value.hint
+
+    restored = await js.streams.restore(
+        tmp_path / "backup", name=origin.name, mirror={}, subjects=subjects
+    )
+
+    assert restored.cached.config.mirror is None
+    assert await content(restored) == before
+    if kind == "kv":
+        kv = await js.kv.get(stream_name)
+        assert [key async for key in kv.keys()] == ["a"]
+        assert await kv.put("a", b"5") > before[-1][0]
+    await mirror.delete()
 
 
 async def test_stream_that_is_there_is_never_touched(
