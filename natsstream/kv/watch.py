@@ -136,7 +136,7 @@ class Watch(Generic[T]):
         Raises:
             StopAsyncIteration: The watch was closed.
             BucketNotFoundError: The bucket was deleted.
-            StreamRecreatedError: The bucket was deleted and made again.
+            StreamRecreatedError: The bucket was deleted and made again, or lost its end.
             ConnectionLostError: The server did not come back within the connection's
                 `reconnect_timeout`, if it has one; iterating again retries.
             CodecError: The entry cannot be decoded, and `on_unreadable` is "raise"; iterating again

@@ -167,7 +167,7 @@ class ObjectWatch:
             ObjectMetaError: A meta cannot be read and `on_unreadable` is "raise"; the next call
                 continues behind it.
             BucketNotFoundError: The store was deleted.
-            StreamRecreatedError: The store was deleted and created again.
+            StreamRecreatedError: The store was deleted and created again, or lost its end.
             ConnectionLostError: The connection did not come back within its `reconnect_timeout`, if
                 it has one; the next call tries again.
 

@@ -396,7 +396,9 @@ class Batches:
                 self.fail(_untold(found.batch))
                 return
             self._take_part(found.stored, found.stored_seq)
-        is_mine = record is not None and record.instance.owner == self._owner
+        # After a restart whose claim was lost, the record is of this instance's earlier epoch.
+        mine = (self._owner, self.epoch)
+        is_mine = record is not None and (record.instance.owner, record.epoch) == mine
         if self._has_to_claim or (self._is_claiming and not is_mine):
             self._claim(found, now)
         elif record is None or record.epoch < (self.epoch or 0):
@@ -474,7 +476,7 @@ class Batches:
             self._settle_to(mine.seq, None)
         if found.end is not None:
             self.fail(_closed(self.stream, found))
-        elif self._options.auto_claim:
+        elif self._options.auto_claim and (record.epoch != epoch or self._may_claim(now)):
             self._claim(found, now)
         elif record.epoch == epoch:
             self.fail(_conflict(record.epoch))
@@ -570,8 +572,10 @@ def _stale(current: int, epoch: int) -> StaleEpochError:
 
 
 def _spent(current: int, epoch: int, claims: int) -> StaleEpochError:
+    # Of two instances that claim one epoch at the same time, one is refused.
+    over = "" if current == epoch else f"epoch {epoch} is over: "
     return StaleEpochError(
-        f"epoch {epoch} is over: another instance of the producer has claimed epoch {current}, and "
+        f"{over}another instance of the producer has claimed epoch {current}, and "
         f"this one has made {counted(claims, 'claim')} within a minute, which is max_claims",
         current_epoch=current,
         hint="stop the other instance, or give a larger max_claims; in any case "

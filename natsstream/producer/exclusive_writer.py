@@ -18,7 +18,12 @@ from natsstream.api.message import Message
 from natsstream.api.requests import Api
 from natsstream.api.stream_info import StreamInfo
 from natsstream.api.stream_requests import stream_info
-from natsstream.errors import NoRespondersError, WrongLastSequenceError
+from natsstream.errors import (
+    NoRespondersError,
+    StreamRecreatedError,
+    TransportError,
+    WrongLastSequenceError,
+)
 from natsstream.fields import parse_json
 from natsstream.producer.batches import Found, Stored, Write
 from natsstream.producer.messages import Placement
@@ -113,6 +118,7 @@ class ExclusiveWriter:
         """Return the producer's state, as the leader has it."""
         await delete_partial_batch(self._api, self._stream, self._placement)
         tail = await self._tail()
+        self._check_end(tail)
         found = await read_state(self._api, self._stream, self._placement)
         found = replace(found, last_seq=tail)
         record, attempt = found.record, self._attempt
@@ -134,6 +140,22 @@ class ExclusiveWriter:
         # It has counted what is stored; records of claims that were replaced leave holes there.
         stored = min(max(heir.first - attempt.number, 0), attempt.batch.count)
         return replace(found, stored=stored)
+
+    def _check_end(self, tail: int) -> None:
+        """Refuse a stream that ends before what this instance has stored.
+
+        The batches before an attempt count as stored, whatever the record knows.
+        """
+        if self._attempt is None or tail >= self._attempt.after_seq:
+            return
+        what = f"stream {self._stream.name} ends at {tail}, before {self._attempt.after_seq}"
+        if (self._stream.config.replicas or 1) > 1:  # A leader that is cut off answers so, too.
+            raise TransportError(what, retryable=True)
+        raise StreamRecreatedError(
+            f"{what}, where this producer has stored: the stream lost its end",
+            detail="its server came back with an older disk, as after a power failure",
+            hint="open the producer again: js.producer(...) has the checkpoint that is stored",
+        )
 
     async def write(self, write: Write) -> Stored:
         """Store a write; return where it stands."""

@@ -113,7 +113,7 @@ class IdempotentProducer:
         self._cut: ConnectionClosedError | None = None
         self._told: NatsStreamError | None = None
         self._waiting: dict[Group, asyncio.Future[AppendResult]] = {}
-        self._session = Session(rules, writer, self._on_ended)
+        self._session = Session(rules, writer, self._on_ended, self._is_awaited)
         self._stay = before_close(self._leave)
 
     # State.
@@ -455,6 +455,9 @@ class IdempotentProducer:
         if ended.error is not None and ended.error is not self._told:
             self._told = ended.error
             self._call_back(ended.error)
+
+    def _is_awaited(self) -> bool:
+        return not all(stored.done() for stored in self._waiting.values())
 
     def _answer(self, outcome: Outcome) -> None:
         waiting = self._waiting.pop(outcome.group, None)

@@ -57,18 +57,26 @@ class Session:
         rules: The rules.
         writer: Reads and writes the stream.
         on_ended: Called with groups that have ended; must not raise.
+        is_awaited: Returns True while a caller waits for groups, and not in `until`.
     """
 
-    def __init__(self, rules: Batches, writer: Writer, on_ended: Callable[[Ended], None]) -> None:
+    def __init__(
+        self,
+        rules: Batches,
+        writer: Writer,
+        on_ended: Callable[[Ended], None],
+        is_awaited: Callable[[], bool],
+    ) -> None:
         self._rules = rules
         self._writer = writer
         self._on_ended = on_ended
+        self._is_awaited = is_awaited
         self._own_loop = OwnLoop()
         self._loop = self._own_loop.loop
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_closing = False
-        self._task = self._loop.create_task(self._run())
+        self._task = self._begin()
 
     def now(self) -> float:
         """Return the loop's time."""
@@ -85,9 +93,12 @@ class Session:
     def wake(self) -> None:
         """Ask the rules again: there is more to do."""
         self._wake.set()
+        self._go_on()
+
+    def _go_on(self) -> None:
         # Programs cancel all tasks but their own, and go on.
-        if self._task.cancelled() and not self._is_closing:
-            self._task = self._loop.create_task(self._run())
+        if self._task.done() and not self._is_closing:
+            self._task = self._begin()
 
     async def until(self, is_done: Callable[[], bool]) -> None:
         """Wait until something holds, which is looked at after each answer.
@@ -97,11 +108,12 @@ class Session:
             NatsStreamError: The producer has failed.
         """
         self.check_loop()
+        self._wake.set()  # Not after each change: attempts that fail wait longer and longer.
         while not is_done():
             if self._rules.failure is not None:
                 raise self._rules.failure.with_traceback(None)
             self._changed.clear()
-            self.wake()
+            self._go_on()
             await self._changed.wait()
 
     async def close(self, error: NatsStreamError) -> None:
@@ -116,6 +128,18 @@ class Session:
         self._tell()
         await self._writer.close()
 
+    def _begin(self) -> asyncio.Task[None]:
+        task = self._loop.create_task(self._run())
+        # A task that is cancelled before its first step runs no line of `_run`.
+        task.add_done_callback(self._on_task_done)
+        return task
+
+    def _on_task_done(self, _: asyncio.Task[None]) -> None:
+        self._tell()
+        # Only for a caller: a task that begins while the loop shuts down is never awaited.
+        if self._is_awaited():
+            self.wake()
+
     async def _run(self) -> None:
         try:
             while True:
@@ -129,10 +153,7 @@ class Session:
             failure = ProducerFailedError(f"the producer has stopped: {error!r}")
             failure.__cause__ = error
             self._rules.fail(failure)
-            self._tell()
             raise
-        finally:
-            self._changed.set()  # Who waits begins another task.
 
     async def _wait(self) -> None:
         wake_at = self._rules.wake_at

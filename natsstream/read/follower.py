@@ -178,7 +178,7 @@ class Follower:
 
         Raises:
             StreamNotFoundError: The stream was deleted.
-            StreamRecreatedError: It was deleted and created again.
+            StreamRecreatedError: It was deleted and created again, or lost its end.
             MessagesLostError: The next messages are lost and `on_loss` is "raise".
             ConnectionLostError: The server did not come back within `reconnect_timeout`; calling
                 again retries.
@@ -367,7 +367,8 @@ class Follower:
             raise SessionBrokenError(f"the leader has come to {last} only", "stalled")
         if last < seen:
             detail = f"{seen} was read from it: it lost its end, as by a crash or an older disk"
-            raise shortened(self._spec.stream, last, seen, detail=detail)
+            self._failure = shortened(self._spec.stream, last, seen, detail=detail)
+            raise self._failure
 
     def _note_knowing(self, info: StreamInfo) -> None:
         if info.cluster is None:

@@ -69,7 +69,8 @@ class LeaderReads:
         self._missing = missing
         self._created_ns = created_ns
         self._deleted = 0
-        self._short_since: float | None = None
+        # The first and the last of the short answers in a row.
+        self._short: tuple[float, float] | None = None
 
     async def first_info(self, what: str) -> StreamInfo:
         """Return the stream's info; a server that is away is waited for, as later in a read.
@@ -122,10 +123,13 @@ class LeaderReads:
         """
         now = asyncio.get_running_loop().time()
         if info.state.last_seq >= sequence or (info.config.replicas or 1) == 1:
-            self._short_since = None
+            self._short = None
             return True
-        self._short_since = now if self._short_since is None else self._short_since
-        return now - self._short_since >= _STALE_LEADER_S
+        # After a silence it may be another leader, which has just come back.
+        is_first = self._short is None or now - self._short[1] > _STALE_LEADER_S
+        begin = now if is_first or self._short is None else self._short[0]
+        self._short = begin, now
+        return now - begin >= _STALE_LEADER_S
 
     async def explain(self, sequences: Callable[[], Sequence[int]], start: int) -> None:
         """Ask why some are missing from `start` on, until it has been said or will not be.

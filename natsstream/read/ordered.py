@@ -129,7 +129,7 @@ class OrderedConsumer:
         Raises:
             StopAsyncIteration: It was closed.
             StreamNotFoundError: The stream was deleted.
-            StreamRecreatedError: The stream was deleted and created again.
+            StreamRecreatedError: The stream was deleted and created again, or lost its end.
             MessagesLostError: Messages are lost and `on_loss` is "raise".
             ConnectionLostError: The server did not come back within the connection's
                 `reconnect_timeout`, if it has one; iterating again retries.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from natsstream.errors import ConfigError
+from tests.support.eventually import WITHIN_S
 from tests.support.producers import MODES, append_all, append_singly, numbers
 
 if TYPE_CHECKING:
@@ -100,13 +101,6 @@ async def test_producer_goes_on_when_all_tasks_but_one_are_cancelled(
     place: Place, mode: str
 ) -> None:
     """As programs do that end; what is under way may be stored."""
-
-    async def cancel_others() -> None:
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in others:
-            each.cancel()
-        await asyncio.wait(others, timeout=1)
-
     async with await place.open(mode=mode, max_batch_messages=1) as producer:
         append_all(producer, numbers(20))
         await cancel_others()
@@ -114,3 +108,54 @@ async def test_producer_goes_on_when_all_tasks_but_one_are_cancelled(
         await producer.flush()
         await cancel_others()
     assert await place.data() == numbers(21)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_append_wait_goes_on_when_all_other_tasks_are_cancelled(
+    place: Place, mode: str
+) -> None:
+    async with await place.open(mode=mode) as producer:
+        await producer.append_wait(b"0")
+        waits = [asyncio.create_task(producer.append_wait(b"%d" % n)) for n in (1, 2)]
+        await asyncio.sleep(0)  # They wait.
+        await cancel_others(*waits)
+        async with asyncio.timeout(WITHIN_S):
+            await asyncio.gather(*waits)
+    assert await place.data() == numbers(3)
+
+
+async def test_append_wait_that_is_cancelled_with_all_other_tasks_leaves_none_behind(
+    place: Place,
+) -> None:
+    """As asyncio.run() does it at its end."""
+
+    def is_running() -> bool:
+        return any("Session._run" in repr(each) for each in asyncio.all_tasks())
+
+    producer = await place.open()
+    wait = asyncio.create_task(producer.append_wait(b"0"))
+    await asyncio.sleep(0)  # It waits.
+    assert is_running()
+    await cancel_others()
+    assert wait.cancelled()
+    assert not is_running()
+    await producer.detach()
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_close_stores_what_waits_after_all_other_tasks_were_cancelled(
+    place: Place, mode: str
+) -> None:
+    producer = await place.open(mode=mode, max_batch_messages=1)
+    append_all(producer, numbers(20))
+    await cancel_others()
+    async with asyncio.timeout(WITHIN_S):
+        await producer.close()
+    assert await place.data() == numbers(20)
+
+
+async def cancel_others(*kept: asyncio.Task[Any]) -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task(), *kept}
+    for each in others:
+        each.cancel()
+    await asyncio.wait(others, timeout=1)

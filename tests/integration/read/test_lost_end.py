@@ -1,4 +1,4 @@
-"""A server that comes back with an older disk gives sequences anew: who has read them is told.
+"""A server that comes back with an older disk gives sequences anew, and their readers are told.
 
 So does one whose machine lost power before its disk had all. Here the store is set back while the
 server is down.
@@ -6,7 +6,6 @@ server is down.
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from natsstream.testing import NatsServer
 from tests.support.clusters import connect_to
 from tests.support.eventually import eventually_async
 from tests.support.ordered import delete_consumers
+from tests.support.stores import keep_store, set_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,21 +35,6 @@ KEPT, LOST = 3, 5
 def server(nats_server_options: ServerOptions, tmp_path: Path) -> Iterator[NatsServer]:
     with NatsServer(**nats_server_options, store_dir=tmp_path / "store") as own:
         yield own
-
-
-def keep(server: NatsServer, tmp_path: Path) -> None:
-    """Copy the store of a server, which is down for that."""
-    server.stop(keep_store=True)
-    shutil.copytree(tmp_path / "store", tmp_path / "kept")
-    server.start()
-
-
-def set_back(server: NatsServer, tmp_path: Path) -> None:
-    """Give a server the store that was kept."""
-    server.stop(keep_store=True)
-    shutil.rmtree(tmp_path / "store")
-    shutil.copytree(tmp_path / "kept", tmp_path / "store")
-    server.start()
 
 
 READERS: dict[str, Callable[[natsstream.Stream], Any]] = {
@@ -71,7 +56,7 @@ async def test_reader_of_a_stream_that_lost_its_end_is_told(
         stream = await js.streams.create(stream_name, subjects=["*"])
         for number in range(KEPT):
             await js.publish(f"kept{number}", b"")
-        keep(server, tmp_path)
+        keep_store(server, tmp_path)
         async with make(stream) as reader:
             async with js.publisher(retry_for=20) as publisher:
                 for number in range(LOST):
@@ -82,9 +67,29 @@ async def test_reader_of_a_stream_that_lost_its_end_is_told(
 
             with pytest.raises(StreamRecreatedError) as caught:
                 await anext(reader)
+            for number in range(LOST + 1):
+                await stream.publish(f"new{number}", b"")
+            with pytest.raises(StreamRecreatedError):
+                await anext(reader)
 
     assert f"ends at {KEPT}, before {KEPT + LOST}" in caught.value.message
     assert "it lost its end" in caught.value.detail
+
+
+async def test_reader_that_has_read_nothing_yet_is_told_as_well(
+    server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    async with natsstream.connect(server.url) as js:
+        stream = await js.streams.create(stream_name, subjects=["*"])
+        await js.publish("kept", b"")
+        keep_store(server, tmp_path)
+        async with js.publisher(retry_for=20) as publisher:
+            await publisher.send("lost", b"")
+        async with stream.ordered(deliver_policy="new") as reader:
+            set_back(server, tmp_path)
+
+            with pytest.raises(StreamRecreatedError, match="ends at 1, before 2"):
+                await anext(reader)
 
 
 async def test_mirror_of_a_bucket_that_lost_its_end_answers_no_more(
@@ -93,7 +98,7 @@ async def test_mirror_of_a_bucket_that_lost_its_end_answers_no_more(
     async with natsstream.connect(server.url) as js:
         kv = await js.kv.create(stream_name)
         await kv.put("a", b"kept")
-        keep(server, tmp_path)
+        keep_store(server, tmp_path)
         async with kv.cached() as mirror:
             revision = await mirror.put("a", b"lost")
             assert mirror.get("a") is not None

@@ -478,6 +478,22 @@ def test_lost_ack_of_a_claim_is_no_second_claim() -> None:
     assert writer.rules.next(5.0) is None
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_restart_whose_claim_had_no_answer_claims_its_epoch(*, is_stored: bool) -> None:
+    world, writer = opened(Log(), "a")
+    flushed(world, writer)
+    writer.rules.restart()
+    assert world.step(writer), "the read"
+    claim = writer.rules.next(world.now)
+    assert isinstance(claim, Write)
+    if is_stored:
+        world.log.write(claim)
+    error = RequestTimeoutError("no answer", retryable=True)
+    writer.rules.refused(error, world.now, is_final=False)
+    assert flushed(world, writer)[0].error is None
+    assert (writer.rules.epoch, world.log.epoch) == (1, 1)
+
+
 def test_claims_of_a_minute_are_counted_and_others_forgotten() -> None:
     world, writer = opened(Log(), "a", auto_claim=True, max_claims=2)
     world.settle(writer)
@@ -510,11 +526,37 @@ def test_claims_beyond_the_limit_name_it_and_restart_claims_in_any_case() -> Non
     assert writer.rules.epoch == 7
 
 
-def rival(log: Log) -> None:
+def test_instance_in_the_same_epoch_is_a_conflict_where_no_claim_is_left() -> None:
+    log = Log()
+    world, writer = opened(log, "a", epoch=5, auto_claim=True, max_claims=1)
+    flushed(world, writer)
+    rival(log)
+    assert flushed(world, writer)[0].error is None
+    assert writer.rules.epoch == 7
+    rival(log, epoch=7)
+    error = flushed(world, writer)[0].error
+    assert isinstance(error, ProducerConflictError)
+    assert error.message == "another instance of the producer writes in the same epoch 7"
+
+
+def test_claim_that_another_instance_was_faster_with_names_one_epoch() -> None:
+    log = Log(record=StateRecord(Instance(4, "before")), token=1, last_seq=1)
+    world, writer = opened(log, "a", max_claims=1)
+    rival(log)
+    world.settle(writer)
+    assert writer.rules.failure is not None
+    assert writer.rules.failure.message.startswith(
+        "another instance of the producer has claimed epoch 5, and this one has made 1 claim"
+    )
+
+
+def rival(log: Log, epoch: int | None = None) -> None:
     """Let another instance claim the next epoch."""
     assert log.record is not None
     log.last_seq += 1
-    log.record = log.record.followed_by(Instance(log.epoch + 1, "rival"))
+    log.record = log.record.followed_by(
+        Instance(log.epoch + 1 if epoch is None else epoch, "rival")
+    )
     log.token = log.last_seq
 
 
