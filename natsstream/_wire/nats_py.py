@@ -55,6 +55,8 @@ _NEVER_S = 1 << 24
 _ACKS = b"$JS.ACK."
 # Between two cancellations of what has swallowed the first.
 _CANCEL_AGAIN_S = 0.02
+# A loop that ends cancels all tasks; by then it is closed.
+_RENEW_WAIT_S = 0.1
 
 
 class ConnectionListener(Protocol):
@@ -166,6 +168,8 @@ class LanedClient(NatsPyClient):
             await super()._process_connect_init()
             self._check_wanted()
             self.transport = install_lane(self, *self._natsstream)
+            for task in self._tasks():
+                self._keep(task)
         except (OSError, NatsPyError, TimeoutError) as error:
             self.abort()  # nats-py forgets the socket.
             self._count_refusal(error)
@@ -229,6 +233,34 @@ class LanedClient(NatsPyClient):
         # nats-py reports an end of file, but no reset.
         await self._natsstream[1].on_error(e)
         await super()._process_op_err(e)
+        self._keep(cast("Any", self)._reconnection_task)
+
+    def _keep(self, task: asyncio.Task[None] | None) -> None:
+        """Begin a task again that is cancelled, as by programs that cancel all but their own.
+
+        Without it nothing would be read, or no server be tried again.
+        """
+        loop = asyncio.get_running_loop()
+        if task is not None:
+            task.add_done_callback(lambda _: loop.call_later(_RENEW_WAIT_S, self._renew, task))
+
+    def _renew(self, task: asyncio.Task[None]) -> None:
+        mine = cast("Any", self)
+        if self._is_over:
+            return
+        begun = {"_reconnection_task": self._attempt_reconnect}
+        if self.is_connected:
+            begun = {
+                "_reading_task": self._read_loop,
+                "_ping_interval_task": self._ping_interval,
+                "_flusher_task": self._flusher,
+            }
+        elif not self.is_reconnecting:
+            return
+        for name, begin in begun.items():
+            if task is getattr(mine, name):
+                setattr(mine, name, asyncio.ensure_future(begin()))
+                self._keep(getattr(mine, name))
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - nats-py's signature.
         settle_info(info)

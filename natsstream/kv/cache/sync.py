@@ -14,7 +14,7 @@ from functools import partial
 
 from natsstream.api.at_once import at_once
 from natsstream.arguments import check_int, check_seconds
-from natsstream.errors import ConnectionLostError, NatsStreamError
+from natsstream.errors import ConnectionLostError, NatsStreamError, UsageError
 from natsstream.kv.bucket import Bucket
 from natsstream.kv.cache.changes import Changes
 from natsstream.kv.cache.contents import CacheContents
@@ -87,6 +87,7 @@ class CacheSync:
         # One value that cannot be decoded is no reason to lose all others.
         self._watch: Watch = Watch(bucket, RAW, filters, on_unreadable="hand_out")
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_closing = False
         # The keys that the watch has brought while others are asked for, for each who asks.
         self._arrived: list[set[str]] = []
         self._must_look = asyncio.Event()
@@ -107,6 +108,7 @@ class CacheSync:
 
     async def close(self) -> None:
         """End the tasks and delete the consumer; closing twice is fine."""
+        self._is_closing = True
         for task in self._tasks:
             task.cancel()
         try:
@@ -241,9 +243,9 @@ class CacheSync:
             self._reach(look.revision)
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
+        if self._is_closing:
             return
-        error = task.exception()
+        error = _cancelled(self._bucket.name) if task.cancelled() else task.exception()
         if isinstance(error, Exception) and self.error is None:
             self.error = error
             _log.error("mirror of bucket %s ended: %s", self._bucket.name, error)
@@ -252,3 +254,10 @@ class CacheSync:
     def _wake_all(self) -> None:
         self.arrivals.release_all()
         self.changes.wake()
+
+
+def _cancelled(bucket: str) -> UsageError:
+    return UsageError(
+        f"a task of the mirror of bucket {bucket} was cancelled, as with all of the event loop",
+        hint="open it again: async with kv.cached() as mirror",
+    )

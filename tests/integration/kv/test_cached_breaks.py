@@ -359,3 +359,18 @@ async def test_a_deletion_that_comes_while_a_value_is_asked_for_counts(
         monkeypatch.setattr(Bucket, "get", late)
         assert await mirror.resync() == 0
         assert mirror.get("a") is None
+
+
+async def test_a_mirror_whose_tasks_others_cancel_answers_no_more(
+    kv: KeyValue, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with kv.cached() as mirror:
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            if "CacheSync" in repr(task.get_coro()):
+                task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+        with pytest.raises(UsageError, match="was cancelled"):
+            mirror.get("a")
+        assert "open it again" in caplog.text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import natsstream
 from natsstream._wire.client import Client
 from natsstream.core.core import Core
 from natsstream.errors import ConnectionClosedError, TransportError
@@ -250,3 +251,36 @@ async def test_subscription_that_could_not_be_opened_is_not_kept(
 
         assert len(client._state._watchers) == watchers  # pyright: ignore[reportPrivateUsage]
         await core.drain()
+
+
+async def cancel_others() -> None:
+    """Cancel all tasks but the own one, as programs do that end."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    await asyncio.wait(others)
+
+
+async def test_connection_outlives_the_cancelling_of_all_its_tasks(
+    fresh_server: NatsServer,
+) -> None:
+    async with natsstream.connect(fresh_server.url) as js:
+        stream = await js.streams.create("S", subjects=["s"])
+        await cancel_others()
+        assert (await js.publish("s", b"1")).sequence == 1
+        async with js.core.subscribe("a") as subscription:
+            await js.core.publish("a", b"2")
+            assert (await anext(subscription)).data == b"2"
+
+        fresh_server.stop(keep_store=True)
+        await eventually_async(lambda: _is(not js.is_connected))
+        await cancel_others()
+        fresh_server.start()
+        await eventually_async(lambda: _is(js.is_connected))
+        assert (await stream.info()).state.last_seq == 1
+        await cancel_others()
+        await js.core.rtt()
+
+
+async def _is(value: bool) -> bool:  # noqa: FBT001 - for `eventually_async`.
+    return value

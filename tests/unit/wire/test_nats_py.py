@@ -71,6 +71,8 @@ METHODS: list[tuple[str, bool, list[str]]] = [
     ("_process_info", True, ["info", "initial_connection"]),
     ("_process_op_err", True, ["e"]),
     ("_read_loop", True, []),
+    ("_ping_interval", True, []),
+    ("_flusher", True, []),
     ("_remove_sub", False, ["sid"]),
     ("close", True, []),
     ("set_server_pool", False, ["servers"]),
@@ -112,6 +114,8 @@ OURS = {
     "_count_refusal",
     "_unknown_urls",
     "_tasks",
+    "_keep",
+    "_renew",
 }
 
 
