@@ -155,7 +155,7 @@ def _resolve(options: ReadOptions, text: str | None) -> Offset:
         state = watch.state()
         if text is None:
             return start_of(options, state, watch)
-        kept = state.taken_over(parse_offset_text(text, stream=options.stream), options)
+        kept = watch.taken_over(parse_offset_text(text, stream=options.stream), state)
         kept = watch.past_records(kept, state)
         resumed = resume(kept, state, fail_on_data_loss=options.fail_on_data_loss)
         return state.offset(resumed.next_seq)

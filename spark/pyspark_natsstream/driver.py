@@ -24,7 +24,7 @@ from natsstream.errors import (
     TransportError,
 )
 from pyspark_natsstream.bucket_options import BucketOptions
-from pyspark_natsstream.plan import StreamState, check_retention
+from pyspark_natsstream.plan import StreamState, check_retention, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -145,6 +145,27 @@ class StreamWatch:
             return None
         control = self._ask(lambda stream: named_control(stream.info().config))
         return None if control is None else control.area
+
+    def taken_over(self, offset: Offset, state: StreamState) -> Offset:
+        """Return an offset in the stream for one in the stream that it is a restored copy of.
+
+        Any other offset is returned as it is.
+
+        Raises:
+            MessagesLostError: The backup was older, and other messages have sequences that were
+                read; `failOnDataLoss` is true.
+        """
+        if offset.created_ns == state.created_ns or not self._options.is_restored(state.created_ns):
+            return offset
+        # Restored messages keep their times.
+        new_seq = self.sequence_at(state.created_ns)
+        if new_seq is None or offset.next_seq <= new_seq:
+            return state.offset(offset.next_seq)
+        error = replaced(offset, state, new_seq)
+        if self._options.fail_on_data_loss:
+            raise error
+        _log.warning("%s", error.message)
+        return state.offset(new_seq)
 
     def past_records(self, start: Offset, state: StreamState) -> Offset:
         """Return an offset behind what has vanished from the stream's beginning without a loss.

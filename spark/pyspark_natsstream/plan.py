@@ -80,13 +80,6 @@ class StreamState:
         """Return an offset in this stream."""
         return Offset(stream=self.stream, next_seq=next_seq, created_ns=self.created_ns)
 
-    def taken_over(self, offset: Offset, options: ReadOptions) -> Offset:
-        """Return an offset in this stream for one in the stream that this is a restored copy of.
-
-        Any other offset is returned as it is.
-        """
-        return self.offset(offset.next_seq) if options.is_restored(self.created_ns) else offset
-
 
 @dataclass(frozen=True)
 class Partition(InputPartition):
@@ -212,9 +205,11 @@ def resume(start: Offset, state: StreamState, *, fail_on_data_loss: bool) -> Res
     if start.created_ns != state.created_ns:
         resumed = _recreated(start, state)
         created = format_rfc3339(state.created_ns)
-        hint = f"if it was restored from a backup, set restoredAt={created} to continue at sequence"
-        hint = f"{hint} {start.next_seq}; if not, {_hint(resumed)}"
-        error: Exception = StreamRecreatedError(resumed.warning, hint=hint)
+        error: Exception = StreamRecreatedError(
+            resumed.warning,
+            hint=f"if it was restored from a backup, set restoredAt={created} to continue at "
+            f"sequence {start.next_seq}, with commas between several; if not, {_hint(resumed)}",
+        )
     elif start.next_seq > state.stop_seq:
         resumed = _tail_lost(start, state)
         error = _lost(resumed, state.stop_seq, start.next_seq - 1)
@@ -410,6 +405,22 @@ def _recreated(start: Offset, state: StreamState) -> Resumed:
         f"messages up to sequence {start.next_seq - 1} were read from the stream created at "
         f"{format_rfc3339(start.created_ns)}",
     )
+
+
+def replaced(start: Offset, state: StreamState, new_seq: int) -> MessagesLostError:
+    """Return the error of a stream that was restored from a backup older than an offset.
+
+    Args:
+        start: The offset.
+        state: The stream.
+        new_seq: The first sequence that was stored since the restore.
+    """
+    resumed = Resumed(
+        new_seq,
+        f"stream {state.stream} was restored from an older backup: sequences {new_seq} to "
+        f"{start.next_seq - 1} are gone, and are other messages now",
+    )
+    return _lost(resumed, new_seq, start.next_seq - 1)
 
 
 def _tail_lost(start: Offset, state: StreamState) -> Resumed:

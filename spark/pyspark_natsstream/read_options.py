@@ -183,8 +183,9 @@ class ReadOptions(NatsOptions):
         default=None,
         metadata=note(
             times,
-            "Creation times of streams that were restored from a backup, RFC 3339, as the error of "
-            "the query says: it continues there at its sequence. Default: none.",
+            "Creation times of streams that were restored from a backup, RFC 3339, separated by "
+            "commas, as the error of the query says: it continues there at its sequence. Default: "
+            "none.",
         ),
     )
     include_headers: bool = field(

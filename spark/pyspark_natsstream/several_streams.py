@@ -117,6 +117,7 @@ class StreamsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _backlog(self, name: str, part: dict[str, object]) -> int:
         now = parse_offset(self._readers[name].reportLatestOffset(), stream=name)
         place = parse_offset(part, stream=name)
+        waiting = now.next_seq - place.next_seq
+        is_same = now.created_ns == place.created_ns and waiting >= 0
         # Of a stream that was created anew or cut off its reader says what is wrong.
-        is_same = now.created_ns == place.created_ns and now.next_seq >= place.next_seq
-        return now.next_seq - place.next_seq if is_same else 1
+        return waiting if is_same else max(waiting, 1)

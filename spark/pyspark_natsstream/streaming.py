@@ -157,7 +157,7 @@ class NatsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, found: object, state: StreamState) -> Offset:
         offset = parse_offset(found, stream=self._options.stream)
-        return state.taken_over(offset, self._options)
+        return self._watched().taken_over(offset, state)
 
     def _watched(self) -> StreamWatch:
         if self._watch is None:

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
 )
 from pyspark.sql.types import LongType, StructField, StructType
+from pyspark_natsstream.checkpoint import pin_start
 from pyspark_natsstream.driver import STATE_AGE_MAX_S
 from pyspark_natsstream.failures import typed_error
 from pyspark_natsstream.offsets import OffsetError, parse_offset
@@ -355,7 +356,7 @@ def test_query_of_a_restored_stream_continues_at_its_sequence_as_the_hint_says(
         js.streams.restore(tmp_path / "backup")
     feed.publish([f"{stream_name}.a"] * 2)
 
-    told = re.search("set (restoredAt)=([^ ]+) to continue at sequence 6;", ingest.fail().hint)
+    told = re.search("set (restoredAt)=([^ ]+) to continue at sequence 6,", ingest.fail().hint)
 
     assert told
     assert sum(ingest.run(**{told[1]: f"2020-01-01T00:00:00Z,{told[2]}"})) == 4
@@ -363,6 +364,49 @@ def test_query_of_a_restored_stream_continues_at_its_sequence_as_the_hint_says(
     # The checkpoint is of the restored stream from here on.
     feed.publish([f"{stream_name}.a"] * 2)
     assert ingest.run() == [2]
+
+
+def test_restored_stream_that_has_passed_an_older_backup_is_a_loss(
+    ingest: Ingest, feed: Feeder, server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    with blocking.connect(server.url) as js:
+        stream = js.streams.get(stream_name)
+        stream.backup(tmp_path / "backup")
+        feed.publish([f"{stream_name}.lost"] * 5)
+        ingest.run()
+        stream.delete()
+        created = format_rfc3339(js.streams.restore(tmp_path / "backup").info().created_ns)
+    feed.publish([f"{stream_name}.new"] * 8)
+
+    error = ingest.fail(restoredAt=created)
+
+    assert isinstance(error, MessagesLostError)
+    assert (error.first_seq, error.last_seq) == (6, 10)
+    assert "continue at sequence 6" in error.hint
+    assert ingest.run(restoredAt=created, failOnDataLoss="false") == [8]
+    assert ingest.subjects().count(f"{stream_name}.new") == 8
+
+
+def test_start_that_was_kept_before_a_restore_counts_in_the_restored_stream(
+    spark: SparkSession, feed: Feeder, server: NatsServer, stream_name: str, tmp_path: Path
+) -> None:
+    feed.create(stream_name)
+    feed.publish([f"{stream_name}.a"] * 5)
+    given = {"servers": server.url, "stream": stream_name}
+    checkpoint = str(tmp_path / "checkpoint")
+    pin_start(spark, ReadOptions.parse(given | {"startingOffsets": "first_seq:4"}), checkpoint)
+    with blocking.connect(server.url) as js:
+        stream = js.streams.get(stream_name)
+        stream.backup(tmp_path / "backup")
+        stream.delete()
+        created = format_rfc3339(js.streams.restore(tmp_path / "backup").info().created_ns)
+
+    with pytest.raises(StreamRecreatedError, match="restoredAt"):
+        pin_start(spark, ReadOptions.parse(given), checkpoint)
+    found = pin_start(spark, ReadOptions.parse(given | {"restoredAt": created}), checkpoint)
+    assert str(found.starting_offsets) == "first_seq:4"
 
 
 def test_batch_that_was_begun_before_a_restore_is_stored_once(
